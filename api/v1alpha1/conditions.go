@@ -1,0 +1,77 @@
+package v1alpha1
+
+// The types of a Property's conditions. Every one of them is good when True. Unknown means that the operator
+// has not been able to look.
+const (
+	// ConditionReady says that events can be sent and read: CredentialsReady, RedisReady, WorkloadsAvailable and
+	// Exposed are all True. Its reason and message are those of the first that is not.
+	ConditionReady = "Ready"
+	// ConditionCredentialsReady says that every API key and access token of the spec exists, and no others.
+	ConditionCredentialsReady = "CredentialsReady"
+	// ConditionRedisReady says that the Property's Redis answers, is fit to keep events and has its users and
+	// function library.
+	ConditionRedisReady = "RedisReady"
+	// ConditionWorkloadsAvailable says that the pods of all roles run as the spec has them.
+	ConditionWorkloadsAvailable = "WorkloadsAvailable"
+	// ConditionExposed says that the hosts of the spec lead to the pods, or that there are none.
+	ConditionExposed = "Exposed"
+	// ConditionPlatformsReady says that no platform refuses deliveries. It stands apart from Ready, so that a
+	// platform's outage fails no deployment.
+	ConditionPlatformsReady = "PlatformsReady"
+)
+
+// ReasonReady is the reason of a condition that is True, where nothing better is said below.
+const ReasonReady = "Ready"
+
+// Reasons of CredentialsReady. False.
+const (
+	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady
+	// and PlatformsReady.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady.
+	ReasonSecretInvalid = "SecretInvalid"
+)
+
+// Reasons of RedisReady. False.
+const (
+	// ReasonRedisUnreachable: Redis does not answer, or refuses the credentials.
+	ReasonRedisUnreachable = "RedisUnreachable"
+	// ReasonRedisUnsupported: Redis is older than 7.0, or lacks what is needed.
+	ReasonRedisUnsupported = "RedisUnsupported"
+	// ReasonEvictionEnabled: maxmemory-policy is not noeviction, so Redis could drop events unasked.
+	ReasonEvictionEnabled = "EvictionEnabled"
+)
+
+// Reasons of WorkloadsAvailable. False.
+const (
+	// ReasonProgressing: pods are being started or replaced.
+	ReasonProgressing = "Progressing"
+	// ReasonUnavailable: pods do not become ready, and nothing has moved for a while.
+	ReasonUnavailable = "Unavailable"
+)
+
+// Reasons of Exposed.
+const (
+	// ReasonNotExposed: exposure.type is None. True.
+	ReasonNotExposed = "NotExposed"
+	// ReasonHostConflict: an older Property has the collectHost, or the name that is the property id. False.
+	ReasonHostConflict = "HostConflict"
+	// ReasonHostNotAllowed: the operator does not allow the host in this namespace. False.
+	ReasonHostNotAllowed = "HostNotAllowed"
+	// ReasonAnnotationNotAllowed: the operator does not allow an annotation of exposure.ingress. False.
+	ReasonAnnotationNotAllowed = "AnnotationNotAllowed"
+	// ReasonGatewayMissing: the cluster does not have the Gateway API. False.
+	ReasonGatewayMissing = "GatewayMissing"
+)
+
+// Reasons of PlatformsReady. False.
+const (
+	// ReasonCredentialsRejected: a platform refuses the credentials.
+	ReasonCredentialsRejected = "CredentialsRejected"
+	// ReasonConfigurationRejected: a platform refuses the settings, or a webhook answers that it is gone.
+	ReasonConfigurationRejected = "ConfigurationRejected"
+)
+
+// ReasonConfigurationInvalid means that the spec asks for something that only the operator can tell to be wrong,
+// such as a currency that is not in ISO 4217. Of WorkloadsAvailable. False.
+const ReasonConfigurationInvalid = "ConfigurationInvalid"

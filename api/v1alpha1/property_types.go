@@ -1,0 +1,268 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Property is a tracked website. Its name is the property id of the read API.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=properties,singular=property
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Collect URL",type=string,JSONPath=`.status.collectURL`
+// +kubebuilder:printcolumn:name="API URL",type=string,priority=1,JSONPath=`.status.apiURL`
+// +kubebuilder:printcolumn:name="Platforms",type=string,priority=1,description="Whether deliveries to every platform are accepted",JSONPath=`.status.conditions[?(@.type=="PlatformsReady")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')",message="metadata.name must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end, such as shop"
+type Property struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// Standard object metadata. The name is the property id of the read API: at most 40 lower-case letters,
+	// digits and '-', a letter first. No two Properties of a cluster may have the same name; the older keeps it.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// What the Property shall be.
+	// +required
+	Spec PropertySpec `json:"spec"`
+
+	// What the operator found and did last.
+	// +optional
+	Status PropertyStatus `json:"status,omitzero"`
+}
+
+// PropertyList is a list of Properties.
+//
+// +kubebuilder:object:root=true
+type PropertyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Property `json:"items"`
+}
+
+// PropertySpec is what a Property shall be. Only the currency is required.
+//
+// +kubebuilder:validation:XValidation:rule="self.deduplication.windowHours <= self.retention.days * 24",fieldPath=".deduplication.windowHours",message="must be at most 24 times retention.days; lower it along with the retention"
+// +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis == oldSelf.redis)",fieldPath=".redis",message="is immutable, because the events would stay behind in the other Redis; make a new Property instead"
+type PropertySpec struct {
+	// The reporting currency: an ISO 4217 code in capitals. Revenue in other currencies is reported beside it,
+	// never converted.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]{3}$')",message="must be an ISO 4217 currency code in capitals, such as EUR"
+	Currency string `json:"currency"`
+
+	// The IANA time zone at whose midnights the days of the read API begin, such as Europe/Berlin.
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9_+/-]+$') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getFullYear(self) > 0",message="must be an IANA time zone, such as Europe/Berlin or UTC"
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// The keys with which servers send events. Two at a time make a rotation without a gap; removing one revokes
+	// it. The operator makes the keys that no secretKeyRef brings.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:default={{name: "default"}}
+	// +kubebuilder:validation:MaxItems=16
+	APIKeys []APIKey `json:"apiKeys,omitempty"`
+
+	// The bearer tokens of the read API. Removing one revokes it. The operator makes them.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:default={{name: "default", scope: "read"}}
+	// +kubebuilder:validation:MaxItems=64
+	AccessTokens []AccessToken `json:"accessTokens,omitempty"`
+
+	// Event names as sent, mapped to the names they stand for, such as page_view: pageview. Applied once, before
+	// validation. Names are 1 to 100 characters without control characters or space around them.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule=`self.all(sent, sent.matches(r'^[^\s\p{Z}\p{Cc}]([^\p{Cc}]{0,98}[^\s\p{Z}\p{Cc}])?$'))`,message="must map from event names of 1 to 100 characters without control characters or space around them"
+	// +kubebuilder:validation:XValidation:rule=`self.all(sent, self[sent].matches(r'^[^\s\p{Z}\p{Cc}]([^\p{Cc}]{0,98}[^\s\p{Z}\p{Cc}])?$'))`,message="must map to event names of 1 to 100 characters without control characters or space around them"
+	EventAliases map[string]EventName `json:"eventAliases,omitempty"`
+
+	// How repeated events are told.
+	// +optional
+	// +kubebuilder:default={}
+	Deduplication Deduplication `json:"deduplication,omitzero"`
+
+	// What is kept, and so what can be asked.
+	// +optional
+	// +kubebuilder:default={}
+	Retention Retention `json:"retention,omitzero"`
+
+	// What the collector accepts.
+	// +optional
+	// +kubebuilder:default={}
+	Limits Limits `json:"limits,omitzero"`
+
+	// Where events are delivered to. A new platform gets the events that arrive after it was added.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Platforms []Platform `json:"platforms,omitempty"`
+
+	// A Redis of the Property's own. Default: the operator's. Immutable.
+	// +optional
+	Redis *Redis `json:"redis,omitempty"`
+
+	// How the collector and the read API are reached from outside the cluster. Default: not at all.
+	// +optional
+	// +kubebuilder:default={type: "None"}
+	Exposure Exposure `json:"exposure,omitzero"`
+
+	// The pods that accept events.
+	// +optional
+	// +kubebuilder:default={}
+	Collector Collector `json:"collector,omitzero"`
+
+	// The pods that deliver events to the platforms.
+	// +optional
+	// +kubebuilder:default={}
+	Deliverer Workload `json:"deliverer,omitzero"`
+
+	// The pods that answer the read API. Each holds the retained events in memory.
+	// +optional
+	// +kubebuilder:default={}
+	Query Workload `json:"query,omitzero"`
+
+	// What becomes of the stored events when the Property is deleted. Retain: they expire by retention, and a
+	// Property of the same name and namespace finds them again. Delete: they are removed at once.
+	// +optional
+	// +kubebuilder:default=Retain
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+}
+
+// EventName is the name of an event.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=100
+type EventName string
+
+// APIKey is a key with which servers send events.
+type APIKey struct {
+	// Tells the keys of a Property apart; it is no secret.
+	// +required
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and '-', with no '-' at either end, such as server"
+	Name string `json:"name"`
+
+	// A key that the owner brings, in place of one that the operator makes: at least 16 visible ASCII characters
+	// without '/'. It must not change its meaning while in use: replacing the value revokes the old one at once.
+	// +optional
+	SecretKeyRef *SecretKeyReference `json:"secretKeyRef,omitempty"`
+}
+
+// AccessToken is a bearer token of the read API.
+type AccessToken struct {
+	// Tells the tokens of a Property apart; it is no secret.
+	// +required
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and '-', with no '-' at either end, such as bi"
+	Name string `json:"name"`
+
+	// What the token may do; each scope includes the ones before it. read: every query. write: also replay
+	// deliveries. admin: everything.
+	// +optional
+	// +kubebuilder:default=read
+	Scope AccessTokenScope `json:"scope,omitempty"`
+
+	// When the token stops working. Default: never.
+	// +optional
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
+}
+
+// AccessTokenScope is what an access token may do.
+//
+// +kubebuilder:validation:Enum=read;write;admin
+type AccessTokenScope string
+
+// Deduplication is how repeated events are told.
+type Deduplication struct {
+	// For how many hours an event_id or a purchase's order_id is remembered; at most the retention.
+	// +optional
+	// +kubebuilder:default=168
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=17544
+	WindowHours int32 `json:"windowHours,omitempty"`
+}
+
+// Retention is what is kept. Whichever of the two is reached first removes the oldest events.
+type Retention struct {
+	// For how many days events are kept.
+	// +optional
+	// +kubebuilder:default=62
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=731
+	Days int32 `json:"days,omitempty"`
+
+	// How many events are kept at most, delivered or not: a hard ceiling, so that one Property cannot fill Redis
+	// for all.
+	// +optional
+	// +kubebuilder:default=10000000
+	// +kubebuilder:validation:Minimum=1000
+	// +kubebuilder:validation:Maximum=1000000000
+	MaxEvents int64 `json:"maxEvents,omitempty"`
+}
+
+// Limits bound what the collector accepts.
+type Limits struct {
+	// How many events a second are accepted, shared by the Property's collectors. Default: no limit.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	EventsPerSecond *int32 `json:"eventsPerSecond,omitempty"`
+
+	// How large the body of one event may be, in bytes, after decompression.
+	// +optional
+	// +kubebuilder:default=65536
+	// +kubebuilder:validation:Minimum=1024
+	// +kubebuilder:validation:Maximum=1048576
+	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
+}
+
+// Redis is a Redis of the Property's own.
+type Redis struct {
+	// The key of a Secret in the Property's namespace that holds the URL: redis://, rediss:// or unix://, with user
+	// and password where there are any.
+	// +required
+	URLSecretKeyRef SecretKeyReference `json:"urlSecretKeyRef"`
+}
+
+// SecretReference names a Secret in the Property's namespace.
+type SecretReference struct {
+	// The Secret's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// SecretKeyReference names one key of a Secret in the Property's namespace.
+type SecretKeyReference struct {
+	// The Secret's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// The key in the Secret's data.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// DeletionPolicy is what becomes of the stored events when the Property is deleted.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	DeletionPolicyRetain DeletionPolicy = "Retain"
+	DeletionPolicyDelete DeletionPolicy = "Delete"
+)

@@ -1,0 +1,105 @@
+package v1alpha1
+
+import corev1 "k8s.io/api/core/v1"
+
+// Collector is how the pods that accept events are run.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",fieldPath=".replicas",message="must be absent where autoscaling is set: the autoscaler decides how many there are",reason=FieldValueForbidden
+type Collector struct {
+	// How many pods run. Default: 2, unless autoscaling is set.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Lets the number of pods follow the load, in place of replicas.
+	// +optional
+	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
+
+	PodOptions `json:",inline"`
+}
+
+// Autoscaling bounds the number of pods.
+//
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".maxReplicas",message="must be at least minReplicas"
+type Autoscaling struct {
+	// The fewest pods.
+	// +optional
+	// +kubebuilder:default=2
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MinReplicas int32 `json:"minReplicas,omitempty"`
+
+	// The most pods.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	MaxReplicas int32 `json:"maxReplicas"`
+}
+
+// Workload is how the pods of one role are run.
+type Workload struct {
+	// How many pods run.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	PodOptions `json:",inline"`
+}
+
+// PodOptions is all that a Property may say of its pods. The list is closed, so that editing a Property never
+// becomes creating arbitrary pods.
+type PodOptions struct {
+	// What the container asks for and is held to. Default: the operator's.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// Labels of the nodes that the pods may run on.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Taints that the pods bear.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// Where the pods are drawn to and kept from.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// How the pods are spread over nodes and zones. A constraint without labelSelector means the pods of the same
+	// role of the same Property.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// Annotations of the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	PodAnnotations map[string]string `json:"podAnnotations,omitempty"`
+
+	// Secrets with which the image is pulled.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitempty"`
+}
+
+// Resources are what a container asks for and is held to.
+type Resources struct {
+	// What is set aside for the container, such as {cpu: 100m, memory: 64Mi}.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+
+	// What the container may use at most.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}

@@ -1,0 +1,166 @@
+package validation_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// repeated makes a YAML flow sequence's inside: format with 0 to n-1.
+func repeated(n int, format string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(items, ", ")
+}
+
+func TestPlatforms(t *testing.T) {
+	const (
+		badURL    = "spec.platforms[0].webhook.url: must be an http or https URL with a host, such as https://crm.example.com/hook"
+		userInURL = "spec.platforms[0].webhook.url: must hold no user name or password: requests are signed with signingSecret instead"
+	)
+	webhook := func(url string) string {
+		return "platforms: [{name: crm, type: Webhook, webhook: {url: '" + url + "'}, credentialsSecretRef: {name: s}}]"
+	}
+	testRules(t, map[string]rule{
+		"one of each type is accepted": {spec: `
+platforms:
+- {name: meta, type: Meta, meta: {pixelID: "1234567890", testEventCode: TEST1}, credentialsSecretRef: {name: s}, events: [purchase, add_to_cart], suspend: false}
+- {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
+- {name: console, type: Log}`},
+		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},
+
+		"an unknown type is refused": {spec: "platforms: [{name: a, type: meta}]", want: []string{`spec.platforms[0].type: must be one of "Meta", "Webhook", "Log"`}},
+		"a platform needs a type":    {spec: "platforms: [{name: a}]", want: []string{"spec.platforms[0].type: is required"}},
+		"a platform needs a name":    {spec: "platforms: [{type: Log}]", want: []string{"spec.platforms[0].name: is required"}},
+		"a name is a label": {
+			spec: "platforms: [{name: My CRM, type: Log}]",
+			want: []string{"spec.platforms[0].name: must be lower-case letters, digits and '-', with no '-' at either end, such as meta"},
+		},
+		"a name is no way up the directories": {
+			spec: "platforms: [{name: .., type: Log}]",
+			want: []string{"spec.platforms[0].name: must be lower-case letters, digits and '-', with no '-' at either end, such as meta"},
+		},
+		"two platforms of one name are refused": {spec: "platforms: [{name: a, type: Log}, {name: a, type: Log}]", want: []string{"spec.platforms[1]: repeats an earlier item; must be unique"}},
+		"21 platforms are too many":             {spec: "platforms: [" + repeated(21, "{name: p%d, type: Log}") + "]", want: []string{"spec.platforms: must have at most 20 items"}},
+
+		"Meta needs its member": {
+			spec: "platforms: [{name: a, type: Meta, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].meta: must be set for a platform of type Meta, and for no other"},
+		},
+		"Meta needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Meta, meta: {pixelID: '1'}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is the token of Meta's Conversions API"},
+		},
+		"Meta's pixelID is text": {
+			spec: "platforms: [{name: a, type: Meta, meta: {pixelID: 1}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].meta.pixelID: must be of type string"},
+		},
+		"Meta's pixelID is digits": {
+			spec: "platforms: [{name: a, type: Meta, meta: {pixelID: ../me}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].meta.pixelID: must be the digits of a pixel's or dataset's id, in quotes"},
+		},
+		"Meta's testEventCode has no spaces": {
+			spec: "platforms: [{name: a, type: Meta, meta: {pixelID: '1', testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].meta.testEventCode: must be a code of Meta's Events Manager, such as TEST12345"},
+		},
+		"Webhook needs its member": {
+			spec: "platforms: [{name: a, type: Webhook, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].webhook: must be set for a platform of type Webhook, and for no other"},
+		},
+		"Webhook needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Webhook, webhook: {url: 'https://crm.example.com'}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key signingSecret signs the webhook's requests"},
+		},
+		"Log takes no other type's member": {
+			spec: "platforms: [{name: a, type: Log, meta: {pixelID: '1'}}]",
+			want: []string{"spec.platforms[0].meta: must be set for a platform of type Meta, and for no other"},
+		},
+		"Log takes no Secret": {
+			spec: "platforms: [{name: a, type: Log, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must be absent: a platform of type Log needs no credentials"},
+		},
+
+		"a plain http URL with port is accepted":  {spec: webhook("http://127.0.0.1:9099/hook")},
+		"a URL with an @ in its path is accepted": {spec: webhook("https://crm.example.com/@weir?to=a@b")},
+		"a URL of another scheme is refused":      {spec: webhook("ftp://crm.example.com"), want: []string{badURL}},
+		"a URL without a scheme is refused":       {spec: webhook("crm.example.com/hook"), want: []string{badURL}},
+		"a path alone is refused":                 {spec: webhook("/hook"), want: []string{badURL}},
+		"a URL without a host is refused":         {spec: webhook("https:///hook"), want: []string{badURL}},
+		"a password in the URL is refused":        {spec: webhook("https://weir:hunter2@crm.example.com"), want: []string{userInURL}},
+		"a URL of 2049 characters is refused":     {spec: webhook("https://a/" + strings.Repeat("b", 2039)), want: []string{"spec.platforms[0].webhook.url: may not be more than 2048 bytes"}},
+
+		"no events at all is refused: leave the member out instead": {
+			spec: "platforms: [{name: a, type: Log, events: []}]",
+			want: []string{"spec.platforms[0].events: should have at least 1 items"},
+		},
+		"an event twice is refused":      {spec: "platforms: [{name: a, type: Log, events: [b, b]}]", want: []string{"spec.platforms[0].events[1]: repeats an earlier item; must be unique"}},
+		"an empty event name is refused": {spec: "platforms: [{name: a, type: Log, events: ['']}]", want: []string{"spec.platforms[0].events[0]: should be at least 1 chars long"}},
+		"101 events are too many":        {spec: "platforms: [{name: a, type: Log, events: [" + repeated(101, "e%d") + "]}]", want: []string{"spec.platforms[0].events: must have at most 100 items"}},
+	})
+}
+
+func TestExposure(t *testing.T) {
+	const (
+		badHost    = "spec.exposure.collectHost: must be a host name in lower case, such as collect.shop.example.com"
+		badAPIHost = "spec.exposure.apiHost: must be a host name in lower case, such as api.example.com"
+		noGateway  = "spec.exposure.gateway: must be set where type is Gateway, and only there"
+	)
+	testRules(t, map[string]rule{
+		"an Ingress with every member is accepted": {spec: "exposure: {type: Ingress, collectHost: c.example.com, apiHost: api.example.com, ingress: {className: nginx, tlsSecretName: tls, annotations: {a: b}}}"},
+		"an Ingress with a host alone is accepted": {spec: "exposure: {type: Ingress, collectHost: c.example.com}"},
+		"a Gateway with every member is accepted":  {spec: "exposure: {type: Gateway, collectHost: c.example.com, gateway: {parentRefs: [{name: g, namespace: edge, sectionName: s, port: 443}]}}"},
+		"an Ingress needs a collectHost": {
+			spec: "exposure: {type: Ingress, apiHost: api.example.com}",
+			want: []string{"spec.exposure.collectHost: must name the collector's host, such as collect.shop.example.com, where type is Ingress or Gateway"},
+		},
+		"hosts without a type are refused": {
+			spec: "exposure: {collectHost: c.example.com, apiHost: api.example.com}",
+			want: []string{
+				"spec.exposure.apiHost: must be absent where type is None; set type to Ingress or Gateway to expose the read API",
+				"spec.exposure.collectHost: must be absent where type is None; set type to Ingress or Gateway to expose the collector",
+			},
+		},
+		"an upper-case host is refused":       {spec: "exposure: {type: Ingress, collectHost: C.example.com}", want: []string{badHost}},
+		"a URL in place of a host is refused": {spec: "exposure: {type: Ingress, collectHost: 'https://c.example.com'}", want: []string{badHost}},
+		"a host with a port is refused":       {spec: "exposure: {type: Ingress, collectHost: 'c.example.com:443'}", want: []string{badHost}},
+		"a wildcard is refused":               {spec: "exposure: {type: Ingress, collectHost: c.example.com, apiHost: '*.example.com'}", want: []string{badAPIHost}},
+		"a host of one label is refused":      {spec: "exposure: {type: Ingress, collectHost: localhost}", want: []string{badHost}},
+		"an unknown type is refused":          {spec: "exposure: {type: LoadBalancer}", want: []string{`spec.exposure.type: must be one of "Ingress", "Gateway", "None"`}},
+		"ingress settings on a Gateway":       {spec: "exposure: {type: Gateway, collectHost: c.example.com, gateway: {parentRefs: [{name: g}]}, ingress: {className: nginx}}", want: []string{"spec.exposure.ingress: must be absent unless type is Ingress"}},
+		"a Gateway needs its member":          {spec: "exposure: {type: Gateway, collectHost: c.example.com}", want: []string{noGateway}},
+		"gateway settings on an Ingress":      {spec: "exposure: {type: Ingress, collectHost: c.example.com, gateway: {parentRefs: [{name: g}]}}", want: []string{noGateway}},
+		"a Gateway needs a parent":            {spec: "exposure: {type: Gateway, collectHost: c.example.com, gateway: {parentRefs: []}}", want: []string{"spec.exposure.gateway.parentRefs: should have at least 1 items"}},
+		"a parent's port is a port":           {spec: "exposure: {type: Gateway, collectHost: c.example.com, gateway: {parentRefs: [{name: g, port: 65536}]}}", want: []string{"spec.exposure.gateway.parentRefs[0].port: should be less than or equal to 65535"}},
+	})
+}
+
+func TestWorkloads(t *testing.T) {
+	testRules(t, map[string]rule{
+		"replicas alone are accepted":            {spec: "collector: {replicas: 3}\ndeliverer: {replicas: 0}\nquery: {replicas: 2}"},
+		"autoscaling alone is accepted":          {spec: "collector: {autoscaling: {minReplicas: 1, maxReplicas: 1}}"},
+		"autoscaling with the default minimum":   {spec: "collector: {autoscaling: {maxReplicas: 5}}"},
+		"replicas and autoscaling are refused":   {spec: "collector: {replicas: 2, autoscaling: {maxReplicas: 5}}", want: []string{"spec.collector.replicas: must be absent where autoscaling is set: the autoscaler decides how many there are"}},
+		"a maximum below the minimum is refused": {spec: "collector: {autoscaling: {minReplicas: 3, maxReplicas: 2}}", want: []string{"spec.collector.autoscaling.maxReplicas: must be at least minReplicas"}},
+		"a maximum below the default minimum":    {spec: "collector: {autoscaling: {maxReplicas: 1}}", want: []string{"spec.collector.autoscaling.maxReplicas: must be at least minReplicas"}},
+		"autoscaling needs a maximum":            {spec: "collector: {autoscaling: {}}", want: []string{"spec.collector.autoscaling.maxReplicas: is required"}},
+		"negative replicas are refused":          {spec: "query: {replicas: -1}", want: []string{"spec.query.replicas: should be greater than or equal to 0"}},
+		"only the collector is scaled by load":   {spec: "query: {autoscaling: {maxReplicas: 2}}", want: []string{"spec.query.autoscaling: is no field here; the fields are affinity, imagePullSecrets, nodeSelector, podAnnotations, replicas, resources, tolerations, topologySpreadConstraints"}},
+		"every pod option is accepted": {spec: `
+deliverer:
+  resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 128Mi, cpu: 1}}
+  nodeSelector: {disk: ssd}
+  tolerations: [{key: a, operator: Exists, effect: NoSchedule}]
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]}}}
+  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
+  podAnnotations: {a: b}
+  imagePullSecrets: [{name: registry}]`},
+		"a quantity that is none is refused": {
+			spec: "query: {resources: {limits: {memory: lots}}}",
+			want: []string{`spec.query.resources.limits.memory: should match '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$'`},
+		},
+		"resource claims are no pod option": {spec: "query: {resources: {claims: []}}", want: []string{"spec.query.resources.claims: is no field here; the fields are limits, requests"}},
+		"a pull secret twice is refused":    {spec: "query: {imagePullSecrets: [{name: a}, {name: a}]}", want: []string{"spec.query.imagePullSecrets[1]: repeats an earlier item; must be unique"}},
+	})
+}

@@ -1,0 +1,274 @@
+// Package analytics is the read side of a property: a materialised view that tails the property's two streams
+// into columns in memory, and every number the read API gives, computed from those columns. It knows neither
+// HTTP nor JSON, and reaches Redis only through the [Source] it is given.
+//
+// A number counts the events whose stream position lies in the [Range] asked for; an event belongs to the
+// millisecond at which it was received. Nothing is sampled or estimated.
+package analytics
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// The event names that have a meaning of their own.
+const (
+	purchaseEvent  = "purchase"
+	refundEvent    = "refund"
+	addToCartEvent = "add_to_cart"
+	pageviewEvent  = "pageview"
+)
+
+// Options configure a [View].
+type Options struct {
+	// Property is namespace/name. Opaque visitor ids depend on it, so that they differ between properties.
+	Property string
+	// Currency is the reporting currency, upper-case ISO 4217.
+	Currency string
+	Logger   *slog.Logger
+}
+
+// Range is a half-open span of reception times: From ≤ received_at < To.
+type Range struct{ From, To time.Time }
+
+// Status is how far the view has come.
+type Status struct {
+	// Ready says that the view has replayed both streams to their ends at least once. Numbers read before
+	// that are too small.
+	Ready bool
+	// Connected says that the last call to the source succeeded. A view that is ready and not connected
+	// answers from what it knows.
+	Connected bool
+	// Last is the position of the newest event, 0 where there is none; AsOf is its time.
+	Last stream.Position
+	AsOf time.Time
+	// CompleteFrom is the time from which on no event is missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
+	// Events counts the events that are retained.
+	Events int
+	// Unreadable counts the entries that could not be decoded and are in no number.
+	Unreadable int
+}
+
+// ListingQuery asks for a page of events.
+type ListingQuery struct {
+	Range Range
+	// Events keeps only these names; empty keeps all.
+	Events []string
+	// Platform keeps events with a delivery to this platform; "" keeps all. Platform and Status together ask for
+	// one delivery to which both apply.
+	Platform string
+	// Status keeps events with a delivery of this status; nil keeps all.
+	Status *stream.Status
+	// Before is the cursor: only events with a lower position; 0 begins with the newest.
+	Before stream.Position
+	// Limit is the size of the page, at least 1.
+	Limit int
+}
+
+// Page is a part of a listing, newest first.
+type Page struct {
+	Records []Record
+	// Next is the cursor of the following page, 0 where no further event matches.
+	Next stream.Position
+}
+
+// Record is a received event.
+type Record struct {
+	Position   stream.Position
+	EventID    string
+	Event      string
+	ReceivedAt time.Time
+	// Value is nil and Currency "" where the event had none.
+	Value    *event.Amount
+	Currency string
+	// OrderID and ClientID are "" where the event had none.
+	OrderID  string
+	ClientID string
+	// Visitor is an opaque id, the same for one visitor of the property; "" for an event of nobody.
+	Visitor string
+	// Touch is nil where the event carries no source.
+	Touch *Touch
+	// Deliveries has an element per platform in force when the event was accepted, in the Property's order.
+	Deliveries []Delivery
+}
+
+// Touch is where a visitor came from. [TouchOf] settles it.
+type Touch struct {
+	// Source is never "". Medium and Campaign may be.
+	Source   string
+	Medium   string
+	Campaign string
+	// Channel is one of [Channels].
+	Channel string
+}
+
+// Delivery is what has become of an event on one platform.
+type Delivery struct {
+	Platform string
+	Status   stream.Status
+	Attempts int
+	// Latency is how long the deciding attempt took, in whole milliseconds; nil where no attempt was made.
+	Latency *time.Duration
+	// UpdatedAt is when the status was decided; the event's reception where nothing has been yet.
+	UpdatedAt time.Time
+	// Reason is a short code, "" where the status says all.
+	Reason string
+}
+
+// Summary holds the KPIs of a range.
+type Summary struct {
+	Purchases  int
+	AddToCarts int
+	Pageviews  int
+	Refunds    int
+	// GrossRevenue adds up the purchases' values, Refunded the refunds', Revenue is the one less the other; all
+	// in the property's currency.
+	GrossRevenue event.Sum
+	Refunded     event.Sum
+	Revenue      event.Sum
+	// AverageOrderValue is GrossRevenue by Purchases, to the cent, half to even; 0 without purchases.
+	AverageOrderValue event.Amount
+	UniqueVisitors    int
+	// ConversionRate is the visitors with a purchase by UniqueVisitors.
+	ConversionRate Rate
+	// RevenueByCurrency has an element for each currency of a purchase or refund, by code.
+	RevenueByCurrency []CurrencyRevenue
+}
+
+// CurrencyRevenue is the revenue in one currency.
+type CurrencyRevenue struct {
+	Currency     string
+	GrossRevenue event.Sum
+	Refunded     event.Sum
+	Revenue      event.Sum
+}
+
+// Day is a day of a period: its local date and the span it covers.
+type Day struct {
+	// Date is 2006-01-02 in the property's time zone.
+	Date  string
+	Range Range
+}
+
+// DayTotals are the numbers of a [Day].
+type DayTotals struct {
+	Date       string
+	Purchases  int
+	AddToCarts int
+	Pageviews  int
+	// Revenue is in the property's currency, refunds deducted.
+	Revenue        event.Sum
+	UniqueVisitors int
+	Events         int
+	Refunds        int
+}
+
+// EventStats are the numbers of one event name.
+type EventStats struct {
+	Event          string
+	Count          int
+	UniqueVisitors int
+	// Value adds up the values in the property's currency.
+	Value event.Sum
+	// Share is Count by the number of all events of the range.
+	Share           Rate
+	FirstReceivedAt time.Time
+	LastReceivedAt  time.Time
+	// Deliveries has an element per platform that any of the events names, by name.
+	Deliveries []DeliveryStats
+}
+
+// DeliveryStats count the deliveries of one event name to one platform.
+type DeliveryStats struct {
+	Platform string
+	// Counts is indexed by [stream.Status].
+	Counts [stream.Expired + 1]int
+	// LatencyP50 and LatencyP95 are the smallest latencies that at least 50 % and 95 % of the delivered events
+	// do not exceed; nil where none was delivered with an attempt.
+	LatencyP50 *time.Duration
+	LatencyP95 *time.Duration
+}
+
+// Funnel is how far visitors came along a list of steps.
+type Funnel struct {
+	Steps []FunnelStep
+	// ConversionRate is the last step's.
+	ConversionRate Rate
+}
+
+// FunnelStep is one step of a [Funnel].
+type FunnelStep struct {
+	Event    string
+	Visitors int
+	// ConversionRate is Visitors by the first step's, StepConversionRate by the previous step's.
+	ConversionRate     Rate
+	StepConversionRate Rate
+	// DropOff is how many visitors were lost since the previous step.
+	DropOff int
+	// Median is the median time since the previous step; nil on the first step and where nobody came.
+	Median *time.Duration
+}
+
+// Model says which touches get the credit for a conversion.
+type Model string
+
+// The attribution models.
+const (
+	FirstTouch Model = "first_touch"
+	LastTouch  Model = "last_touch"
+	Linear     Model = "linear"
+)
+
+// GroupBy says what of a touch credit is given to.
+type GroupBy string
+
+// What credit may be given to.
+const (
+	ByChannel  GroupBy = "channel"
+	BySource   GroupBy = "source"
+	ByMedium   GroupBy = "medium"
+	ByCampaign GroupBy = "campaign"
+)
+
+// AttributionQuery asks what conversions are owed to.
+type AttributionQuery struct {
+	// Range holds the conversions; touches may lie before it.
+	Range           Range
+	Model           Model
+	ConversionEvent string
+	// Lookback is how long before its conversion a touch may lie; 0 means that any touch counts.
+	Lookback time.Duration
+	GroupBy  GroupBy
+}
+
+// Attribution is what conversions are owed to.
+type Attribution struct {
+	Conversions int
+	// Revenue adds up the conversions' values in the property's currency.
+	Revenue event.Sum
+	// RevenueByCurrency adds up the conversions' values in each currency, by code.
+	RevenueByCurrency []CurrencySum
+	// Results add up to Conversions and Revenue exactly; largest credit first, then largest revenue, then by name.
+	Results []AttributionResult
+}
+
+// CurrencySum is money in one currency.
+type CurrencySum struct {
+	Currency string
+	Sum      event.Sum
+}
+
+// AttributionResult is the credit of one channel, source, medium or campaign.
+type AttributionResult struct {
+	// Name is the channel, source, medium or campaign. Conversions without a touch go to the channel Direct, the
+	// source (direct), the medium (none) or the campaign (none); a touch without a medium or campaign to (none).
+	Name        string
+	Conversions Credit
+	Revenue     event.Sum
+	// Share is Conversions by the number of conversions.
+	Share Rate
+}

@@ -1,0 +1,252 @@
+package analytics
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Source is where a view's two streams are read; a [stream.Stream] is one.
+//
+//nolint:interfacebloat // two streams, two questions each
+type Source interface {
+	ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error)
+	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Record, stream.Position, error)
+	Bounds(ctx context.Context) (stream.Bounds, error)
+	RecordBounds(ctx context.Context) (stream.Bounds, error)
+}
+
+const (
+	// readCount is how many entries are asked for at a time.
+	readCount = 5000
+	// readBlock is how long a read waits for a new entry.
+	readBlock = 5 * time.Second
+	// watchEvery is how often the streams' ends are looked at: that is how late a trimmed event leaves the view.
+	watchEvery = 5 * time.Second
+	// Between attempts to reach the source the view waits minBackoff, then twice as long each time up to maxBackoff.
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// errRewound says that a stream no longer holds what has been read from it, though nothing trimmed it: Redis
+// has come back with less than it had.
+var errRewound = errors.New("the stream was rewound")
+
+// Follow fills the view from the source's streams and keeps it up to date until the context ends, whose error
+// it returns. It survives the source: it reads on where it was, and where a stream has been rewound it begins
+// anew. Only one Follow may run for a view.
+func (v *View) Follow(ctx context.Context, source Source) error {
+	f := &follower{view: v, source: source, backoff: minBackoff}
+	for {
+		err := f.run(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, errRewound) {
+			v.log.WarnContext(ctx, "stream rewound, rebuilding the view", slog.String("property", v.property))
+			f.restart()
+			continue
+		}
+		v.setConnected(false)
+		if !f.lost {
+			v.log.WarnContext(ctx, "view cannot read its source", slog.String("property", v.property), slog.Any("error", err))
+			f.lost = true
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(f.backoff):
+		}
+		f.backoff = min(2*f.backoff, maxBackoff)
+	}
+}
+
+// follower is one Follow.
+type follower struct {
+	view   *View
+	source Source
+	// events and records are the positions up to which the streams have been read.
+	events, records atomic.Uint64
+	// backoff is how long to wait after the next failure; lost says that one has been logged since the view last
+	// was up to date.
+	backoff time.Duration
+	lost    bool
+}
+
+func (f *follower) restart() {
+	f.view.Reset()
+	f.events.Store(0)
+	f.records.Store(0)
+}
+
+// run catches up with the streams and follows them until something fails.
+func (f *follower) run(ctx context.Context) error {
+	if err := f.look(ctx); err != nil {
+		return err
+	}
+	f.view.setConnected(true)
+	if err := f.catchUp(ctx); err != nil {
+		return err
+	}
+	f.view.setReady()
+	f.backoff, f.lost = minBackoff, false
+	f.view.log.InfoContext(ctx, "view is up to date", slog.String("property", f.view.property), slog.Int("events", f.view.Status().Events))
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var group sync.WaitGroup
+	for _, role := range []func(context.Context) error{f.tailEvents, f.tailRecords, f.watch} {
+		group.Go(func() { cancel(role(ctx)) })
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// catchUp reads both streams to their ends: the events first, so that hardly a record comes before its event.
+func (f *follower) catchUp(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = f.readEvents(ctx, 0); err != nil {
+			return err
+		}
+	}
+	for more := true; more; {
+		var err error
+		if more, err = f.readRecords(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) tailEvents(ctx context.Context) error {
+	for {
+		if _, err := f.readEvents(ctx, readBlock); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *follower) tailRecords(ctx context.Context) error {
+	for {
+		if _, err := f.readRecords(ctx, readBlock); err != nil {
+			return err
+		}
+	}
+}
+
+// watch looks at the streams' ends from time to time.
+func (f *follower) watch(ctx context.Context) error {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+		if err := f.look(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// readEvents reads on in the events stream. It says whether there was something to read.
+func (f *follower) readEvents(ctx context.Context, block time.Duration) (more bool, err error) {
+	entries, err := f.source.ReadEvents(ctx, stream.Position(f.events.Load()), readCount, block)
+	if err != nil || len(entries) == 0 {
+		return false, errors.Join(err, ctx.Err())
+	}
+	if err := f.view.AddEvents(entries); err != nil {
+		f.view.log.ErrorContext(ctx, "entries left out of the view", slog.String("property", f.view.property), slog.Any("error", err))
+	}
+	f.events.Store(uint64(entries[len(entries)-1].Position))
+	return true, nil
+}
+
+// readRecords reads on in the deliveries stream. It says whether there was something to read. An entry that
+// cannot be decoded is passed over.
+func (f *follower) readRecords(ctx context.Context, block time.Duration) (more bool, err error) {
+	after := stream.Position(f.records.Load())
+	records, last, err := f.source.ReadRecords(ctx, after, readCount, block)
+	if _, unreadable := errors.AsType[*stream.RecordsError](err); unreadable {
+		f.view.log.ErrorContext(ctx, "delivery records left out of the view", slog.String("property", f.view.property), slog.Any("error", err))
+		err = nil
+	}
+	if err != nil || last == after {
+		return false, errors.Join(err, ctx.Err())
+	}
+	f.view.AddRecords(records)
+	f.records.Store(uint64(last))
+	return true, nil
+}
+
+// look notices a rewound stream and forgets what has been trimmed.
+func (f *follower) look(ctx context.Context) error {
+	events, records := stream.Position(f.events.Load()), stream.Position(f.records.Load())
+	if err := f.checkEvents(ctx, events); err != nil {
+		return err
+	}
+	if err := f.checkRecords(ctx, records); err != nil {
+		return err
+	}
+	bounds, err := f.source.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	first := bounds.First
+	if bounds.Length == 0 {
+		first = bounds.Newest + 1
+	}
+	f.view.Forget(first)
+	return nil
+}
+
+// checkEvents fails with [errRewound] where the newest event that was read is gone for another reason than
+// trimming.
+func (f *follower) checkEvents(ctx context.Context, newest stream.Position) error {
+	if newest == 0 {
+		return nil
+	}
+	entries, err := f.source.ReadEvents(ctx, newest-1, 1, 0)
+	if err != nil || len(entries) > 0 && entries[0].Position == newest {
+		return err
+	}
+	bounds, err := f.source.Bounds(ctx)
+	if err != nil || trimmed(bounds, newest) {
+		return err
+	}
+	return errRewound
+}
+
+// checkRecords is checkEvents for the deliveries stream.
+func (f *follower) checkRecords(ctx context.Context, newest stream.Position) error {
+	if newest == 0 {
+		return nil
+	}
+	// Whether the entry can be decoded makes no difference to its being there.
+	var unreadable *stream.RecordsError
+	_, found, err := f.source.ReadRecords(ctx, newest-1, 1, 0)
+	if err != nil && !errors.As(err, &unreadable) {
+		return err
+	}
+	if found == newest {
+		return nil
+	}
+	bounds, err := f.source.RecordBounds(ctx)
+	if err != nil || trimmed(bounds, newest) {
+		return err
+	}
+	return errRewound
+}
+
+// trimmed says whether an entry that is gone lay below what a stream still holds. It is asked for an entry that
+// was seen to be gone before the bounds were looked at.
+func trimmed(bounds stream.Bounds, gone stream.Position) bool {
+	return bounds.Newest >= gone && (bounds.Length == 0 || bounds.First > gone)
+}

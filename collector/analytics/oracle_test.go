@@ -1,0 +1,431 @@
+package analytics
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// oracle computes every number by the definitions alone, slowly and in the plainest way: lists, loops and
+// rational numbers. It shares nothing with the view but the types of its answers.
+type oracle struct {
+	currency string
+	events   []oracleEvent
+	// records holds each event's records in the order in which they came.
+	records map[stream.Position][]stream.Record
+}
+
+// oracleEvent is an event with what the definitions derive from it.
+type oracleEvent struct {
+	event.Event
+	position stream.Position
+	visitor  string
+	touch    *Touch
+}
+
+func (e oracleEvent) at() time.Time { return e.position.Time() }
+
+func (o *oracle) within(r Range) []oracleEvent {
+	var found []oracleEvent
+	for _, e := range o.events {
+		if !e.at().Before(r.From) && e.at().Before(r.To) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (o *oracle) forget(before stream.Position) {
+	o.events = slices.DeleteFunc(o.events, func(e oracleEvent) bool { return e.position < before })
+}
+
+func countNamed(events []oracleEvent, name string) int {
+	count := 0
+	for _, e := range events {
+		if e.Name == name {
+			count++
+		}
+	}
+	return count
+}
+
+func visitorsOf(events []oracleEvent, name string) int {
+	seen := map[string]bool{}
+	for _, e := range events {
+		if e.visitor != "" && (name == "" || e.Name == name) {
+			seen[e.visitor] = true
+		}
+	}
+	return len(seen)
+}
+
+func (o *oracle) money(events []oracleEvent, name, currency string) *big.Int {
+	sum := new(big.Int)
+	for _, e := range events {
+		if e.Name == name && e.Value != nil && e.Currency == currency {
+			sum.Add(sum, big.NewInt(int64(*e.Value)))
+		}
+	}
+	return sum
+}
+
+// roundRat rounds half to even.
+func roundRat(r *big.Rat) int64 {
+	floor := new(big.Int).Div(r.Num(), r.Denom())
+	rest := new(big.Rat).Sub(r, new(big.Rat).SetInt(floor))
+	half := rest.Cmp(big.NewRat(1, 2))
+	if half > 0 || half == 0 && floor.Bit(0) == 1 {
+		floor.Add(floor, big.NewInt(1))
+	}
+	return floor.Int64()
+}
+
+func ratio(part, whole int) Rate {
+	if whole == 0 {
+		return 0
+	}
+	return Rate(roundRat(big.NewRat(int64(part)*10_000, int64(whole))))
+}
+
+func (o *oracle) summary(r Range) Summary {
+	events := o.within(r)
+	currencies := map[string]bool{}
+	for _, e := range events {
+		if e.Name == "purchase" || e.Name == "refund" {
+			currencies[e.Currency] = true
+		}
+	}
+	gross, refunded := o.money(events, "purchase", o.currency), o.money(events, "refund", o.currency)
+	s := Summary{
+		Purchases: countNamed(events, "purchase"), AddToCarts: countNamed(events, "add_to_cart"),
+		Pageviews: countNamed(events, "pageview"), Refunds: countNamed(events, "refund"),
+		GrossRevenue: event.SumOf(gross), Refunded: event.SumOf(refunded), Revenue: event.SumOf(new(big.Int).Sub(gross, refunded)),
+		UniqueVisitors: visitorsOf(events, ""), ConversionRate: ratio(visitorsOf(events, "purchase"), visitorsOf(events, "")),
+	}
+	if s.Purchases > 0 {
+		s.AverageOrderValue = event.Amount(100 * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(int64(100*s.Purchases)))))
+	}
+	for _, currency := range sortedKeys(currencies) {
+		gross, refunded := o.money(events, "purchase", currency), o.money(events, "refund", currency)
+		s.RevenueByCurrency = append(s.RevenueByCurrency, CurrencyRevenue{
+			currency, event.SumOf(gross), event.SumOf(refunded), event.SumOf(new(big.Int).Sub(gross, refunded)),
+		})
+	}
+	return s
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func (o *oracle) daily(days []Day) []DayTotals {
+	result := []DayTotals{}
+	for _, day := range days {
+		s := o.summary(day.Range)
+		result = append(result, DayTotals{
+			Date: day.Date, Purchases: s.Purchases, AddToCarts: s.AddToCarts, Pageviews: s.Pageviews, Revenue: s.Revenue,
+			UniqueVisitors: s.UniqueVisitors, Events: len(o.within(day.Range)), Refunds: s.Refunds,
+		})
+	}
+	return result
+}
+
+// delivery folds an event's records for one platform in the order in which they came.
+func (o *oracle) delivery(e oracleEvent, platform string) Delivery {
+	d := Delivery{Platform: platform, UpdatedAt: e.at()}
+	recorded := false
+	for _, r := range o.records[e.position] {
+		if r.Platform != platform {
+			continue
+		}
+		isLater := r.At.After(d.UpdatedAt)
+		holds := !recorded
+		switch {
+		case !recorded:
+		case d.Status == stream.Delivered:
+		case r.Status == stream.Delivered:
+			holds = true
+		case d.Status.Final() && r.Status.Final(), !d.Status.Final() && !r.Status.Final():
+			holds = isLater || r.At.Equal(d.UpdatedAt)
+		case r.Status.Final():
+			holds = true
+		default:
+			holds = isLater
+		}
+		if !holds {
+			continue
+		}
+		recorded = true
+		d = Delivery{Platform: platform, Status: r.Status, Attempts: r.Attempts, UpdatedAt: r.At, Reason: r.Reason}
+		if r.Attempts > 0 {
+			latency := r.Latency
+			d.Latency = &latency
+		}
+	}
+	return d
+}
+
+func (o *oracle) listing(q ListingQuery) Page {
+	var page Page
+	events := o.within(q.Range)
+	for _, e := range slices.Backward(events) {
+		if q.Before != 0 && e.position >= q.Before || len(q.Events) > 0 && !slices.Contains(q.Events, e.Name) {
+			continue
+		}
+		record := Record{
+			Position: e.position, EventID: e.ID, Event: e.Name, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
+			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Touch: e.touch,
+		}
+		kept := q.Platform == "" && q.Status == nil
+		for _, platform := range e.Platforms {
+			d := o.delivery(e, platform)
+			record.Deliveries = append(record.Deliveries, d)
+			if (q.Platform == "" || platform == q.Platform) && (q.Status == nil || d.Status == *q.Status) {
+				kept = true
+			}
+		}
+		switch {
+		case !kept:
+		case len(page.Records) < q.Limit:
+			page.Records = append(page.Records, record)
+		case page.Next == 0:
+			page.Next = page.Records[q.Limit-1].Position
+		}
+	}
+	return page
+}
+
+func (o *oracle) eventStats(r Range) []EventStats {
+	events := o.within(r)
+	named := map[string][]oracleEvent{}
+	for _, e := range events {
+		named[e.Name] = append(named[e.Name], e)
+	}
+	var result []EventStats
+	for _, name := range sortedKeys(named) {
+		own := named[name]
+		s := EventStats{
+			Event: name, Count: len(own), UniqueVisitors: visitorsOf(own, ""), Value: event.SumOf(o.money(own, name, o.currency)),
+			Share: ratio(len(own), len(events)), FirstReceivedAt: own[0].at(), LastReceivedAt: own[len(own)-1].at(),
+		}
+		deliveries := map[string][]Delivery{}
+		for _, e := range own {
+			for _, platform := range e.Platforms {
+				deliveries[platform] = append(deliveries[platform], o.delivery(e, platform))
+			}
+		}
+		for _, platform := range sortedKeys(deliveries) {
+			s.Deliveries = append(s.Deliveries, deliveryStats(platform, deliveries[platform]))
+		}
+		result = append(result, s)
+	}
+	slices.SortStableFunc(result, func(a, b EventStats) int { return b.Count - a.Count })
+	return result
+}
+
+func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
+	s := DeliveryStats{Platform: platform}
+	var latencies []time.Duration
+	for _, d := range deliveries {
+		s.Counts[d.Status]++
+		if d.Status == stream.Delivered && d.Latency != nil {
+			latencies = append(latencies, *d.Latency)
+		}
+	}
+	slices.Sort(latencies)
+	smallest := func(percent int) *time.Duration {
+		for _, candidate := range latencies {
+			covered := 0
+			for _, l := range latencies {
+				if l <= candidate {
+					covered++
+				}
+			}
+			if covered*100 >= percent*len(latencies) {
+				return &candidate
+			}
+		}
+		return nil
+	}
+	s.LatencyP50, s.LatencyP95 = smallest(50), smallest(95)
+	return s
+}
+
+func (o *oracle) funnel(r Range, steps []string, window time.Duration) Funnel {
+	histories := map[string][]oracleEvent{}
+	for _, e := range o.within(r) {
+		if e.visitor != "" {
+			histories[e.visitor] = append(histories[e.visitor], e)
+		}
+	}
+	came := make([]int, len(steps))
+	gaps := make([][]time.Duration, len(steps))
+	for _, history := range histories {
+		var best []oracleEvent
+		for i := range history {
+			if attempt := oracleAttempt(history[i:], steps, window); len(attempt) > len(best) {
+				best = attempt
+			}
+		}
+		for i := range best {
+			came[i]++
+			if i > 0 {
+				gaps[i] = append(gaps[i], best[i].at().Sub(best[i-1].at()))
+			}
+		}
+	}
+	var f Funnel
+	for i, name := range steps {
+		step := FunnelStep{Event: name, Visitors: came[i], ConversionRate: ratio(came[i], came[0])}
+		if i == 0 {
+			step.StepConversionRate = ratio(came[0], came[0])
+		} else {
+			step.StepConversionRate = ratio(came[i], came[i-1])
+			step.DropOff = came[i-1] - came[i]
+		}
+		if g := gaps[i]; len(g) > 0 {
+			slices.Sort(g)
+			median := (g[(len(g)-1)/2] + g[len(g)/2]) / 2
+			step.Median = &median
+		}
+		f.Steps = append(f.Steps, step)
+		f.ConversionRate = step.ConversionRate
+	}
+	return f
+}
+
+// oracleAttempt begins at the first event of a history.
+func oracleAttempt(history []oracleEvent, steps []string, window time.Duration) []oracleEvent {
+	if history[0].Name != steps[0] {
+		return nil
+	}
+	attempt := []oracleEvent{history[0]}
+	for _, e := range history[1:] {
+		if len(attempt) == len(steps) || window > 0 && e.at().Sub(history[0].at()) > window {
+			break
+		}
+		if e.Name == steps[len(attempt)] {
+			attempt = append(attempt, e)
+		}
+	}
+	return attempt
+}
+
+func (o *oracle) attribution(q AttributionQuery) Attribution {
+	var a Attribution
+	byCurrency := map[string]bool{}
+	conversions := slices.DeleteFunc(o.within(q.Range), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
+	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
+	histories := map[string][]oracleEvent{}
+	for _, e := range o.events {
+		histories[e.visitor] = append(histories[e.visitor], e)
+	}
+	for _, c := range conversions {
+		value := new(big.Rat)
+		if c.Value != nil && c.Currency != "" {
+			byCurrency[c.Currency] = true
+			if c.Currency == o.currency {
+				value.SetInt64(int64(*c.Value))
+			}
+		}
+		names := o.credited(c, histories[c.visitor], q)
+		for _, name := range names {
+			if credit[name] == nil {
+				credit[name], revenue[name] = new(big.Rat), new(big.Rat)
+			}
+			part := big.NewRat(1, int64(len(names)))
+			credit[name].Add(credit[name], part)
+			revenue[name].Add(revenue[name], new(big.Rat).Mul(part, value))
+		}
+	}
+	a.Conversions = len(conversions)
+	a.Revenue = event.SumOf(o.money(conversions, q.ConversionEvent, o.currency))
+	for _, currency := range sortedKeys(byCurrency) {
+		a.RevenueByCurrency = append(a.RevenueByCurrency, CurrencySum{currency, event.SumOf(o.money(conversions, q.ConversionEvent, currency))})
+	}
+	unit := int64(100)
+	if new(big.Int).Mod(a.Revenue.Big(), big.NewInt(100)).Sign() != 0 {
+		unit = 1
+	}
+	credits, money := largestRemainder(credit, big.NewRat(1, 1_000_000)), largestRemainder(revenue, big.NewRat(unit, 1))
+	for _, name := range sortedKeys(credit) {
+		a.Results = append(a.Results, AttributionResult{
+			Name: name, Conversions: Credit(credits[name]), Revenue: event.SumOf(big.NewInt(money[name] * unit)),
+			Share: Rate(roundRat(big.NewRat(credits[name]*10_000, int64(a.Conversions)*1_000_000))),
+		})
+	}
+	slices.SortStableFunc(a.Results, func(a, b AttributionResult) int {
+		return cmp.Or(cmp.Compare(b.Conversions, a.Conversions), b.Revenue.Big().Cmp(a.Revenue.Big()))
+	})
+	return a
+}
+
+// credited lists what a conversion is owed to, once per equal part.
+func (o *oracle) credited(conversion oracleEvent, history []oracleEvent, q AttributionQuery) []string {
+	var merged []Touch
+	for _, e := range history {
+		old := q.Lookback > 0 && e.at().Before(conversion.at().Add(-q.Lookback))
+		if e.touch == nil || e.visitor == "" || old || e.position > conversion.position {
+			continue
+		}
+		if len(merged) == 0 || sourceText(merged[len(merged)-1]) != sourceText(*e.touch) {
+			merged = append(merged, *e.touch)
+		}
+	}
+	if len(merged) == 0 {
+		return []string{map[GroupBy]string{"channel": "Direct", "source": "(direct)", "medium": "(none)", "campaign": "(none)"}[q.GroupBy]}
+	}
+	var names []string
+	for i, t := range merged {
+		if q.Model == "linear" || q.Model == "first_touch" && i == 0 || q.Model == "last_touch" && i == len(merged)-1 {
+			name := map[GroupBy]string{"channel": t.Channel, "source": t.Source, "medium": t.Medium, "campaign": t.Campaign}[q.GroupBy]
+			if name == "" {
+				name = "(none)"
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func sourceText(t Touch) string { return strings.Join([]string{t.Source, t.Medium, t.Campaign}, "|") }
+
+// largestRemainder hands out the missing units one by one.
+func largestRemainder(exact map[string]*big.Rat, unit *big.Rat) map[string]int64 {
+	units := map[string]int64{}
+	total, given := new(big.Rat), int64(0)
+	for name, amount := range exact {
+		whole := new(big.Rat).Quo(amount, unit)
+		total.Add(total, whole)
+		units[name] = new(big.Int).Div(whole.Num(), whole.Denom()).Int64()
+		given += units[name]
+	}
+	if !total.IsInt() {
+		panic(fmt.Sprintf("total %s is no whole number of units", total))
+	}
+	served := map[string]bool{}
+	for ; given < total.Num().Int64(); given++ {
+		best, bestRest := "", big.NewRat(-1, 1)
+		for _, name := range sortedKeys(exact) {
+			rest := new(big.Rat).Sub(new(big.Rat).Quo(exact[name], unit), new(big.Rat).SetInt64(units[name]))
+			if !served[name] && rest.Cmp(bestRest) > 0 {
+				best, bestRest = name, rest
+			}
+		}
+		served[best] = true
+		units[best]++
+	}
+	return units
+}

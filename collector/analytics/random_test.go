@@ -1,0 +1,295 @@
+package analytics
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+const testProperty = "default/shop"
+
+// begin is when random streams begin.
+var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// origin is where an event says that it comes from, and what that must be taken for.
+type origin struct {
+	context event.Context
+	want    *Touch
+}
+
+func origins() []origin {
+	utm := func(source, medium, campaign string) event.Context {
+		return event.Context{UTMSource: source, UTMMedium: medium, UTMCampaign: campaign}
+	}
+	return []origin{
+		{}, {}, {},
+		{event.Context{PageURL: "https://shop.example/a", Referrer: "https://www.shop.example/b"}, nil},
+		{utm("google", "cpc", "spring"), &Touch{"google", "cpc", "spring", "Paid Search"}},
+		{utm("google", "cpc", "summer"), &Touch{"google", "cpc", "summer", "Paid Search"}},
+		{event.Context{ClickIDs: map[string]string{"gclid": "x"}}, &Touch{"google", "cpc", "", "Paid Search"}},
+		{utm("newsletter", "email", ""), &Touch{"newsletter", "email", "", "Email"}},
+		{utm("partner", "", "spring"), &Touch{"partner", "", "spring", "Referral"}},
+		{event.Context{PageURL: "https://shop.example", Referrer: "https://l.facebook.com/"}, &Touch{"l.facebook.com", "social", "", "Organic Social"}},
+	}
+}
+
+// world makes up a stream and gives it to an oracle and a view alike.
+type world struct {
+	*rand.Rand
+	oracle *oracle
+	view   *View
+	// visitors and pace bound how many visitors there are and the milliseconds between events; fine says that values
+	// have fractions of a cent.
+	visitors int
+	pace     int64
+	fine     bool
+	last     stream.Position
+}
+
+func newWorld(seed uint64) *world {
+	r := rand.New(rand.NewPCG(seed, 7))
+	return &world{
+		Rand: r, oracle: &oracle{currency: "EUR", records: map[stream.Position][]stream.Record{}}, visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000}[r.IntN(3)], fine: r.IntN(4) == 0,
+		view: NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)}),
+		last: stream.At(begin),
+	}
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// visitorID is the opaque id as documented.
+func visitorID(kind string, identity []byte) string {
+	sum := sha256.Sum256(append([]byte("weir visitor\x00"+testProperty+"\x00"+kind+"\x00"), identity...))
+	return base64.RawURLEncoding.EncodeToString(sum[:])[:16]
+}
+
+// event makes up the next event.
+func (w *world) event() oracleEvent {
+	if w.IntN(5) > 0 {
+		w.last = stream.At(w.last.Time().Add(time.Duration(w.Int64N(w.pace)+1) * time.Millisecond))
+	} else {
+		w.last++
+	}
+	e := oracleEvent{position: w.last}
+	e.DeliveryID = uuid.UUID{15: byte(w.IntN(256)), 6: 0x70, 8: 0x80, 0: byte(len(w.oracle.events)), 1: byte(len(w.oracle.events) >> 8)}
+	e.ID = e.DeliveryID.String()
+	if w.IntN(3) == 0 {
+		e.ID = fmt.Sprintf("Order %d", len(w.oracle.events))
+	}
+	e.Name = pick(w.Rand, "pageview", "pageview", "add_to_cart", "purchase", "purchase", "refund", "lead")
+	if e.Name == "purchase" || e.Name == "refund" || w.IntN(4) == 0 {
+		value := event.Amount(w.Int64N(1000)) * 100
+		if w.fine {
+			value = event.Amount(w.Int64N(100_000))
+		}
+		e.Value = &value
+		e.Currency = pick(w.Rand, "EUR", "EUR", "EUR", "USD")
+		if e.Name != "purchase" && e.Name != "refund" && w.IntN(3) == 0 {
+			e.Currency = ""
+		}
+	}
+	if e.Name == "purchase" {
+		e.OrderID = fmt.Sprint(w.IntN(1000))
+	}
+	w.identify(&e)
+	o := pick(w.Rand, origins()...)
+	e.Context, e.touch = o.context, o.want
+	for _, platform := range []string{"meta", "crm", "console"} {
+		if w.IntN(3) > 0 {
+			e.Platforms = append(e.Platforms, platform)
+		}
+	}
+	return e
+}
+
+// identify makes up whose event it is.
+func (w *world) identify(e *oracleEvent) {
+	who := w.IntN(w.visitors)
+	hash := event.Hash(sha256.Sum256([]byte{byte(who), byte(who >> 8)}))
+	switch w.IntN(8) {
+	case 0:
+	case 1:
+		e.User[event.EmailLower] = hash
+		e.visitor = visitorID("email", hash[:])
+	case 2:
+		e.User[event.PhoneDigits] = hash
+		e.visitor = visitorID("phone", hash[:])
+	case 3:
+		e.ClientID, e.User[event.EmailLower] = hash.String(), hash
+		e.visitor = visitorID("client", []byte(hash.String()))
+	default:
+		e.ClientID = fmt.Sprint("c", who)
+		e.visitor = visitorID("client", []byte(e.ClientID))
+	}
+}
+
+// record makes up what became of an event on a platform.
+func (w *world) record(e oracleEvent) stream.Record {
+	r := stream.Record{
+		Event: e.position, Platform: pick(w.Rand, "meta", "crm", "console", "removed"), Status: stream.Status(w.IntN(6)),
+		Attempts: w.IntN(4), At: e.at().Add(time.Duration(w.IntN(40)-3) * 100 * time.Millisecond),
+		Reason: pick(w.Rand, "", "http_500", "timeout"),
+	}
+	if r.Attempts > 0 {
+		r.Latency = time.Duration(w.IntN(3)*w.IntN(700)) * time.Millisecond
+	}
+	return r
+}
+
+// grow adds events and records, some of these before their event.
+func (w *world) grow(t testing.TB, count int) {
+	t.Helper()
+	var entries []stream.Entry
+	var records []stream.Record
+	for range count {
+		e := w.event()
+		w.oracle.events = append(w.oracle.events, e)
+		entries = append(entries, stream.Entry{Position: e.position, Data: e.Encode()})
+		for range w.IntN(5) {
+			records = append(records, w.record(pick(w.Rand, e, w.oracle.events[w.IntN(len(w.oracle.events))])))
+		}
+	}
+	for _, r := range records {
+		w.oracle.records[r.Event] = append(w.oracle.records[r.Event], r)
+	}
+	early := 0
+	if len(records) > 0 {
+		early = w.IntN(len(records))
+	}
+	w.view.AddRecords(records[:early])
+	if err := w.view.AddEvents(entries); err != nil {
+		t.Fatal(err)
+	}
+	w.view.AddRecords(records[early:])
+}
+
+// forget drops some of the oldest events.
+func (w *world) forget() {
+	if len(w.oracle.events) == 0 {
+		return
+	}
+	before := w.oracle.events[w.IntN(len(w.oracle.events))].position
+	w.view.Forget(before)
+	w.oracle.forget(before)
+}
+
+// someRange is a span somewhere about the stream.
+func (w *world) someRange() Range {
+	length := w.last.Time().Sub(begin).Milliseconds() + 2
+	from, to := w.Int64N(length)-1, w.Int64N(length)+1
+	if w.IntN(3) == 0 {
+		from, to = 0, length
+	}
+	return Range{begin.Add(time.Duration(min(from, to)) * time.Millisecond), begin.Add(time.Duration(max(from, to)) * time.Millisecond)}
+}
+
+// sameAs compares answers; an empty list is as good as none.
+func sameAs(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b event.Sum) bool { return a == b })); diff != "" {
+		t.Fatalf("%s differs from the definitions (-want +got):\n%s", what, diff)
+	}
+}
+
+// check compares every number of the view with the oracle's.
+func (w *world) check(t testing.TB) {
+	t.Helper()
+	ctx := t.Context()
+	r := w.someRange()
+	summary, err := w.view.Summary(ctx, r)
+	mustNot(t, err)
+	sameAs(t, "summary", summary, w.oracle.summary(r))
+
+	var days []Day
+	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/3 + 1) {
+		days = append(days, Day{from.Format(time.TimeOnly), Range{from, from.Add(r.To.Sub(r.From)/3 + 1)}})
+	}
+	daily, err := w.view.Daily(ctx, days)
+	mustNot(t, err)
+	sameAs(t, "daily", daily, w.oracle.daily(days))
+
+	stats, err := w.view.EventStats(ctx, r)
+	mustNot(t, err)
+	sameAs(t, "event statistics", stats, w.oracle.eventStats(r))
+
+	steps := make([]string, 1+w.IntN(4))
+	for i := range steps {
+		steps[i] = pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase")
+	}
+	window := time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))
+	funnel, err := w.view.Funnel(ctx, r, steps, window)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprint("funnel of ", steps, " within ", window), funnel, w.oracle.funnel(r, steps, window))
+
+	q := AttributionQuery{
+		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
+		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond, GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
+	}
+	attribution, err := w.view.Attribution(ctx, q)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprintf("attribution %+v", q), attribution, w.oracle.attribution(q))
+	w.checkListing(t, r)
+}
+
+// checkListing walks through all pages of a listing.
+func (w *world) checkListing(t testing.TB, r Range) {
+	t.Helper()
+	q := ListingQuery{Range: r, Platform: pick(w.Rand, "", "", "meta", "removed"), Limit: 1 + w.IntN(20)}
+	if w.IntN(2) == 0 {
+		q.Events = []string{"purchase", "unknown", "lead"}[:1+w.IntN(3)]
+	}
+	if w.IntN(2) == 0 {
+		status := stream.Status(w.IntN(6))
+		q.Status = &status
+	}
+	for range 3 {
+		page, err := w.view.Listing(t.Context(), q)
+		mustNot(t, err)
+		sameAs(t, fmt.Sprintf("listing %+v", q), page, w.oracle.listing(q))
+		if q.Before = page.Next; q.Before == 0 {
+			return
+		}
+	}
+}
+
+func mustNot(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNumbersAreThoseOfTheDefinitionsOnSmallStreams(t *testing.T) {
+	for seed := range uint64(1000) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			w := newWorld(seed)
+			for range 1 + w.IntN(3) {
+				w.grow(t, w.IntN(30))
+				if w.IntN(4) == 0 {
+					w.forget()
+				}
+				w.check(t)
+			}
+		})
+	}
+}
+
+func TestNumbersAreThoseOfTheDefinitionsOnLongStreams(t *testing.T) {
+	w := newWorld(1)
+	w.visitors = 2000
+	for range 4 {
+		w.grow(t, chunkRows*3/4)
+		w.forget()
+		w.check(t)
+	}
+}

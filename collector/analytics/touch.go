@@ -1,0 +1,75 @@
+package analytics
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// TouchOf returns where an event says that its visitor came from, and whether it says so at all. It does where
+// it has a utm_source, the id of a click, or a referrer of another host than the page's; without a page every
+// referrer is of another host. Source and medium come from the first of these that names one (the medium of a
+// referrer only where the referrer is the source), the campaign from utm_campaign alone.
+func TouchOf(c *event.Context) (Touch, bool) {
+	t := Touch{
+		Source:   strings.TrimSpace(c.UTMSource),
+		Medium:   strings.TrimSpace(c.UTMMedium),
+		Campaign: strings.TrimSpace(c.UTMCampaign),
+	}
+	if click, ok := clickOf(c.ClickIDs); ok {
+		t.Source = firstOf(t.Source, click.source)
+		t.Medium = firstOf(t.Medium, click.medium)
+	}
+	if t.Source == "" {
+		t.Source = foreignHost(c.Referrer, c.PageURL)
+		if t.Source == "" {
+			return Touch{}, false
+		}
+		t.Medium = firstOf(t.Medium, referrerMedium(t.Source))
+	}
+	t.Channel = channelOf(t.Source, t.Medium)
+	return t, true
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// clickOf returns the first of [clicks] that the event carries.
+func clickOf(ids map[string]string) (click, bool) {
+	if len(ids) == 0 {
+		return click{}, false
+	}
+	for _, c := range clicks {
+		if ids[c.id] != "" {
+			return c, true
+		}
+	}
+	return click{}, false
+}
+
+// foreignHost returns the referrer's host, "" where it has none or is the page's own.
+func foreignHost(referrer, page string) string {
+	if referrer == "" {
+		return ""
+	}
+	host := hostOf(referrer)
+	if host == hostOf(page) {
+		return ""
+	}
+	return host
+}
+
+// hostOf returns a URL's host in lower case without port, final dot and a leading "www.", "" where the text is
+// no absolute URL.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(u.Hostname()), "."), "www.")
+}

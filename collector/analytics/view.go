@@ -1,0 +1,219 @@
+package analytics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// View is what a property's two streams say, in columns. All its methods may be called at once; those that add
+// to it are meant for one follower. A query sees the events of the moment at which it began; while it runs,
+// further events are added, but none is freed.
+type View struct {
+	property string
+	currency string
+	log      *slog.Logger
+
+	// retained is read-locked by a query while it runs and locked to free the numbers of dropped events.
+	retained sync.RWMutex
+
+	// mu guards what follows. It is never held for long.
+	mu     sync.Mutex
+	table  *table
+	status Status
+}
+
+// NewView returns an empty view.
+func NewView(o Options) *View {
+	return &View{property: o.Property, currency: o.Currency, log: o.Logger, table: newTable()}
+}
+
+// AddEvents appends entries of the events stream, in its order; those that are known already are passed over.
+// An entry that cannot be decoded is left out and counted; the error names each.
+func (v *View) AddEvents(entries []stream.Entry) error {
+	var errs []error
+	rows := make([]row, 0, len(entries))
+	for _, entry := range entries {
+		e, err := event.DecodeEntry(entry.Data)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("entry %s: %w", entry.Position, err))
+			continue
+		}
+		rows = append(rows, rowOf(v.property, entry.Position, &e))
+	}
+	errs = append(errs, v.addRows(rows)...)
+	if len(errs) > 0 {
+		v.mu.Lock()
+		v.status.Unreadable += len(errs)
+		v.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+func (v *View) addRows(rows []row) (errs []error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range rows {
+		if err := v.table.add(&rows[i]); err != nil {
+			errs = append(errs, fmt.Errorf("entry %s: %w", rows[i].position, err))
+		}
+	}
+	v.table.discardOrphans()
+	return errs
+}
+
+// AddRecords notes delivery records, in the order of their stream. A record may come before its event.
+func (v *View) AddRecords(records []stream.Record) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, record := range records {
+		v.table.apply(record)
+	}
+}
+
+// Forget drops the events before a position: from then on they are in no answer, and [Status.CompleteFrom] says
+// so where there were any.
+func (v *View) Forget(before stream.Position) {
+	v.mu.Lock()
+	first := v.table.first
+	droppable := v.table.forget(before)
+	if v.table.first > first {
+		// Events of the position's millisecond may be among those that are gone.
+		v.status.CompleteFrom = before.Time().Add(time.Millisecond)
+	}
+	v.mu.Unlock()
+	if !droppable {
+		return
+	}
+	v.retained.Lock()
+	defer v.retained.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.table.drop()
+}
+
+// Reset empties the view: it is not ready until it has been filled again.
+func (v *View) Reset() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.table = newTable()
+	v.status = Status{Connected: v.status.Connected}
+}
+
+// setConnected notes whether the source can be reached.
+func (v *View) setConnected(connected bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.status.Connected = connected
+}
+
+func (v *View) setReady() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.status.Ready = true
+}
+
+// Status returns how far the view has come.
+func (v *View) Status() Status {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.status
+	s.Events = int(v.table.next - v.table.first)
+	if v.table.next > 0 {
+		s.Last, s.AsOf = v.table.last, v.table.last.Time()
+	}
+	return s
+}
+
+// snapshot is the view at one moment, for one query.
+type snapshot struct {
+	span
+	// The values by number, to be read only at numbers that stand in a column of the rows.
+	names      []string
+	touches    []Touch
+	currencies []string
+	platforms  []string
+	keys       []visitorKey
+	clientIDs  []string
+	reasons    *reasons
+	// numbers are those of the names that were asked for, noName where no event has one.
+	numbers []uint32
+	// reporting is the number of the property's currency.
+	reporting uint32
+}
+
+// noName is the number of a name that no event has.
+const noName = ^uint32(0)
+
+// read returns the view as it is now, and what must be called when the query is done. names are those whose
+// numbers the query needs.
+func (v *View) read(names ...string) (*snapshot, func()) {
+	v.retained.RLock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	t := v.table
+	s := &snapshot{
+		span:  span{chunks: t.chunks, base: t.base, first: t.first, end: t.next},
+		names: t.names.values, touches: t.touches.values, currencies: t.currencies.values, platforms: t.platforms.values,
+		keys: t.visitors.keys, clientIDs: t.visitors.clientIDs, reasons: t.reasons,
+		numbers: make([]uint32, len(names)), reporting: noName,
+	}
+	for i, name := range names {
+		s.numbers[i] = noName
+		if number, known := t.names.numbers[name]; known {
+			s.numbers[i] = number
+		}
+	}
+	if number, known := t.currencies.numbers[v.currency]; known {
+		s.reporting = number
+	}
+	return s, v.retained.RUnlock
+}
+
+// in returns the rows that were received in a range.
+func (s *snapshot) in(r Range) span {
+	rows := s.span
+	rows.first, rows.end = s.search(firstAt(r.From)), s.search(firstAt(r.To))
+	rows.end = max(rows.first, rows.end)
+	return rows
+}
+
+// firstAt returns the first position that is not before t.
+func firstAt(t time.Time) stream.Position {
+	ms := t.UnixMilli()
+	if t.After(time.UnixMilli(ms)) {
+		ms++
+	}
+	const last = 1<<44 - 1
+	return stream.At(time.UnixMilli(min(max(ms, 0), last)))
+}
+
+// len is the number of rows.
+func (s *span) len() int { return int(s.end - s.first) }
+
+// stretch is a run of rows within one chunk: those from row from to before row to; ordinal is the ordinal of row from.
+type stretch struct {
+	*chunk
+	from, to int
+	ordinal  uint64
+}
+
+// each calls visit for the rows chunk by chunk, in stream order. It stops where the context ends.
+func (s *span) each(ctx context.Context, visit func(stretch)) error {
+	for ordinal := s.first; ordinal < s.end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c, from := s.at(ordinal)
+		to := min(chunkRows, from+int(s.end-ordinal))
+		visit(stretch{chunk: c, from: from, to: to, ordinal: ordinal})
+		ordinal += uint64(to - from)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package analytics
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// visitorKey tells visitors of one property apart: a truncated SHA-256, so that what identifies a person
+// cannot be read from it.
+type visitorKey [12]byte
+
+// String returns the key as the read API shows it, 16 characters.
+func (k visitorKey) String() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
+
+// visitorOf returns whose event it is, by the first of client_id, e-mail and phone that it has; the second
+// result is false for an event of nobody. The kinds have namespaces of their own: a client_id that happens to
+// spell a hash is another visitor.
+func visitorOf(property string, e *event.Event) (visitorKey, bool) {
+	var buffer [256]byte
+	text := append(buffer[:0], "weir visitor\x00"...)
+	text = append(append(text, property...), 0)
+	email, phone := e.User.Get(event.EmailLower), e.User.Get(event.PhoneDigits)
+	switch {
+	case e.ClientID != "":
+		text = append(append(text, "client\x00"...), e.ClientID...)
+	case !email.IsZero():
+		text = append(append(text, "email\x00"...), email[:]...)
+	case !phone.IsZero():
+		text = append(append(text, "phone\x00"...), phone[:]...)
+	default:
+		return visitorKey{}, false
+	}
+	sum := sha256.Sum256(text)
+	return visitorKey(sum[:]), true
+}
+
+// visitors numbers the visitors that have retained events, from 1; 0 is nobody. Like a [dictionary] it gives a
+// number to another visitor once the last event of the one who had it has been dropped.
+type visitors struct {
+	numbers map[visitorKey]uint32
+	keys    []visitorKey
+	// clientIDs holds "" for a visitor known by a hash.
+	clientIDs []string
+	// last is the ordinal of the visitor's newest event.
+	last []uint64
+	free []uint32
+}
+
+func newVisitors() *visitors {
+	return &visitors{
+		numbers:   map[visitorKey]uint32{},
+		keys:      make([]visitorKey, 1),
+		clientIDs: make([]string, 1),
+		last:      make([]uint64, 1),
+	}
+}
+
+// visit notes that the visitor's newest event is the one at ordinal. It returns the visitor's number and how
+// far back the event before lies, [noPrevious] where this is the first that is retained.
+func (v *visitors) visit(key visitorKey, clientID string, ordinal uint64) (number, back uint32) {
+	number, known := v.numbers[key]
+	back = noPrevious
+	switch {
+	case known:
+		back = uint32(ordinal - v.last[number])
+		v.last[number] = ordinal
+		return number, back
+	case len(v.free) > 0:
+		number = v.free[len(v.free)-1]
+		v.free = v.free[:len(v.free)-1]
+		v.keys[number], v.clientIDs[number], v.last[number] = key, clientID, ordinal
+	default:
+		number = uint32(len(v.keys))
+		v.keys = append(v.keys, key)
+		v.clientIDs = append(v.clientIDs, clientID)
+		v.last = append(v.last, ordinal)
+	}
+	v.numbers[key] = number
+	return number, back
+}
+
+// leave forgets the visitor where the dropped event at ordinal was its newest.
+func (v *visitors) leave(number uint32, ordinal uint64) {
+	if number == 0 || v.last[number] != ordinal {
+		return
+	}
+	delete(v.numbers, v.keys[number])
+	v.keys[number], v.clientIDs[number] = visitorKey{}, ""
+	v.free = append(v.free, number)
+}

@@ -1,0 +1,145 @@
+// Package auth makes API keys and access tokens, and recognises them by their hashes. What it makes is shown
+// to the Property's owner once; pods only ever hold SHA-256 hashes.
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"time"
+)
+
+// Prefixes of what [NewAPIKey] and [NewAccessToken] make, so that a leaked one is recognised by scanners.
+const (
+	apiKeyPrefix      = "wk_"
+	accessTokenPrefix = "wt_"
+)
+
+const (
+	base62         = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	randomDigits   = 27 // 160 bits
+	checksumDigits = 6
+)
+
+// NewAPIKey returns "wk_", 27 random base62 digits and a 6-digit checksum.
+func NewAPIKey() string { return generate(apiKeyPrefix) }
+
+// NewAccessToken returns "wt_", 27 random base62 digits and a 6-digit checksum.
+func NewAccessToken() string { return generate(accessTokenPrefix) }
+
+func generate(prefix string) string {
+	digits := make([]byte, 0, randomDigits)
+	for buffer := make([]byte, 2*randomDigits); len(digits) < randomDigits; {
+		rand.Read(buffer) // never fails: crypto/rand ends the program instead
+		for _, b := range buffer {
+			// The six low bits, without the two values that base62 lacks: no digit is likelier than another.
+			if b &= 63; int(b) < len(base62) && len(digits) < randomDigits {
+				digits = append(digits, base62[b])
+			}
+		}
+	}
+	secret := prefix + string(digits)
+	return secret + checksum(secret)
+}
+
+// checksum is the CRC-32 of the prefix and random digits in base62, most significant digit first. It lets
+// scanners tell a key from a look-alike; it is not a security measure.
+func checksum(secret string) string {
+	sum := crc32.ChecksumIEEE([]byte(secret))
+	var digits [checksumDigits]byte
+	for i := len(digits) - 1; i >= 0; i-- {
+		digits[i], sum = base62[sum%62], sum/62
+	}
+	return string(digits[:])
+}
+
+// WellFormed says whether secret has the form and checksum of something that this package made.
+func WellFormed(secret string) bool {
+	body, found := strings.CutPrefix(secret, apiKeyPrefix)
+	if !found {
+		body, found = strings.CutPrefix(secret, accessTokenPrefix)
+	}
+	at := len(secret) - checksumDigits
+	return found && len(body) == randomDigits+checksumDigits && checksum(secret[:at]) == secret[at:]
+}
+
+// Hash is the SHA-256 of a key or token.
+type Hash [sha256.Size]byte
+
+// HashOf hashes a key or token as the caller sent it.
+func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
+
+// MarshalText returns 64 lower-case hexadecimal digits.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(h[:], text[:min(len(text), 2*len(h))]); err != nil || n != len(h) || len(text) != 2*len(h) {
+		return fmt.Errorf("a SHA-256 hash must be %d hexadecimal digits", 2*len(h))
+	}
+	return nil
+}
+
+// Scope is what an access token may do. Each scope includes the ones before it.
+type Scope string
+
+// The scopes of access tokens, narrowest first.
+const (
+	ScopeRead  Scope = "read"
+	ScopeWrite Scope = "write"
+	ScopeAdmin Scope = "admin"
+)
+
+var scopeRank = map[Scope]int{ScopeRead: 1, ScopeWrite: 2, ScopeAdmin: 3}
+
+// Valid says whether s is one of the scopes.
+func (s Scope) Valid() bool { return scopeRank[s] > 0 }
+
+// Allows says whether a token of scope s may make a call that needs scope needed.
+func (s Scope) Allows(needed Scope) bool {
+	return s.Valid() && needed.Valid() && scopeRank[s] >= scopeRank[needed]
+}
+
+// Credential is one API key or access token as pods know it: by its hash.
+type Credential struct {
+	Name string `json:"name"`
+	Hash Hash   `json:"sha256"`
+	// Scope is empty for API keys.
+	Scope Scope `json:"scope,omitempty"`
+	// ExpirationTime is nil for a credential that does not expire.
+	ExpirationTime *time.Time `json:"expirationTime,omitempty"`
+}
+
+// expired says whether the credential is of no more use at now.
+func (c *Credential) expired(now time.Time) bool {
+	return c.ExpirationTime != nil && !now.Before(*c.ExpirationTime)
+}
+
+// Find returns the index of the credential that secret is, among those that have not expired at now; the first
+// where several are. Every credential is looked at in constant time, so how long it takes tells neither whether
+// nor where one was found, nor how close a guess came.
+func Find(credentials []Credential, secret string, now time.Time) (int, bool) {
+	hash := HashOf(secret)
+	found := -1
+	for i := len(credentials) - 1; i >= 0; i-- {
+		equal := subtle.ConstantTimeCompare(hash[:], credentials[i].Hash[:])
+		if credentials[i].expired(now) {
+			equal = 0
+		}
+		found = subtle.ConstantTimeSelect(equal, i, found)
+	}
+	return found, found >= 0
+}
+
+// Match returns the credential that [Find] finds.
+func Match(credentials []Credential, secret string, now time.Time) (Credential, bool) {
+	i, found := Find(credentials, secret, now)
+	if !found {
+		return Credential{}, false
+	}
+	return credentials[i], true
+}

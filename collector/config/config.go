@@ -1,0 +1,168 @@
+// Package config is the one contract between the operator and the tenant pods: what of a Property a pod
+// needs, rendered to files on one side and loaded from them on the other. `weir dev` writes the same files.
+//
+// A pod's configuration directory holds
+//
+//	property/property.json      every role: a [Property]; nothing secret
+//	auth/api-keys.json          collect: a list of [auth.Credential]; hashes only
+//	auth/access-tokens.json     query: a list of [auth.Credential]; hashes only
+//	redis/url                   every role: the Redis URL with the role's own user
+//	platforms/NAME/KEY          deliver: the keys of the Secret that platform NAME refers to
+package config
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// The files of a configuration directory, by their path in it.
+const (
+	PropertyFile     = "property/property.json"
+	APIKeysFile      = "auth/api-keys.json"
+	AccessTokensFile = "auth/access-tokens.json"
+	RedisURLFile     = "redis/url"
+	// PlatformsDir holds a directory per platform, with a file per key of its Secret.
+	PlatformsDir = "platforms"
+)
+
+// Property is what the pods know of a Property.
+type Property struct {
+	// Namespace and Name identify the Property; Name is the property id of the read API.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Currency is the reporting currency, upper-case ISO 4217.
+	Currency string `json:"currency"`
+	// TimeZone is an IANA name; days of the read API begin at its midnights.
+	TimeZone string `json:"timeZone"`
+	// EventAliases maps event names as sent to the names they stand for.
+	EventAliases map[string]string `json:"eventAliases,omitempty"`
+	// DeduplicationWindowHours is for how long an event_id or order_id is remembered.
+	DeduplicationWindowHours int        `json:"deduplicationWindowHours"`
+	Retention                Retention  `json:"retention"`
+	Limits                   Limits     `json:"limits"`
+	Platforms                []Platform `json:"platforms"`
+	Egress                   Egress     `json:"egress"`
+}
+
+// Retention is what the stream keeps.
+type Retention struct {
+	Days int `json:"days"`
+	// MaxEvents is a hard ceiling, delivered or not.
+	MaxEvents int64 `json:"maxEvents"`
+}
+
+// Limits bound what the collector accepts.
+type Limits struct {
+	// EventsPerSecond is shared by the property's collectors; 0 means no limit.
+	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
+	// MaxBodyBytes bounds one event's body after decompression.
+	MaxBodyBytes int64 `json:"maxBodyBytes"`
+}
+
+// Egress is where deliveries may go beyond public addresses; the operator decides it, not the tenant.
+type Egress struct {
+	AllowCIDRs []netip.Prefix `json:"allowCIDRs,omitempty"`
+}
+
+// Platform is one destination of a Property's events. Exactly the member named by Type is set.
+type Platform struct {
+	// Name is the platform in delivery records.
+	Name string       `json:"name"`
+	Type PlatformType `json:"type"`
+	// Events are the names to deliver; empty means all that the platform has a mapping for.
+	Events []string `json:"events,omitempty"`
+	// Suspend stops deliveries; events wait.
+	Suspend bool `json:"suspend,omitempty"`
+	// Endpoint replaces the platform's own base URL; "" in production.
+	Endpoint string `json:"endpoint,omitempty"`
+
+	Meta    *Meta    `json:"meta,omitempty"`
+	Webhook *Webhook `json:"webhook,omitempty"`
+	Log     *Log     `json:"log,omitempty"`
+}
+
+// Meta configures Meta's Conversions API. Credential: accessToken.
+type Meta struct {
+	PixelID       string `json:"pixelID"`
+	TestEventCode string `json:"testEventCode,omitempty"`
+}
+
+// Webhook configures an HTTP receiver of the customer's. Credential: signingSecret.
+type Webhook struct {
+	URL string `json:"url"`
+}
+
+// Log configures a platform that writes each event to the deliverer's log. It needs no credential.
+type Log struct{}
+
+// PlatformType discriminates a [Platform].
+type PlatformType string
+
+// The platform types.
+const (
+	TypeMeta    PlatformType = "Meta"
+	TypeWebhook PlatformType = "Webhook"
+	TypeLog     PlatformType = "Log"
+)
+
+// PlatformTraits is what the other roles and the operator have to know of a platform type; how it is spoken
+// to is known to the deliverer alone.
+type PlatformTraits struct {
+	// Credentials are the keys that the referred Secret must hold.
+	Credentials []string
+	// Variants are the hashes that the platform matches by.
+	Variants event.VariantSet
+	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
+	HasEndpoint bool
+}
+
+// platformTraits has a row for every type.
+var platformTraits = map[PlatformType]PlatformTraits{
+	TypeMeta: {
+		Credentials: []string{"accessToken"},
+		Variants:    event.Variants(event.EmailLower, event.PhoneDigits, event.FirstNameMeta),
+		HasEndpoint: true,
+	},
+	TypeWebhook: {
+		Credentials: []string{"signingSecret"},
+		Variants:    event.Variants(event.EmailLower, event.PhoneE164, event.FirstNameLower),
+	},
+	TypeLog: {},
+}
+
+// Traits returns the type's traits and whether the type is known.
+func (t PlatformType) Traits() (PlatformTraits, bool) {
+	traits, ok := platformTraits[t]
+	return traits, ok
+}
+
+// PlatformTypes returns all types, sorted.
+func PlatformTypes() []PlatformType { return slices.Sorted(maps.Keys(platformTraits)) }
+
+// Variants returns the hashes that the property's platforms need, beside those that are always kept.
+func (p *Property) Variants() event.VariantSet {
+	set := event.Variants(event.EmailLower, event.PhoneDigits)
+	for _, platform := range p.Platforms {
+		traits, _ := platform.Type.Traits()
+		set = set.Union(traits.Variants)
+	}
+	return set
+}
+
+// PlatformNames returns the names of the platforms in force, in order.
+func (p *Property) PlatformNames() []string {
+	names := make([]string, len(p.Platforms))
+	for i, platform := range p.Platforms {
+		names[i] = platform.Name
+	}
+	return names
+}
+
+// DeduplicationWindow is for how long an id is remembered.
+func (p *Property) DeduplicationWindow() time.Duration {
+	return time.Duration(p.DeduplicationWindowHours) * time.Hour
+}

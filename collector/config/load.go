@@ -1,0 +1,254 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/auth"
+)
+
+// Reading is strict: a member that is not known is an error that names it. When the operator is newer than a
+// pod, for the minutes of an upgrade, this means that the pod keeps what it last loaded and says so, and that
+// what the Property newly asks for holds once the new pods serve; ignoring the member instead could deliver
+// what the owner has just forbidden. So that only Properties which use something new are touched by that, a
+// member added to a file is written with omitzero and its zero value means what held before.
+
+// maxFileBytes bounds a configuration file; a ConfigMap or Secret cannot hold more.
+const maxFileBytes = 1 << 20
+
+// Load reads and validates the property file below dir.
+func Load(dir string) (Property, error) {
+	var p Property
+	if err := readJSON(dir, PropertyFile, &p); err != nil {
+		return Property{}, err
+	}
+	if err := p.Validate(); err != nil {
+		return Property{}, fmt.Errorf("%s: %w", PropertyFile, err)
+	}
+	return p, nil
+}
+
+// LoadAPIKeys reads the API keys' hashes below dir. API keys have no scope.
+func LoadAPIKeys(dir string) ([]auth.Credential, error) {
+	return loadCredentials(dir, APIKeysFile, func(scope auth.Scope) error {
+		if scope != "" {
+			return errors.New("must be absent: an API key has no scope")
+		}
+		return nil
+	})
+}
+
+// LoadAccessTokens reads the access tokens' hashes and scopes below dir.
+func LoadAccessTokens(dir string) ([]auth.Credential, error) {
+	return loadCredentials(dir, AccessTokensFile, func(scope auth.Scope) error {
+		if !scope.Valid() {
+			return fmt.Errorf("must be %s, %s or %s", auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin)
+		}
+		return nil
+	})
+}
+
+func loadCredentials(dir, file string, checkScope func(auth.Scope) error) ([]auth.Credential, error) {
+	var list []auth.Credential
+	if err := readJSON(dir, file, &list); err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for i, c := range list {
+		switch {
+		case c.Name == "":
+			return nil, fmt.Errorf("%s: [%d].name: must not be empty", file, i)
+		case names[c.Name]:
+			return nil, fmt.Errorf("%s: [%d].name: %q is used already; names must be unique", file, i, c.Name)
+		case c.Hash == auth.Hash{}:
+			return nil, fmt.Errorf("%s: [%d].sha256: must be the SHA-256 of the key or token", file, i)
+		}
+		names[c.Name] = true
+		if err := checkScope(c.Scope); err != nil {
+			return nil, fmt.Errorf("%s: [%d].scope: %w", file, i, err)
+		}
+	}
+	return list, nil
+}
+
+// LoadRedisURL reads the Redis URL below dir. Space around it is not part of it. Errors do not repeat it, for it
+// holds a password.
+func LoadRedisURL(dir string) (string, error) {
+	text, err := readFile(dir, RedisURLFile)
+	if err != nil {
+		return "", err
+	}
+	address := strings.TrimSpace(string(text))
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return "", fmt.Errorf("%s: must be a URL such as redis://user:password@host:6379/0", RedisURLFile)
+	}
+	switch parsed.Scheme {
+	case "redis", "rediss", "unix":
+		return address, nil
+	default:
+		return "", fmt.Errorf("%s: must begin with redis://, rediss:// or unix://", RedisURLFile)
+	}
+}
+
+// PlatformCredentials reads the Secret mounted for one platform: its keys with their values. A line end behind
+// a value, which editors and echo leave, is not part of it. Without a directory for the platform the error is an
+// [fs.ErrNotExist].
+func PlatformCredentials(dir, platform string) (map[string]string, error) {
+	if !isName(platform) {
+		return nil, fmt.Errorf("platform %q: %s", platform, nameRule)
+	}
+	directory := filepath.Join(PlatformsDir, platform)
+	source := snapshot(filepath.Join(dir, directory))
+	entries, err := os.ReadDir(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the Secret of platform %s must be mounted there: %w", directory, platform, bare(err))
+	}
+	credentials := map[string]string{}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue // the kubelet's own; a Secret's key may begin with a dot, but none of ours does
+		}
+		value, err := readBounded(filepath.Join(source, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("%s/%s: %w", directory, entry.Name(), err)
+		}
+		credentials[entry.Name()] = strings.TrimRight(string(value), "\r\n")
+	}
+	return credentials, nil
+}
+
+// readJSON reads a file strictly into v. Errors name the file and the member, never the member's value.
+func readJSON(dir, file string, v any) error {
+	text, err := readFile(dir, file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v, json.RejectUnknownMembers(true)); err != nil {
+		return fmt.Errorf("%s: %w", file, explain(err))
+	}
+	return nil
+}
+
+func readFile(dir, file string) ([]byte, error) {
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	text, err := readBounded(filepath.Join(snapshot(filepath.Dir(path)), filepath.Base(path)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return text, nil
+}
+
+// snapshot returns the directory that a mounted volume's files are in at the moment. The kubelet replaces all
+// files of a volume at once by pointing its link ..data elsewhere; reading through the link's target never mixes
+// two states.
+func snapshot(dir string) string {
+	if target, err := filepath.EvalSymlinks(filepath.Join(dir, "..data")); err == nil {
+		return target
+	}
+	return dir
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, bare(err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err != nil {
+		return nil, bare(err)
+	}
+	if len(text) > maxFileBytes {
+		return nil, fmt.Errorf("must not be larger than %d bytes", maxFileBytes)
+	}
+	return text, nil
+}
+
+// bare takes the path out of a file system error, where the message around it has a better one.
+func bare(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
+}
+
+// explain words a decoding error: where, and what would be right there.
+func explain(err error) error {
+	var semantic *json.SemanticError
+	var syntactic *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &semantic):
+		return fmt.Errorf("%s: %w", memberPath(semantic.JSONPointer), explainMember(semantic))
+	case errors.As(err, &syntactic):
+		return fmt.Errorf("%s: must be JSON, but at byte %d: %w", memberPath(syntactic.JSONPointer), syntactic.ByteOffset, syntactic.Err)
+	default:
+		return err
+	}
+}
+
+func explainMember(e *json.SemanticError) error {
+	switch {
+	case errors.Is(e.Err, json.ErrUnknownName):
+		return errors.New("is not known to this version of the collector: remove it, or run the version that knows it")
+	case e.Err != nil:
+		return e.Err
+	default:
+		return fmt.Errorf("must be %s", expected(e.GoType))
+	}
+}
+
+// expected says what of JSON a Go type is read from.
+func expected(t reflect.Type) string {
+	if t == nil {
+		return "something else"
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Map, reflect.Pointer:
+		return "an object"
+	case reflect.Struct:
+		if _, isText := reflect.TypeAssert[encoding.TextUnmarshaler](reflect.New(t)); isText {
+			return "a string"
+		}
+		return "an object"
+	default:
+		return "a string"
+	}
+}
+
+// memberPath writes a JSON pointer the way the API's users write field paths: "platforms[0].name".
+func memberPath(pointer jsontext.Pointer) string {
+	var b strings.Builder
+	for token := range pointer.Tokens() {
+		switch _, err := strconv.Atoi(token); {
+		case err == nil:
+			b.WriteString("[" + token + "]")
+		case b.Len() == 0:
+			b.WriteString(token)
+		default:
+			b.WriteString("." + token)
+		}
+	}
+	if b.Len() == 0 {
+		return "the document"
+	}
+	return b.String()
+}

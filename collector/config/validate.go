@@ -1,0 +1,129 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// The names that Kubernetes objects, platforms and keys may have.
+var (
+	namePattern         = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	propertyNamePattern = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
+	digitsPattern       = regexp.MustCompile(`^[0-9]+$`)
+)
+
+const nameRule = "must be lower-case letters, digits and '-', with no '-' at either end"
+
+// maxEventNameLength is how many characters an event's name may have.
+const maxEventNameLength = 100
+
+func isName(s string) bool { return namePattern.MatchString(s) }
+
+// Validate returns every fault of the property, joined: each names the field and what would be right.
+func (p *Property) Validate() error {
+	var f faults
+	f.check(isName(p.Namespace), "namespace", nameRule)
+	f.check(propertyNamePattern.MatchString(p.Name), "name", "must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end")
+	f.check(event.IsCurrency(p.Currency), "currency", "must be an ISO 4217 code in capitals, such as EUR")
+	f.check(isTimeZone(p.TimeZone), "timeZone", "must be an IANA time zone, such as Europe/Berlin or UTC")
+	for _, sent := range slices.Sorted(maps.Keys(p.EventAliases)) {
+		f.check(isEventName(sent) && isEventName(p.EventAliases[sent]), fmt.Sprintf("eventAliases[%q]", sent),
+			"must map one event name to another: 1 to 100 characters without control characters or space around them")
+	}
+	f.check(p.Retention.Days >= 1, "retention.days", "must be at least 1")
+	f.check(p.Retention.MaxEvents >= 1, "retention.maxEvents", "must be at least 1")
+	f.check(p.DeduplicationWindowHours >= 1, "deduplicationWindowHours", "must be at least 1")
+	f.check(p.DeduplicationWindowHours <= 24*max(1, p.Retention.Days), "deduplicationWindowHours", "must be at most the hours of retention.days")
+	f.check(p.Limits.EventsPerSecond >= 0, "limits.eventsPerSecond", "must be at least 1, or absent for no limit")
+	f.check(p.Limits.MaxBodyBytes >= 1, "limits.maxBodyBytes", "must be at least 1")
+	for i, prefix := range p.Egress.AllowCIDRs {
+		f.check(prefix.IsValid(), fmt.Sprintf("egress.allowCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")
+	}
+	names := map[string]bool{}
+	for i := range p.Platforms {
+		at := fmt.Sprintf("platforms[%d]", i)
+		platform := &p.Platforms[i]
+		f.check(!names[platform.Name], at+".name", "must be unique among the platforms")
+		names[platform.Name] = true
+		platform.validate(at, &f)
+	}
+	return errors.Join(f...)
+}
+
+// members says which members of the union are set.
+func (p *Platform) members() map[PlatformType]bool {
+	return map[PlatformType]bool{TypeMeta: p.Meta != nil, TypeWebhook: p.Webhook != nil, TypeLog: p.Log != nil}
+}
+
+func (p *Platform) validate(at string, f *faults) {
+	f.check(isName(p.Name), at+".name", nameRule)
+	for i, name := range p.Events {
+		f.check(isEventName(name), fmt.Sprintf("%s.events[%d]", at, i), "must be an event name: 1 to 100 characters without control characters or space around them")
+	}
+	f.check(p.Endpoint == "" || isWebURL(p.Endpoint), at+".endpoint", "must be an http or https URL with a host, or absent")
+	if _, known := p.Type.Traits(); !known {
+		f.check(false, at+".type", "must be one of "+strings.Join(typeNames(), ", "))
+		return
+	}
+	set := p.members()
+	for _, other := range PlatformTypes() {
+		member := at + "." + strings.ToLower(string(other[:1])) + string(other[1:])
+		if other != p.Type {
+			f.check(!set[other], member, fmt.Sprintf("must be absent for a platform of type %s", p.Type))
+		} else if other != TypeLog { // which has nothing to say
+			f.check(set[other], member, fmt.Sprintf("must be set for a platform of type %s", p.Type))
+		}
+	}
+	if p.Meta != nil {
+		f.check(digitsPattern.MatchString(p.Meta.PixelID), at+".meta.pixelID", "must be the digits of a pixel's or dataset's id")
+	}
+	if p.Webhook != nil {
+		f.check(isWebURL(p.Webhook.URL), at+".webhook.url", "must be an http or https URL with a host, such as https://crm.example.com/hook")
+	}
+}
+
+func typeNames() []string {
+	var names []string
+	for _, t := range PlatformTypes() {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+// isTimeZone also refuses the names by which Go means the machine's own zone.
+func isTimeZone(name string) bool {
+	if name == "" || name == "Local" {
+		return false
+	}
+	_, err := time.LoadLocation(name)
+	return err == nil
+}
+
+func isEventName(s string) bool {
+	control := func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
+	return s != "" && strings.TrimSpace(s) == s && utf8.RuneCountInString(s) <= maxEventNameLength && strings.IndexFunc(s, control) < 0
+}
+
+func isWebURL(s string) bool {
+	parsed, err := url.Parse(s)
+	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Hostname() != ""
+}
+
+// faults are what is wrong, in the order in which it was found.
+type faults []error
+
+// check notes a fault of field unless ok. Neither the field nor the rule repeats a value that could be secret.
+func (f *faults) check(ok bool, field, rule string) {
+	if !ok {
+		*f = append(*f, fmt.Errorf("%s: %s", field, rule))
+	}
+}

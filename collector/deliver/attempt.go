@@ -1,0 +1,171 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// isolated is how many of an isolated batch's events are sent at a time.
+const isolated = 8
+
+// deliver sends a batch and returns what became of each of its events, having sent it again in parts where
+// the platform's answer asks for that.
+func (l *lane) deliver(sending context.Context, p pass, batch []parcel) outcomes {
+	if left, ok := l.gate.admits(p); !ok {
+		return l.park(batch, left)
+	}
+	verdicts, latency := l.attempt(sending, batch)
+	worst := verdicts[0]
+	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return stops(v.Class) }); i >= 0 {
+		worst = verdicts[i]
+	}
+	stopped := l.gate.report(p, worst)
+
+	switch {
+	case worst.Class == platform.Split && len(batch) > 1:
+		half := len(batch) / 2
+		all := l.deliver(sending, p, batch[:half])
+		all.add(l.deliver(sending, p, batch[half:]))
+		return all
+	case worst.Class == platform.Isolate && len(batch) > 1:
+		return l.isolate(sending, p, batch)
+	}
+	var all outcomes
+	for i, verdict := range verdicts {
+		if stops(verdict.Class) {
+			verdict.After = stopped
+		}
+		all.settled = append(all.settled, l.settlement(batch[i], verdict, latency))
+	}
+	return all
+}
+
+// isolate sends each event of a batch alone.
+func (l *lane) isolate(sending context.Context, p pass, batch []parcel) outcomes {
+	each := make([]outcomes, len(batch))
+	next := make(chan int)
+	var senders sync.WaitGroup
+	for range min(isolated, len(batch)) {
+		senders.Go(func() {
+			for i := range next {
+				each[i] = l.deliver(sending, p, batch[i:i+1])
+			}
+		})
+	}
+	for i := range batch {
+		next <- i
+	}
+	close(next)
+	senders.Wait()
+	var all outcomes
+	for _, one := range each {
+		all.add(one)
+	}
+	return all
+}
+
+// attempt makes one request and returns a verdict per event and how long the request took. It counts the
+// attempt on the parcels, unless the platform only wants a pause.
+func (l *lane) attempt(sending context.Context, batch []parcel) ([]platform.Verdict, time.Duration) {
+	payloads := make([]platform.Payload, len(batch))
+	for i, p := range batch {
+		payloads[i] = p.payload
+	}
+	request := l.platform.Build(payloads, l.now())
+	start := time.Now() // the monotonic clock: a latency is no point in time
+	response, failure := l.exchange(sending, request)
+	latency := time.Since(start)
+	l.metrics.attempts.WithLabelValues(l.cfg.Name).Inc()
+
+	var verdicts []platform.Verdict
+	if failure != nil {
+		verdicts = slices.Repeat([]platform.Verdict{*failure}, len(batch))
+	} else {
+		verdicts = l.platform.Classify(response, len(batch))
+	}
+	for i := range batch {
+		if verdicts[i].Class != platform.Throttle {
+			batch[i].attempts++
+		}
+	}
+	return verdicts, latency
+}
+
+// exchange makes the request or, for the Log platform, writes its lines.
+func (l *lane) exchange(sending context.Context, request platform.Request) (platform.Response, *platform.Verdict) {
+	if request.Lines == nil {
+		return l.client.exchange(sending, request)
+	}
+	for _, line := range request.Lines {
+		l.logger.LogAttrs(sending, slog.LevelInfo, "event", line...)
+	}
+	return platform.Response{At: l.now()}, nil
+}
+
+// park schedules events that were taken before the gate closed: no attempt was made, nothing is recorded.
+func (l *lane) park(batch []parcel, left time.Duration) outcomes {
+	all := outcomes{until: l.now().Add(max(left, l.timing.backoff.floor))}
+	for _, p := range batch {
+		all.parked = append(all.parked, stream.Delivery{Entry: stream.Entry{Position: p.position}, Attempts: p.attempts})
+	}
+	l.retryScheduled(all.until)
+	return all
+}
+
+// settlement turns a verdict into what is written.
+func (l *lane) settlement(p parcel, verdict platform.Verdict, latency time.Duration) stream.Settlement {
+	now := l.now()
+	settlement := stream.Settlement{Record: stream.Record{
+		Event:    p.position,
+		Platform: l.cfg.Name,
+		Attempts: p.attempts,
+		Latency:  latency,
+		Reason:   verdict.Reason,
+		At:       now,
+	}}
+	switch verdict.Class {
+	case platform.Delivered:
+		settlement.Status = stream.Delivered
+	case platform.Skipped:
+		settlement.Status = stream.Skipped
+	case platform.Expired:
+		settlement.Status = stream.Expired
+	case platform.Retry:
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(l.timing.backoff.jittered(p.attempts - 1))
+	case platform.Throttle:
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(max(verdict.After, l.timing.backoff.floor))
+	case platform.Auth, platform.Config:
+		// The gate holds them back. Due at once, they go out as soon as there is another credential or
+		// configuration, for which a new engine starts.
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(l.timing.backoff.floor)
+	default:
+		// Permanent; a single event has no batch to be isolated from or split.
+		settlement.Status = stream.Failed
+	}
+	if settlement.Status == stream.Retrying {
+		if settlement.RetryAt.After(p.payload.Expires) {
+			settlement.RetryAt = p.payload.Expires
+		}
+		l.retryScheduled(settlement.RetryAt)
+	}
+	return settlement
+}
+
+// retryScheduled tells the retrier until when there is something to wait for.
+func (l *lane) retryScheduled(at time.Time) {
+	for due := at.UnixMilli(); ; {
+		latest := l.latestRetry.Load()
+		if due <= latest || l.latestRetry.CompareAndSwap(latest, due) {
+			return
+		}
+	}
+}

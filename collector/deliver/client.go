@@ -1,0 +1,103 @@
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/platform"
+)
+
+const (
+	dialTimeout = 10 * time.Second
+	// maxAnswer is how much of an answer is read. Platforms say what they have to say in far less.
+	maxAnswer = 64 << 10
+	// idleConnections per host are as many as requests run at a time, so that none is opened anew under load.
+	idleConnections = parallelRequests
+)
+
+// client makes the platforms' requests. It follows no redirect, uses no proxy (the proxy, not the guard, would
+// choose the address) and keeps the answers bounded. No error of it is ever shown: they hold the URL, and that
+// may hold a credential.
+type client struct {
+	http *http.Client
+	now  func() time.Time
+}
+
+func newClient(egress config.Egress, timeout time.Duration, now func() time.Time) *client {
+	guard := &egressGuard{allowed: egress.AllowCIDRs}
+	dialer := &net.Dialer{Timeout: dialTimeout, Control: guard.control}
+	return &client{
+		http: &http.Client{
+			Timeout: timeout,
+			Transport: &http.Transport{
+				DialContext:            dialer.DialContext,
+				ForceAttemptHTTP2:      true,
+				TLSHandshakeTimeout:    dialTimeout,
+				MaxIdleConnsPerHost:    idleConnections,
+				IdleConnTimeout:        90 * time.Second,
+				MaxResponseHeaderBytes: maxAnswer,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		now: now,
+	}
+}
+
+// close ends the connections that are idle.
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// exchange makes one request. Where there is no answer, it returns the verdict instead: another attempt, with
+// the reason why.
+func (c *client) exchange(ctx context.Context, request platform.Request) (platform.Response, *platform.Verdict) {
+	out, err := http.NewRequestWithContext(ctx, request.Method, request.URL, bytes.NewReader(request.Body))
+	if err != nil {
+		return platform.Response{}, &platform.Verdict{Class: platform.Config, Reason: "url_invalid"}
+	}
+	out.Header = request.Header
+	answer, err := c.http.Do(out)
+	if err != nil {
+		return platform.Response{}, &platform.Verdict{Class: platform.Retry, Reason: failureReason(ctx, err)}
+	}
+	defer answer.Body.Close()
+	// A body that breaks off is judged as far as it came: the status has been answered all the same.
+	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	return platform.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, At: c.now()}, nil
+}
+
+// failureReason names why there was no answer.
+func failureReason(ctx context.Context, err error) string {
+	var (
+		denied      egressError
+		resolution  *net.DNSError
+		certificate *tls.CertificateVerificationError
+		alert       tls.AlertError
+		record      tls.RecordHeaderError
+		network     net.Error
+	)
+	switch {
+	case errors.As(err, &denied):
+		return "egress_denied"
+	case ctx.Err() != nil:
+		return "interrupted"
+	case errors.As(err, &resolution):
+		return "name_not_resolved"
+	case errors.As(err, &certificate), errors.As(err, &alert), errors.As(err, &record):
+		return "tls_failed"
+	case errors.As(err, &network) && network.Timeout():
+		return "timeout"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection_reset"
+	default:
+		return "connection_failed"
+	}
+}

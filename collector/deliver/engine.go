@@ -1,0 +1,214 @@
+// Package deliver hands a property's events to its platforms: at least once, with the same identifiers on
+// every attempt, and writes what became of each.
+//
+// An [Engine] runs a lane per platform. It starts by making sure of the platforms' consumer groups, then the
+// settlers, then those that take events (worker, retrier, reclaimer); it stops in the reverse order: nothing
+// is taken any more, requests under way end, outcomes are written.
+package deliver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Options are what an [Engine] needs. All but Now and DrainTimeout are required.
+type Options struct {
+	// Stream is the property's.
+	Stream *stream.Stream
+	// Property is the configuration; for another one, stop the engine and run a new one.
+	Property config.Property
+	// Credentials returns the keys of a platform's Secret. It is asked at the start and, for a platform that
+	// cannot be opened with what it returned, again from time to time.
+	Credentials func(platform string) (map[string]string, error)
+	// Consumer tells this deliverer from the property's other ones, and should be the same after a restart.
+	Consumer string
+	// Metrics are shared with the engines before and after.
+	Metrics *Metrics
+	// Logger gets the lines of the Log platform too.
+	Logger *slog.Logger
+	// Now is the clock; time.Now where nil.
+	Now func() time.Time
+	// DrainTimeout is how long requests under way may take to end when the engine stops; 25 s where 0.
+	DrainTimeout time.Duration
+}
+
+// timing holds the engine's intervals.
+type timing struct {
+	// backoff is between an event's attempts, gate between a paused platform's probes.
+	backoff, gate backoff
+	// request bounds an HTTP exchange, the body included.
+	request time.Duration
+	// block is how long to wait for new events before looking around.
+	block time.Duration
+	// poll is how often to look for due events while some are known to wait, idlePoll while none are.
+	poll, idlePoll time.Duration
+	// lease is for how long a due event belongs to the deliverer that took it.
+	lease time.Duration
+	// claimIdle is the age at which a claim counts as abandoned, claimPoll how often to look for such.
+	claimIdle, claimPoll time.Duration
+	// trim is how often the streams are trimmed.
+	trim time.Duration
+	// redisPause is the wait after Redis failed, reopen the wait before a platform's credentials are read again.
+	redisPause, reopen time.Duration
+	// removal is for how long events are still taken from a removed platform's group, because collectors learn
+	// of the removal later than the deliverer; removalPoll is how often.
+	removal, removalPoll time.Duration
+	// settle is how long the last outcomes may take to be written once the requests have ended.
+	settle time.Duration
+}
+
+func defaultTiming() timing {
+	return timing{
+		backoff:     backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
+		gate:        backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
+		request:     30 * time.Second,
+		block:       time.Second,
+		poll:        100 * time.Millisecond,
+		idlePoll:    3 * time.Second,
+		lease:       45 * time.Second,
+		claimIdle:   45 * time.Second,
+		claimPoll:   15 * time.Second,
+		trim:        time.Minute,
+		redisPause:  time.Second,
+		reopen:      15 * time.Second,
+		removal:     2 * time.Minute,
+		removalPoll: 10 * time.Second,
+		settle:      5 * time.Second,
+	}
+}
+
+// Engine delivers one property's events. It runs once.
+type Engine struct {
+	options Options
+	timing  timing
+	client  *client
+}
+
+// New makes an engine; [Engine.Run] starts it.
+func New(options Options) *Engine {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.DrainTimeout == 0 {
+		options.DrainTimeout = 25 * time.Second
+	}
+	return &Engine{options: options, timing: defaultTiming()}
+}
+
+// Run delivers until the context ends, then lets requests under way end (at most for DrainTimeout; those that
+// take longer are cut off and count as attempts) and writes their outcomes. A failing Redis or platform does
+// not end it: it goes on trying. It fails only where a required option is missing.
+func (e *Engine) Run(ctx context.Context) error {
+	o := &e.options
+	if o.Stream == nil || o.Credentials == nil || o.Consumer == "" || o.Metrics == nil || o.Logger == nil {
+		return errors.New("deliver: Stream, Credentials, Consumer, Metrics and Logger must be set")
+	}
+	return e.run(ctx, context.WithoutCancel(ctx))
+}
+
+// run is Run with a second context, whose end stops everything at once and leaves things as a kill would.
+func (e *Engine) run(taking, alive context.Context) error {
+	e.client = newClient(e.options.Property.Egress, e.timing.request, e.options.Now)
+	defer e.client.close()
+	var platforms sync.WaitGroup
+	for _, cfg := range e.options.Property.Platforms {
+		if cfg.Suspend {
+			platforms.Go(func() { e.suspended(taking, cfg) })
+			continue
+		}
+		platforms.Go(func() { e.serve(taking, alive, cfg) })
+	}
+	platforms.Go(func() { e.remove(taking) })
+	platforms.Go(func() { e.trim(taking) })
+	platforms.Wait()
+	return nil
+}
+
+// suspended makes sure of the platform's group, so that its events wait for it, and does nothing else.
+func (e *Engine) suspended(taking context.Context, cfg config.Platform) {
+	l := e.lane(cfg)
+	l.logger.Info("platform suspended; its events wait")
+	l.awaitGroup(taking)
+}
+
+// serve delivers to one platform until taking ends.
+func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
+	l := e.lane(cfg)
+	if !l.awaitGroup(taking) {
+		return
+	}
+	if l.platform = e.open(taking, cfg); l.platform == nil {
+		return
+	}
+	e.options.Metrics.paused.WithLabelValues(cfg.Name).Set(0)
+
+	sending, cutOff := context.WithCancel(alive)
+	defer cutOff()
+	writing, giveUp := context.WithCancel(alive)
+	defer giveUp()
+	var settler, takers sync.WaitGroup
+	settler.Go(func() { l.settler.run(writing) })
+	takers.Go(func() { l.work(taking, sending) })
+	takers.Go(func() { l.retry(taking, sending) })
+	takers.Go(func() { l.reclaim(taking, sending) })
+
+	<-taking.Done()
+	drain := time.AfterFunc(e.options.DrainTimeout, cutOff)
+	defer drain.Stop()
+	last := time.AfterFunc(e.options.DrainTimeout+e.timing.settle, giveUp)
+	defer last.Stop()
+	takers.Wait()
+	l.sends.Wait()
+	close(l.settler.queue)
+	settler.Wait()
+}
+
+// open makes the platform of its configuration and credentials. Where they do not suffice it says so once,
+// and tries again until they do; nil means that taking has ended.
+func (e *Engine) open(taking context.Context, cfg config.Platform) *platform.Platform {
+	logger := e.options.Logger.With("platform", cfg.Name)
+	for said := ""; ; {
+		credentials, err := e.options.Credentials(cfg.Name)
+		if err == nil {
+			var opened *platform.Platform
+			if opened, err = platform.Open(cfg, credentials); err == nil {
+				return opened
+			}
+		}
+		if said != err.Error() {
+			said = err.Error()
+			logger.Error("platform cannot be delivered to; its events wait", "error", err)
+		}
+		e.options.Metrics.paused.WithLabelValues(cfg.Name).Set(1)
+		if !pause(taking, e.timing.reopen) {
+			return nil
+		}
+	}
+}
+
+// lane makes a platform's lane; all but serve leave it without the platform itself.
+func (e *Engine) lane(cfg config.Platform) *lane {
+	o := e.options
+	logger := o.Logger.With("platform", cfg.Name)
+	return &lane{
+		cfg:      cfg,
+		stream:   o.Stream,
+		consumer: o.Consumer,
+		client:   e.client,
+		gate:     newGate(e.timing.gate, o.Now, logger, o.Metrics.paused.WithLabelValues(cfg.Name)),
+		settler:  newSettler(o.Stream, cfg.Name, o.Metrics, logger),
+		metrics:  o.Metrics,
+		logger:   logger,
+		now:      o.Now,
+		timing:   e.timing,
+		slots:    make(chan struct{}, parallelRequests),
+		held:     map[stream.Position]struct{}{},
+	}
+}

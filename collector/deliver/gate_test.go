@@ -1,0 +1,172 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/collector/deliver/platform"
+)
+
+var (
+	throttled = platform.Verdict{Class: platform.Throttle, Reason: "throttled", After: 7 * time.Second}
+	refused   = platform.Verdict{Class: platform.Auth, Reason: "unauthorized"}
+	delivered = platform.Verdict{Class: platform.Delivered}
+)
+
+func testGate() *gate {
+	b := backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond}
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "paused"})
+	return newGate(b, time.Now, slog.New(slog.DiscardHandler), gauge)
+}
+
+func mustEnter(t *testing.T, g *gate) pass {
+	t.Helper()
+	p, err := g.enter(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate()
+		start := time.Now()
+		if got := g.report(mustEnter(t, g), throttled); got != 7*time.Second {
+			t.Errorf("got a pause of %s, want 7s", got)
+		}
+		p := mustEnter(t, g)
+		if !p.probe || time.Since(start) != 7*time.Second {
+			t.Errorf("got %+v after %s, want a probe after 7s", p, time.Since(start))
+		}
+		g.report(p, delivered)
+		if p := mustEnter(t, g); p.probe || time.Since(start) != 7*time.Second {
+			t.Errorf("the gate is not open after the probe: %+v", p)
+		}
+	})
+}
+
+func TestGateProbesLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate()
+		var pauses []time.Duration
+		for range 12 {
+			start := time.Now()
+			p := mustEnter(t, g)
+			pauses = append(pauses, time.Since(start))
+			g.report(p, refused)
+		}
+		want := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600}
+		for i, pause := range pauses {
+			if pause != want[i]*time.Second {
+				t.Errorf("pause %d was %s, want %s", i, pause, want[i]*time.Second)
+			}
+		}
+	})
+}
+
+func TestGateLetsOneProbeThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate()
+		g.report(mustEnter(t, g), refused)
+		first := mustEnter(t, g)
+		second := make(chan pass)
+		go func() { second <- mustEnter(t, g) }()
+		open := make(chan pass)
+		go func() {
+			p, err := g.enterOpen(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			open <- p
+		}()
+		synctest.Wait()
+		select {
+		case p := <-second:
+			t.Fatalf("two probes at a time: %+v", p)
+		case p := <-open:
+			t.Fatalf("the gate was open: %+v", p)
+		default:
+		}
+		g.giveBack(first)
+		p := <-second
+		if !p.probe {
+			t.Errorf("got %+v, want the probe that was given back", p)
+		}
+		g.report(p, platform.Verdict{Class: platform.Retry})
+		if p := <-open; p.probe {
+			t.Errorf("got %+v, want an open gate after a probe that was not refused", p)
+		}
+	})
+}
+
+func TestGateCountsRequestsUnderWayTogetherOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate()
+		passes := []pass{mustEnter(t, g), mustEnter(t, g), mustEnter(t, g)}
+		for _, p := range passes {
+			g.report(p, refused)
+		}
+		start := time.Now()
+		mustEnter(t, g)
+		if time.Since(start) != time.Second {
+			t.Errorf("the pause was %s, want that of one failure", time.Since(start))
+		}
+	})
+}
+
+func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate()
+		early, late := mustEnter(t, g), mustEnter(t, g)
+		g.report(early, throttled)
+		<-time.After(2 * time.Second)
+		if left, ok := g.admits(late); ok || left != 5*time.Second {
+			t.Errorf("got %s, %t; want 5s, false", left, ok)
+		}
+		g.report(late, delivered)
+		if _, ok := g.admits(late); ok {
+			t.Error("an answer to a request from before opened the gate")
+		}
+	})
+}
+
+func TestGateWaitEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := testGate()
+		g.report(mustEnter(t, g), refused)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		if _, err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if p := mustEnter(t, g); !p.probe {
+			t.Errorf("got %+v: the one that gave up took the probe with it", p)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	b := defaultTiming().backoff
+	for failures, ceiling := range map[int]time.Duration{
+		0: time.Second, 1: 2 * time.Second, 5: 32 * time.Second, 9: 512 * time.Second, 10: 10 * time.Minute, 1_000_000: 10 * time.Minute,
+	} {
+		if got := b.ceiling(failures); got != ceiling {
+			t.Errorf("after %d failures the ceiling is %s, want %s", failures, got, ceiling)
+		}
+		least, most := time.Duration(1<<62), time.Duration(0)
+		for range 200 {
+			wait := b.jittered(failures)
+			least, most = min(least, wait), max(most, wait)
+		}
+		if least < 200*time.Millisecond || most > ceiling || most < ceiling/2 || least > ceiling/2 {
+			t.Errorf("after %d failures the waits lie between %s and %s, want them spread over 200ms to %s", failures, least, most, ceiling)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// parallelRequests is how many requests one platform of a property gets at a time.
+const parallelRequests = 32
+
+// maxTaken bounds how many events are taken from Redis at once.
+const maxTaken = 1000
+
+// lane delivers a property's events to one platform. Lanes share nothing but the Redis connection, so that
+// one platform never slows another. Three goroutines take events: the worker new ones, the retrier due ones,
+// the reclaimer those of deliverers that died. Each hands what it took to dispatch.
+type lane struct {
+	cfg      config.Platform
+	platform *platform.Platform
+	stream   *stream.Stream
+	consumer string
+	client   *client
+	gate     *gate
+	settler  *settler
+	metrics  *Metrics
+	logger   *slog.Logger
+	now      func() time.Time
+	timing   timing
+
+	// slots holds a token per request that is under way.
+	slots chan struct{}
+	// sends counts the requests that are under way.
+	sends sync.WaitGroup
+	// latestRetry is when the last of the retries that this lane has scheduled is due, in Unix milliseconds.
+	latestRetry atomic.Int64
+
+	mu sync.Mutex
+	// held are the events that this lane is busy with, so that the reclaimer leaves them alone.
+	held map[stream.Position]struct{}
+	// finals are the events that were final on this platform before its group was lost.
+	finals finals
+}
+
+// parcel is an event on its way to the platform.
+type parcel struct {
+	position stream.Position
+	attempts int
+	payload  platform.Payload
+}
+
+// acquire waits for one slot and takes as many of the free ones as max allows. It returns 0 when the context
+// has ended.
+func (l *lane) acquire(ctx context.Context, most int) int {
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	n := 1
+	for n < most {
+		select {
+		case l.slots <- struct{}{}:
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+func (l *lane) release(n int) {
+	for range n {
+		<-l.slots
+	}
+}
+
+// room is how many slots, at most, it makes sense to take events for.
+func (l *lane) room(p pass) int {
+	if p.probe {
+		return 1
+	}
+	return min(parallelRequests, max(1, maxTaken/l.platform.Limits.Events))
+}
+
+// dispatch maps what was taken, settles what needs no request and sends the rest in batches. It owns the slots
+// and the pass, and returns when the last batch is under way.
+func (l *lane) dispatch(sending context.Context, p pass, slots int, deliveries []stream.Delivery) {
+	parcels, decided := l.accept(deliveries)
+	if decided.len() > 0 {
+		l.sends.Add(1)
+		l.settle(decided, l.sends.Done)
+	}
+	batches := split(parcels, l.platform.Limits)
+	if len(batches) == 0 {
+		l.gate.giveBack(p)
+	}
+	for _, batch := range batches {
+		if slots == 0 {
+			l.slots <- struct{}{} // one comes free: every request ends in bounded time
+			slots++
+		}
+		slots--
+		l.sends.Go(func() {
+			written := make(chan struct{})
+			l.settle(l.deliver(sending, p, batch), func() { close(written) })
+			<-written
+			l.release(1)
+		})
+	}
+	l.release(slots)
+}
+
+// accept parts deliveries into those to send and those whose outcome is clear.
+func (l *lane) accept(deliveries []stream.Delivery) ([]parcel, outcomes) {
+	parcels := make([]parcel, 0, len(deliveries))
+	var decided outcomes
+	for _, delivery := range deliveries {
+		if !l.hold(delivery.Position) {
+			continue // a request with it is under way
+		}
+		p, verdict, named := l.prepare(delivery)
+		switch {
+		case !named:
+			decided.passed = append(decided.passed, delivery.Position)
+		case verdict.Class == platform.Undecided:
+			parcels = append(parcels, p)
+		default:
+			decided.settled = append(decided.settled, l.settlement(p, verdict, 0))
+		}
+	}
+	return parcels, decided
+}
+
+// prepare decodes and maps an event. It says whether the event names this platform and has no final record;
+// the others are passed over.
+func (l *lane) prepare(delivery stream.Delivery) (parcel, platform.Verdict, bool) {
+	p := parcel{position: delivery.Position, attempts: delivery.Attempts}
+	if l.finals.has(delivery.Position) {
+		return p, platform.Verdict{}, false
+	}
+	e, err := event.DecodeEntry(delivery.Data)
+	if err != nil {
+		l.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
+		return p, platform.Verdict{Class: platform.Permanent, Reason: "undecodable"}, true
+	}
+	if !slices.Contains(e.Platforms, l.cfg.Name) {
+		return p, platform.Verdict{}, false
+	}
+	var verdict platform.Verdict
+	p.payload, verdict = l.platform.Map(&platform.Event{Event: e, ReceivedAt: delivery.Position.Time()})
+	if verdict.Class == platform.Undecided && !l.now().Before(p.payload.Expires) {
+		verdict = platform.Verdict{Class: platform.Expired, Reason: "too_old"}
+	}
+	return p, verdict, true
+}
+
+// split parts parcels into batches within the limits.
+func split(parcels []parcel, limits platform.Limits) [][]parcel {
+	var batches [][]parcel
+	start, size := 0, 0
+	for i, p := range parcels {
+		full := i-start == limits.Events || (limits.Bytes > 0 && i > start && size+len(p.payload.Body) > limits.Bytes)
+		if full {
+			batches = append(batches, parcels[start:i])
+			start, size = i, 0
+		}
+		size += len(p.payload.Body)
+	}
+	if start < len(parcels) {
+		batches = append(batches, parcels[start:])
+	}
+	return batches
+}
+
+// hold marks an event as being worked on; false means that it is already.
+func (l *lane) hold(position stream.Position) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, busy := l.held[position]; busy {
+		return false
+	}
+	l.held[position] = struct{}{}
+	return true
+}
+
+// settle hands outcomes to the settler and lets go of their events when they are written.
+func (l *lane) settle(all outcomes, written func()) {
+	l.settler.queue <- settling{all, func() {
+		l.mu.Lock()
+		all.each(func(position stream.Position) { delete(l.held, position) })
+		l.mu.Unlock()
+		written()
+	}}
+}

@@ -1,0 +1,206 @@
+package platform_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/event"
+)
+
+func TestOpenNamesWhatIsWrong(t *testing.T) {
+	webhook := func(url string) config.Platform {
+		return config.Platform{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: url}}
+	}
+	hook := webhook("https://example.com/hook")
+	for name, test := range map[string]struct {
+		cfg         config.Platform
+		credentials map[string]string
+		want        string
+	}{
+		"an unknown type": {
+			config.Platform{Name: "x", Type: "Fax"}, nil,
+			`platform "x": type "Fax" is unknown; the types are [Log Meta Webhook]`,
+		},
+		"a missing key": {
+			config.Platform{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}}, nil,
+			`platform "meta": its Secret must have the key accessToken`,
+		},
+		"a key of white space": {
+			config.Platform{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}}, map[string]string{"accessToken": " \n"},
+			`platform "meta": its Secret must have the key accessToken`,
+		},
+		"a missing member": {
+			config.Platform{Name: "meta", Type: config.TypeMeta}, credentials,
+			`platform "meta": the member named by its type must be set`,
+		},
+		"a missing pixel": {
+			config.Platform{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{}}, credentials,
+			`platform "meta": meta.pixelID must be set`,
+		},
+		"a URL of another scheme": {
+			webhook("ftp://example.com"), credentials,
+			`platform "crm": webhook.url must be an absolute http or https URL`,
+		},
+		"a relative URL": {
+			webhook("/hook"), credentials,
+			`platform "crm": webhook.url must be an absolute http or https URL`,
+		},
+		"a URL that cannot be read, whose password is not shown": {
+			webhook("https://user:hush@exa mple.com"), credentials,
+			`platform "crm": webhook.url must be an absolute http or https URL`,
+		},
+		"a secret that is no base64, which is not shown": {
+			hook, map[string]string{"signingSecret": "whsec_hush!"},
+			`platform "crm": signingSecret must be whsec_ and 24 to 64 bytes in base64, or several such with spaces between them`,
+		},
+		"a secret that is too short": {
+			hook, map[string]string{"signingSecret": "whsec_aHVzaA=="},
+			`platform "crm": signingSecret must be whsec_ and 24 to 64 bytes in base64, or several such with spaces between them`,
+		},
+		"the second of two secrets": {
+			hook, map[string]string{"signingSecret": signingSecret + " whsec_aHVzaA=="},
+			`platform "crm": signingSecret must be whsec_ and 24 to 64 bytes in base64, or several such with spaces between them`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := platform.Open(test.cfg, test.credentials)
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The vector is the one that the Standard Webhooks libraries publish.
+func TestWebhookSignature(t *testing.T) {
+	const vector = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	for name, test := range map[string]struct {
+		secrets string
+		want    []string
+	}{
+		"by one secret":                        {signingSecret, []string{vector}},
+		"by a secret without its prefix":       {strings.TrimPrefix(signingSecret, "whsec_"), []string{vector}},
+		"by a secret that ends in a line feed": {signingSecret + "\n", []string{vector}},
+		"by two secrets while they are rotated": {
+			signingSecret + " whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+			[]string{vector, "v1,woH/1mJtZGSMCmpFTxRYbStS24eLLD/oXIYr4PYyZ7g="},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Platform{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://example.com"}}
+			opened, err := platform.Open(cfg, map[string]string{"signingSecret": test.secrets})
+			if err != nil {
+				t.Fatal(err)
+			}
+			payload := platform.Payload{MessageID: "msg_p5jXN8AQM9LWM0D4loKWxJek", Body: []byte(`{"test": 2432232314}`)}
+			request := opened.Build([]platform.Payload{payload}, time.Unix(1614265330, 0))
+			want := http.Header{
+				"Content-Type":      {"application/json"},
+				"User-Agent":        {"Weir"},
+				"Webhook-Id":        {"msg_p5jXN8AQM9LWM0D4loKWxJek"},
+				"Webhook-Timestamp": {"1614265330"},
+				"Webhook-Signature": {strings.Join(test.want, " ")},
+			}
+			if diff := cmp.Diff(want, request.Header); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnEventIsGivenUp(t *testing.T) {
+	received := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		cfg      config.Platform
+		occurred time.Time
+		want     time.Time
+	}{
+		"by Meta an hour before its seven days are over": {
+			config.Platform{Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}}, time.Time{},
+			received.Add(7*24*time.Hour - time.Hour),
+		},
+		"by Meta by its own time, not by that of its receipt": {
+			config.Platform{Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}}, received.Add(-48 * time.Hour),
+			received.Add(5*24*time.Hour - time.Hour),
+		},
+		"by a Webhook seven days after its receipt, however old it was": {
+			config.Platform{Name: "p", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://example.com"}}, received.Add(-48 * time.Hour),
+			received.Add(7 * 24 * time.Hour),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened, err := platform.Open(test.cfg, credentials)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := event.Event{ID: "1", Name: "lead", ClientID: "1.2", OccurredAt: test.occurred}
+			payload, verdict := opened.Map(&platform.Event{Event: e, ReceivedAt: received})
+			if verdict.Class != platform.Undecided {
+				t.Fatalf("got verdict %+v", verdict)
+			}
+			if !payload.Expires.Equal(test.want) {
+				t.Errorf("got %s, want %s", payload.Expires, test.want)
+			}
+		})
+	}
+}
+
+func TestAnItemWhoseOwnMembersCannotBeRenderedFailsItsEventAlone(t *testing.T) {
+	cfg := config.Platform{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://example.com"}}
+	opened, err := platform.Open(cfg, credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := event.Event{ID: "1", Name: "lead", Contents: []event.Item{{ID: "1", Extra: []byte(`{"id":2}`)}}}
+	_, got := opened.Map(&platform.Event{Event: e})
+	want := platform.Verdict{Class: platform.Permanent, Reason: "unrenderable"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Answers come from strangers: whatever they hold, there is a verdict for every event, and its reason is a
+// short code that repeats nothing of the body.
+func FuzzClassify(f *testing.F) {
+	f.Add(200, `{"events_received":1}`, "", 1)
+	f.Add(400, `{"error":{"code":100,"error_subcode":2804003}}`, "", 3)
+	f.Add(429, "", "12", 2)
+	f.Add(502, "<html>", "Fri, 20 Nov 2026 12:00:42 GMT", 5)
+	cfg := config.Platform{
+		Name: "p", Meta: &config.Meta{PixelID: "1"}, Webhook: &config.Webhook{URL: "https://example.com"}, Log: &config.Log{},
+	}
+	f.Fuzz(func(t *testing.T, status int, body, retryAfter string, n int) {
+		n = 1 + (n&0x7fffffff)%100
+		response := platform.Response{Status: status, Header: http.Header{"Retry-After": {retryAfter}}, Body: []byte(body), At: time.Unix(1_800_000_000, 0)}
+		for _, cfg.Type = range []config.PlatformType{config.TypeMeta, config.TypeWebhook, config.TypeLog} {
+			opened, err := platform.Open(cfg, credentials)
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdicts := opened.Classify(response, n)
+			if len(verdicts) != n {
+				t.Fatalf("%s: got %d verdicts on %d events", cfg.Type, len(verdicts), n)
+			}
+			for _, v := range verdicts {
+				if v.Class == platform.Undecided || v.After < 0 || v.After > time.Hour {
+					t.Errorf("%s: got verdict %+v", cfg.Type, v)
+				}
+				if (v.Class == platform.Isolate || v.Class == platform.Split) && n == 1 {
+					t.Errorf("%s: a single event cannot be %+v", cfg.Type, v)
+				}
+				if strings.Trim(v.Reason, "abcdefghijklmnopqrstuvwxyz_0123456789-") != "" || len(v.Reason) > 64 {
+					t.Errorf("%s: reason %q is no short code", cfg.Type, v.Reason)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package deliver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// reasonTrimmed is what deliveries end with whose event has left the stream by age or number.
+const reasonTrimmed = "trimmed"
+
+// trim keeps the streams within the property's retention, until taking ends. Several deliverers may do so at
+// a time.
+func (e *Engine) trim(taking context.Context) {
+	for {
+		if err := e.trimOnce(taking); err != nil && taking.Err() == nil {
+			e.options.Logger.Error("the streams cannot be trimmed", "error", err)
+		}
+		if !pause(taking, e.timing.trim) {
+			return
+		}
+	}
+}
+
+func (e *Engine) trimOnce(ctx context.Context) error {
+	retention := e.options.Property.Retention
+	policy := stream.TrimPolicy{MaxEvents: retention.MaxEvents}
+	if retention.Days > 0 {
+		// What is older than the retention goes even if a platform still waits for it.
+		policy.HardBefore = e.options.Now().AddDate(0, 0, -retention.Days)
+		policy.Before = policy.HardBefore
+	}
+	for {
+		result, err := e.options.Stream.Trim(ctx, policy)
+		if err != nil {
+			return err
+		}
+		if err := e.recordTrimmed(ctx, result.Undelivered); err != nil {
+			return err
+		}
+		if !result.More {
+			return nil
+		}
+	}
+}
+
+// recordTrimmed records events that left the stream before they were settled as expired. It goes on for a
+// moment when the context ends: nobody else knows of them any more.
+func (e *Engine) recordTrimmed(ctx context.Context, lost []stream.Undelivered) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.timing.settle)
+	defer cancel()
+	records := map[string][]stream.Record{}
+	for _, item := range lost {
+		decoded, err := event.DecodeEntry(item.Entry.Data)
+		if err != nil || !slices.Contains(decoded.Platforms, item.Platform) {
+			continue // none of the platform's, or not to be told any more
+		}
+		records[item.Platform] = append(records[item.Platform], stream.Record{
+			Event: item.Entry.Position, Platform: item.Platform, Status: stream.Expired, Reason: reasonTrimmed, At: e.options.Now(),
+		})
+	}
+	for name, list := range records {
+		if err := e.options.Stream.Record(ctx, name, list); err != nil {
+			return err
+		}
+		e.options.Metrics.expired(name, len(list))
+		e.options.Logger.Warn("events left the stream undelivered", "platform", name, "events", len(list))
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package event_test
+
+import (
+	"errors"
+	"math/big"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+func TestParseAmount(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want event.Amount
+		err  error
+	}{
+		"a whole number":                       {"12", 120000, nil},
+		"cents":                                {"12.50", 125000, nil},
+		"leading zeros":                        {"0012.5", 125000, nil},
+		"below zero":                           {"-3.25", -32500, nil},
+		"minus zero":                           {"-0", 0, nil},
+		"a positive exponent":                  {"1.25e2", 1250000, nil},
+		"a negative exponent":                  {"125E-2", 12500, nil},
+		"an explicit plus in the exponent":     {"1e+2", 1000000, nil},
+		"a half rounds to the even below":      {"0.00025", 2, nil},
+		"a half rounds to the even above":      {"0.00035", 4, nil},
+		"a little more than a half rounds up":  {"0.000250001", 3, nil},
+		"half of the smallest rounds to zero":  {"0.00005", 0, nil},
+		"more than half of the smallest":       {"0.000051", 1, nil},
+		"far below the smallest":               {"1e-400", 0, nil},
+		"an exponent below every integer":      {"1e-99999999999999999999", 0, nil},
+		"zero to an enormous power":            {"0e99999999999999999999", 0, nil},
+		"the greatest":                         {"99999999999.9999", event.MaxAmount, nil},
+		"the greatest with digits that vanish": {"99999999999.99994999", event.MaxAmount, nil},
+		"the greatest rounded up":              {"99999999999.99995", 0, event.ErrAmountRange},
+		"one too great":                        {"100000000000", 0, event.ErrAmountRange},
+		"far too small":                        {"-1e400", 0, event.ErrAmountRange},
+		"an exponent above every integer":      {"1e99999999999999999999", 0, event.ErrAmountRange},
+		"nothing":                              {"", 0, event.ErrAmountSyntax},
+		"a comma":                              {"12,5", 0, event.ErrAmountSyntax},
+		"no digit before the point":            {".5", 0, event.ErrAmountSyntax},
+		"no digit behind the point":            {"5.", 0, event.ErrAmountSyntax},
+		"two points":                           {"1.2.3", 0, event.ErrAmountSyntax},
+		"no exponent":                          {"1e", 0, event.ErrAmountSyntax},
+		"a fraction in the exponent":           {"1e1.5", 0, event.ErrAmountSyntax},
+		"hexadecimal":                          {"0x1A", 0, event.ErrAmountSyntax},
+		"infinity":                             {"Inf", 0, event.ErrAmountSyntax},
+		"two signs":                            {"--1", 0, event.ErrAmountSyntax},
+		"white space":                          {" 1", 0, event.ErrAmountSyntax},
+		"digits of another script":             {"١٢", 0, event.ErrAmountSyntax},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := event.ParseAmount(tt.text)
+			if got != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("ParseAmount(%q) = %d, %v, want %d, %v", tt.text, got, err, tt.want, tt.err)
+			}
+		})
+	}
+}
+
+func TestAmountsReadAsTheirShortestDecimal(t *testing.T) {
+	for want, amount := range map[string]event.Amount{
+		"0": 0, "12.5": 125000, "0.0001": 1, "-0.5": -5000, "-3.0001": -30001, "100": 1000000, "99999999999.9999": event.MaxAmount,
+	} {
+		if got := amount.String(); got != want {
+			t.Errorf("Amount(%d) reads %q, want %q", int64(amount), got, want)
+		}
+		if text, err := json.Marshal(amount); err != nil || string(text) != want {
+			t.Errorf("Amount(%d) marshals to %s, %v, want %s", int64(amount), text, err, want)
+		}
+	}
+}
+
+func TestSumsAreExactBeyond64Bits(t *testing.T) {
+	var sum, other event.Sum
+	for range 10000 {
+		sum.Add(event.MaxAmount)
+		other.Add(-event.MaxAmount)
+	}
+	want := new(big.Int).Mul(big.NewInt(int64(event.MaxAmount)), big.NewInt(10000))
+	if got := sum.Big(); got.Cmp(want) != 0 {
+		t.Errorf("10,000 times the greatest amount is %s, want %s", got, want)
+	}
+	if got, want := sum.String(), "999999999999999"; got != want {
+		t.Errorf("10,000 times the greatest amount reads %s, want %s", got, want)
+	}
+	if got := sum.Minus(other).Big(); got.Cmp(new(big.Int).Lsh(want, 1)) != 0 {
+		t.Errorf("the sum less its opposite is %s, want twice %s", got, want)
+	}
+	if got := event.SumOf(other.Big()); got != other {
+		t.Errorf("SumOf(Big()) is %v, want %v", got, other)
+	}
+	if sum.Merge(other); !sum.IsZero() {
+		t.Errorf("the sum and its opposite come to %s, want 0", sum)
+	}
+}
+
+func TestFaultsAreAnsweredFieldByField(t *testing.T) {
+	var faults event.Errors
+	faults.Add("b", "First.")
+	faults.Add("a", "Second.")
+	faults.Add("b", "Third.")
+	text, err := json.Marshal(faults)
+	want := `{"message":"First. (and 2 more errors)","errors":{"b":["First.","Third."],"a":["Second."]}}`
+	if err != nil || string(text) != want {
+		t.Errorf("the faults marshal to %s, %v, want %s", text, err, want)
+	}
+	for n, want := range []string{"", "First.", "First. (and 1 more error)"} {
+		if got := faults[:n].Error(); got != want {
+			t.Errorf("%d faults say %q, want %q", n, got, want)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package event
+
+import (
+	"maps"
+	"strings"
+	"unicode/utf8"
+)
+
+// cleanContext returns the context with what only the page's URL carries read out of it, and without what
+// tells of the person. The caller's own fields win over the URL's.
+func (t *traces) cleanContext(c Context) Context {
+	c.ClickIDs = maps.Clone(c.ClickIDs)
+	readQuery(&c)
+	c.PageURL, c.Referrer = t.cleanURL(c.PageURL), t.cleanURL(c.Referrer)
+	for _, field := range []*string{
+		&c.UserAgent, &c.UTMSource, &c.UTMMedium, &c.UTMCampaign, &c.UTMTerm, &c.UTMContent,
+	} {
+		// Not the first name: a campaign may well be called like a visitor.
+		*field = t.withoutContact(*field)
+	}
+	maps.DeleteFunc(c.ClickIDs, func(_, id string) bool { return t.contactIn(id) })
+	if len(c.ClickIDs) == 0 {
+		c.ClickIDs = nil
+	}
+	return c
+}
+
+// readQuery fills the UTM fields and click ids that the caller did not state from the page's URL.
+func readQuery(c *Context) {
+	rest, _, _ := strings.Cut(c.PageURL, "#")
+	_, query, _ := strings.Cut(rest, "?")
+	if query == "" {
+		return
+	}
+	utm := map[string]*string{
+		"utm_source": &c.UTMSource, "utm_medium": &c.UTMMedium, "utm_campaign": &c.UTMCampaign,
+		"utm_term": &c.UTMTerm, "utm_content": &c.UTMContent,
+	}
+	for parameter := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(parameter, "=")
+		value = percentDecode(strings.ReplaceAll(value, "+", " "))
+		if value == "" {
+			continue
+		}
+		if field := utm[name]; field != nil {
+			if *field == "" {
+				*field = firstCharacters(value, maxTextLength)
+			}
+			continue
+		}
+		readClickID(c, name, value)
+	}
+}
+
+// readClickID keeps a click id. One that is too long has been tampered with and would match nothing.
+func readClickID(c *Context, name, value string) {
+	if name == "ScCid" { // what Snapchat calls its parameter
+		name = "sc_click_id"
+	}
+	for _, known := range ClickIDNames {
+		if name != known || c.ClickIDs[known] != "" || utf8.RuneCountInString(value) > maxClickIDLength {
+			continue
+		}
+		if c.ClickIDs == nil {
+			c.ClickIDs = map[string]string{}
+		}
+		c.ClickIDs[known] = value
+	}
+}
+
+func firstCharacters(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// cleanURL takes out of a URL, however malformed, its userinfo, the parameters of its query and fragment that
+// tell of the person, and the segments of its path with a contact in them. The rest stays as it was written.
+func (t *traces) cleanURL(raw string) string {
+	rest, fragment, hasFragment := strings.Cut(raw, "#")
+	base, query, hasQuery := strings.Cut(rest, "?")
+
+	cleaned := t.cleanBase(base)
+	if hasQuery {
+		if query = t.cleanParameters(query); query != "" {
+			cleaned += "?" + query
+		}
+	}
+	if hasFragment {
+		if fragment = t.cleanParameters(fragment); fragment != "" {
+			cleaned += "#" + fragment
+		}
+	}
+	return cleaned
+}
+
+// cleanBase cleans scheme, authority and path.
+func (t *traces) cleanBase(base string) string {
+	var prefix string
+	if start := strings.Index(base, "//"); start >= 0 {
+		prefix, base = base[:start+2], base[start+2:]
+		authority, path, hasPath := strings.Cut(base, "/")
+		prefix += t.withoutContact(authority[strings.LastIndexByte(authority, '@')+1:])
+		if !hasPath {
+			return prefix
+		}
+		prefix, base = prefix+"/", path
+	}
+	segments := strings.Split(base, "/")
+	for i, segment := range segments {
+		segments[i] = t.withoutContact(segment)
+	}
+	return prefix + strings.Join(segments, "/")
+}
+
+func (t *traces) cleanParameters(query string) string {
+	var kept []string
+	for parameter := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(parameter, "=")
+		trace := t.contactIn(parameter)
+		if !strings.HasPrefix(name, "utm_") {
+			trace = trace || t.isTrace(name) || t.isTrace(value)
+		}
+		if !trace {
+			kept = append(kept, parameter)
+		}
+	}
+	return strings.Join(kept, "&")
+}

@@ -1,0 +1,336 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// DecodeEntry reads an event that [Event.Encode] wrote. It passes over fields that it does not know and fails
+// for a format version above its own, for bytes that are no message, and for fields that hold what cannot be.
+func DecodeEntry(data []byte) (Event, error) {
+	// The version decides how everything else is to be read, so it is looked at before anything else.
+	if err := checkVersion(data); err != nil {
+		return Event{}, fmt.Errorf("event entry: %w", err)
+	}
+	var r entryReader
+	if err := eachField(data, r.field); err != nil {
+		return Event{}, fmt.Errorf("event entry: %w", err)
+	}
+	e := &r.event
+	switch {
+	case e.DeliveryID == uuid.Nil:
+		return Event{}, errors.New("event entry: delivery_id is missing")
+	case e.Name == "":
+		return Event{}, errors.New("event entry: the event's name is missing")
+	case e.ID == "":
+		e.ID = e.DeliveryID.String()
+	}
+	if err := r.setHashes(); err != nil {
+		return Event{}, fmt.Errorf("event entry: %w", err)
+	}
+	return *e, nil
+}
+
+func checkVersion(data []byte) error {
+	field, kind, n := protowire.ConsumeTag(data)
+	if n < 0 || field != fieldFormatVersion || kind != protowire.VarintType {
+		return errors.New("does not begin with a format version")
+	}
+	version, n := protowire.ConsumeVarint(data[n:])
+	if n < 0 {
+		return errors.New("does not begin with a format version")
+	}
+	if version != formatVersion {
+		return fmt.Errorf("has format version %d, but this program reads version %d", version, formatVersion)
+	}
+	return nil
+}
+
+// wireField is a field as it stands on the wire, with its value by its type.
+type wireField struct {
+	number  protowire.Number
+	kind    protowire.Type
+	varint  uint64
+	fixed64 uint64
+	bytes   []byte
+}
+
+// eachField calls read for every field of a message; a type that is never written comes without a value.
+func eachField(data []byte, read func(wireField) error) error {
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return fmt.Errorf("is malformed: %w", protowire.ParseError(n))
+		}
+		data = data[n:]
+		f := wireField{number: number, kind: kind}
+		switch kind {
+		case protowire.VarintType:
+			f.varint, n = protowire.ConsumeVarint(data)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(data)
+		case protowire.Fixed64Type:
+			f.fixed64, n = protowire.ConsumeFixed64(data)
+		default:
+			n = protowire.ConsumeFieldValue(number, kind, data)
+		}
+		if n < 0 {
+			return fmt.Errorf("field %d is malformed: %w", number, protowire.ParseError(n))
+		}
+		data = data[n:]
+		if err := read(f); err != nil {
+			return fmt.Errorf("field %d %w", number, err)
+		}
+	}
+	return nil
+}
+
+var errWireType = errors.New("has the wrong wire type")
+
+// text reads a string.
+func (f *wireField) text(into *string) error {
+	if f.kind != protowire.BytesType {
+		return errWireType
+	}
+	if !utf8.Valid(f.bytes) {
+		return errors.New("is not UTF-8")
+	}
+	*into = string(f.bytes)
+	return nil
+}
+
+// fixed reads bytes of exactly len(into).
+func (f *wireField) fixed(into []byte) error {
+	if f.kind != protowire.BytesType {
+		return errWireType
+	}
+	if len(f.bytes) != len(into) {
+		return fmt.Errorf("has %d bytes and must have %d", len(f.bytes), len(into))
+	}
+	copy(into, f.bytes)
+	return nil
+}
+
+// number64 reads a varint of at most highest.
+func (f *wireField) number64(into *uint64, highest uint64) error {
+	if f.kind != protowire.VarintType {
+		return errWireType
+	}
+	if f.varint > highest {
+		return fmt.Errorf("is %d and must be at most %d", f.varint, highest)
+	}
+	*into = f.varint
+	return nil
+}
+
+func (f *wireField) amount(into **Amount) error {
+	if f.kind != protowire.VarintType {
+		return errWireType
+	}
+	a := Amount(protowire.DecodeZigZag(f.varint))
+	if a > MaxAmount || a < -MaxAmount {
+		return errors.New("is an amount out of range")
+	}
+	*into = &a
+	return nil
+}
+
+func (f *wireField) decision(into *Decision) error {
+	var n uint64
+	err := f.number64(&n, uint64(Denied))
+	*into = Decision(n)
+	return err
+}
+
+// message calls read for every field of an embedded message.
+func (f *wireField) message(read func(wireField) error) error {
+	if f.kind != protowire.BytesType {
+		return errWireType
+	}
+	return eachField(f.bytes, read)
+}
+
+// entryReader gathers an event from the fields of its entry.
+type entryReader struct {
+	event Event
+	// hashes are those that are written, one behind the other; written and same are sets of variants.
+	hashes        []byte
+	written, same uint64
+}
+
+func (r *entryReader) field(f wireField) error {
+	e := &r.event
+	switch f.number {
+	case fieldDeliveryID:
+		return f.fixed(e.DeliveryID[:])
+	case fieldEventIDUUID:
+		var id uuid.UUID
+		err := f.fixed(id[:])
+		e.ID = id.String()
+		return err
+	case fieldEventID:
+		return f.text(&e.ID)
+	case fieldWellKnownName:
+		return r.wellKnownName(f)
+	case fieldName:
+		return f.text(&e.Name)
+	case fieldValue:
+		return f.amount(&e.Value)
+	case fieldCurrency:
+		return r.currency(f)
+	case fieldOrderID:
+		return f.text(&e.OrderID)
+	case fieldClientIDPair:
+		if f.kind != protowire.Fixed64Type {
+			return errWireType
+		}
+		e.ClientID = clientIDOf(f.fixed64)
+		return nil
+	case fieldClientID:
+		return f.text(&e.ClientID)
+	case fieldContents:
+		var item Item
+		err := f.message(item.field)
+		e.Contents = append(e.Contents, item)
+		return err
+	case fieldPlatforms:
+		var name string
+		err := f.text(&name)
+		e.Platforms = append(e.Platforms, name)
+		return err
+	case fieldHashVariants:
+		return f.number64(&r.written, 1<<variantCount-1)
+	case fieldHashesAsBase:
+		return f.number64(&r.same, 1<<variantCount-1)
+	case fieldHashes:
+		if f.kind != protowire.BytesType {
+			return errWireType
+		}
+		r.hashes = f.bytes
+		return nil
+	}
+	return r.rareField(f)
+}
+
+func (r *entryReader) rareField(f wireField) error {
+	e := &r.event
+	switch f.number {
+	case fieldContentID:
+		return f.text(&e.ContentID)
+	case fieldContentName:
+		return f.text(&e.ContentName)
+	case fieldOccurredAt:
+		var ms uint64
+		err := f.number64(&ms, uint64(latestInstant.UnixMilli()))
+		e.OccurredAt = time.UnixMilli(int64(ms)).UTC()
+		return err
+	case fieldContext:
+		return f.message(e.Context.field)
+	case fieldConsentAdUserData:
+		return f.decision(&e.Consent.AdUserData)
+	case fieldConsentAdPersonalization:
+		return f.decision(&e.Consent.AdPersonalization)
+	}
+	return nil
+}
+
+func (r *entryReader) wellKnownName(f wireField) error {
+	var n uint64
+	if err := f.number64(&n, uint64(len(wellKnownNames))); err != nil {
+		return err
+	}
+	if n > 0 {
+		r.event.Name = wellKnownNames[n-1]
+	}
+	return nil
+}
+
+func (r *entryReader) currency(f wireField) error {
+	if code, ok := currencies[string(f.bytes)]; ok {
+		r.event.Currency = code
+		return nil
+	}
+	// A code that has left the list since: it was valid when the event was accepted.
+	if len(f.bytes) != 3 {
+		return fmt.Errorf("has %d bytes and must have 3", len(f.bytes))
+	}
+	return f.text(&r.event.Currency)
+}
+
+func (item *Item) field(f wireField) error {
+	switch f.number {
+	case fieldItemID:
+		return f.text(&item.ID)
+	case fieldItemName:
+		return f.text(&item.Name)
+	case fieldItemCategory:
+		return f.text(&item.Category)
+	case fieldItemQuantity:
+		return f.amount(&item.Quantity)
+	case fieldItemPrice:
+		return f.amount(&item.Price)
+	case fieldItemExtra:
+		var extra string
+		err := f.text(&extra)
+		item.Extra = []byte(extra)
+		return err
+	}
+	return nil
+}
+
+func (c *Context) field(f wireField) error {
+	if f.number == fieldContextClickIDs {
+		return f.message(c.clickID)
+	}
+	fields := contextFields(c)
+	if int(f.number) > len(fields) {
+		return nil
+	}
+	return f.text(fields[f.number-1])
+}
+
+func (c *Context) clickID(f wireField) error {
+	if int(f.number) > len(ClickIDNames) {
+		return nil
+	}
+	var id string
+	if err := f.text(&id); err != nil {
+		return err
+	}
+	if c.ClickIDs == nil {
+		c.ClickIDs = map[string]string{}
+	}
+	c.ClickIDs[ClickIDNames[f.number-1]] = id
+	return nil
+}
+
+// setHashes deals the hashes out to their variants.
+func (r *entryReader) setHashes() error {
+	h, size := &r.event.User, len(Hash{})
+	if want := bits.OnesCount64(r.written) * size; len(r.hashes) != want {
+		return fmt.Errorf("field %d has %d bytes and must have %d", fieldHashes, len(r.hashes), want)
+	}
+	for v := range variantCount {
+		if VariantSet(r.written).Has(v) {
+			copy(h[v][:], r.hashes)
+			r.hashes = r.hashes[size:]
+		}
+	}
+	for v := range variantCount {
+		base := hashBases[v]
+		if !VariantSet(r.same).Has(v) {
+			continue
+		}
+		if v == base || r.written&r.same != 0 || !VariantSet(r.written).Has(base) {
+			return fmt.Errorf("field %d names a hash that has no base or is written itself", fieldHashesAsBase)
+		}
+		h[v] = h[base]
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxAmountMessage completes "The FIELD field …" for an amount beyond [MaxAmount].
+const maxAmountMessage = "must not be greater than 99999999999.9999."
+
+// commerce finds a commerce field: in data, else in the older flat form, at the top level.
+type commerce struct {
+	top, data *node
+}
+
+// get returns the member of a path "data.NAME", and the path that it was found at.
+func (s *commerce) get(path string) (field string, n node) {
+	name := path[len("data."):]
+	if n = s.data.get(name); !n.absent() {
+		return path, n
+	}
+	if n = s.top.get(name); !n.absent() {
+		return name, n
+	}
+	return path, node{}
+}
+
+// data reads what stands in data, or in the older flat form beside it. A purchase's or refund's value and
+// currency are required, and only data's own count.
+func (c *checker) data(top *node, valid *Valid) {
+	data := top.get("data")
+	if !data.absent() && data.kind() != jsontext.KindBeginObject {
+		c.fail("data", "must be an object.")
+		return
+	}
+	event, source := &valid.event, commerce{top, &data}
+	paid := event.Name == Purchase || event.Name == Refund
+	if paid {
+		source.top = &node{}
+	}
+	field, n := source.get("data.value")
+	if paid && n.absent() {
+		c.required(field)
+	}
+	event.Value = c.amount(field, n, amountRule{atLeastZero: true})
+	field, n = source.get("data.currency")
+	if paid && n.absent() {
+		c.required(field)
+	}
+	event.Currency = c.currency(field, n)
+
+	source.top = top
+	field, n = source.get("data.order_id")
+	event.OrderID = c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})
+	field, n = source.get("data.content_id")
+	event.ContentID = c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})
+	field, n = source.get("data.content_name")
+	event.ContentName = c.text(field, n, textRule{max: maxTextLength})
+	field, n = source.get("data.contents")
+	event.Contents, valid.extras = c.contents(field, n)
+}
+
+type amountRule struct {
+	atLeastZero bool
+}
+
+// amount reads a JSON number, or a string that spells a plain decimal.
+func (c *checker) amount(field string, n node, rule amountRule) *Amount {
+	if n.absent() {
+		return nil
+	}
+	var number string
+	switch n.kind() {
+	case jsontext.KindNumber:
+		number = n.raw
+	case jsontext.KindString:
+		number = n.text()
+		if strings.ContainsAny(number, "eE") {
+			c.fail(field, "must be a number.")
+			return nil
+		}
+	}
+	amount, err := ParseAmount(number)
+	switch {
+	case errors.Is(err, ErrAmountSyntax):
+		c.fail(field, "must be a number.")
+	case rule.atLeastZero && isNegative(number):
+		c.fail(field, "must be at least 0.")
+	case err != nil && isNegative(number):
+		c.fail(field, "must be at least -99999999999.9999.")
+	case err != nil:
+		c.fail(field, maxAmountMessage)
+	default:
+		return &amount
+	}
+	return nil
+}
+
+// isNegative says whether a number is below zero, be it by ever so little; "-0" is not.
+func isNegative(number string) bool {
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return strings.HasPrefix(number, "-") && strings.ContainsAny(mantissa, "123456789")
+}
+
+func (c *checker) currency(field string, n node) string {
+	if n.absent() {
+		return ""
+	}
+	if n.kind() != jsontext.KindString {
+		c.fail(field, "must be a string.")
+		return ""
+	}
+	said := n.text()
+	if utf8.RuneCountInString(said) != 3 {
+		c.fail(field, "must be 3 characters.")
+		return ""
+	}
+	// Not strings.ToUpper, which makes ASCII letters of some that are none, such as "ı".
+	upper := []byte(said)
+	for i, b := range upper {
+		if b >= 'a' && b <= 'z' {
+			upper[i] = b - 'a' + 'A'
+		}
+	}
+	code, ok := currencies[string(upper)]
+	if !ok {
+		c.unlisted(field)
+	}
+	return code
+}
+
+func (c *checker) contents(field string, n node) ([]Item, [][]member) {
+	switch {
+	case n.absent():
+		return nil, nil
+	case n.kind() != jsontext.KindBeginArray:
+		c.fail(field, "must be an array.")
+		return nil, nil
+	case n.length > maxContents:
+		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContents))
+		return nil, nil
+	}
+	items, extras := make([]Item, len(n.children)), make([][]member, len(n.children))
+	below := checker{prefix: field + "."}
+	for i := range n.children {
+		below.index = i
+		if element := &n.children[i].node; element.kind() == jsontext.KindBeginObject {
+			items[i], extras[i] = below.item(element)
+		} else {
+			below.fail("", "must be an object.")
+		}
+	}
+	c.faults = append(c.faults, below.faults...)
+	return items, extras
+}
+
+// item reads one member of contents, and what of it is unknown. Of the names that its id may have, the first
+// in this order counts and the others are unknown members.
+func (c *checker) item(n *node) (Item, []member) {
+	var item Item
+	idName := "id"
+	for _, name := range []string{"id", "content_id", "sku"} {
+		if id := n.get(name); !id.absent() {
+			idName = name
+			break
+		}
+	}
+	item.ID = c.text(idName, n.get(idName), textRule{max: maxTextLength, plain: true, numbers: true})
+	item.Name = c.text("name", n.get("name"), textRule{max: maxTextLength})
+	item.Category = c.text("category", n.get("category"), textRule{max: maxTextLength})
+	item.Quantity = c.amount("quantity", n.get("quantity"), amountRule{atLeastZero: true})
+	item.Price = c.amount("price", n.get("price"), amountRule{})
+	var extras []member
+	for _, m := range n.children {
+		switch m.name {
+		case idName, "name", "category", "quantity", "price":
+		default:
+			if !m.absent() {
+				extras = append(extras, m)
+			}
+		}
+	}
+	return item, extras
+}

@@ -1,0 +1,124 @@
+package event_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+func TestDecodeRefusesWhatIsNoJSONObject(t *testing.T) {
+	tests := map[string]struct {
+		body, want string
+	}{
+		"an empty body":                          {"", "The request body must not be empty (at byte 0)."},
+		"white space":                            {" \n", "The request body must not be empty (at byte 2)."},
+		"an array":                               {`[{"event":"s3cret"}]`, "The request body must be a JSON object (at byte 0)."},
+		"a string":                               {`"s3cret"`, "The request body must be a JSON object (at byte 0)."},
+		"null":                                   {`null`, "The request body must be a JSON object (at byte 0)."},
+		"text":                                   {`s3cret`, "The request body must be valid JSON (at byte 0)."},
+		"an object that is cut off":              {`{"event":"s3cr`, "The request body must be valid JSON, but ends too early (at byte 14)."},
+		"an object that is not closed":           {`{"event":"s3cret"`, "The request body must be valid JSON, but ends too early (at byte 17)."},
+		"a member named twice":                   {`{"s3cret":1,"s3cret":2}`, "The request body must be valid JSON, but names a member twice (at byte 12)."},
+		"a member named twice further in":        {`{"data":{"value":1,"value":2}}`, "The request body must be valid JSON, but names a member twice (at byte 19)."},
+		"an unknown member's member named twice": {`{"s3cret":[{"a":1,"a":2}]}`, "The request body must be valid JSON, but names a member twice (at byte 18)."},
+		"a name that is spelt with an escape too": {`{"event":"a","ev\u0065nt":"b"}`, "The request body must be valid JSON, but names a member twice (at byte 13)."},
+		"bytes that are not UTF-8":                {"{\"event\":\"s3cret\xff\"}", "The request body must be valid UTF-8 (at byte 16)."},
+		"half a surrogate pair":                   {`{"event":"\ud83d"}`, "The request body must be valid JSON (at byte 10)."},
+		"data behind the object":                  {`{"event":"a"} s3cret`, "The request body must be valid JSON (at byte 14)."},
+		"a second object":                         {`{"event":"a"} {}`, "The request body must be valid JSON (at byte 14)."},
+		"a trailing comma":                        {`{"event":"a",}`, "The request body must be valid JSON (at byte 12)."},
+		"a comment":                               {`{"event":"a"/*s3cret*/}`, "The request body must be valid JSON (at byte 12)."},
+		"NaN":                                     {`{"data":{"value":NaN}}`, "The request body must be valid JSON (at byte 17)."},
+		"a number with a leading zero":            {`{"data":{"value":012}}`, "The request body must be valid JSON (at byte 18)."},
+		"a depth that no event has":               {strings.Repeat(`{"data":`, 20000), "The request body must be valid JSON (at byte 80000)."},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := event.Decode([]byte(tt.body))
+			if _, ok := errors.AsType[*event.SyntaxError](err); !ok {
+				t.Fatalf("Decode(%.40s) fails with %v, want a SyntaxError", tt.body, err)
+			}
+			if got := err.Error(); got != tt.want {
+				t.Errorf("Decode(%.40s) says %q, want %q", tt.body, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecodeDoesNotKeepTheBody(t *testing.T) {
+	body := []byte(`{"event":"pageview","client_id":"c1"}`)
+	envelope, err := event.Decode(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(body)
+	valid, faults := envelope.Validate(now, nil)
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	if e := event.Pseudonymise(valid, acceptance); e.Name != "pageview" || e.ClientID != "c1" {
+		t.Errorf("after the body is overwritten the event is %q by %q, want pageview by c1", e.Name, e.ClientID)
+	}
+}
+
+func TestDecodeBatch(t *testing.T) {
+	tests := map[string]struct {
+		body string
+		want []string // the items, or the fault behind an exclamation mark
+	}{
+		"events of any kind, one by one": {`{"other":[1],"events":[{"event":"a"}, 7,{}]}`, []string{`{"event":"a"}`, `7`, `{}`}},
+		"as many events as there may be": {`{"events":[1,2,3]}`, []string{"1", "2", "3"}},
+		"one event too many":             {`{"events":[1,2,3,4]}`, []string{"!events: The events field must not have more than 3 items."}},
+		"no events":                      {`{}`, []string{"!events: The events field is required."}},
+		"null events":                    {`{"events":null}`, []string{"!events: The events field is required."}},
+		"an empty list":                  {`{"events":[]}`, []string{"!events: The events field is required."}},
+		"an object of events":            {`{"events":{"0":{}}}`, []string{"!events: The events field must be an array."}},
+		"a list at the top":              {`[{"event":"a"}]`, []string{"!The request body must be a JSON object (at byte 0)."}},
+		"one event that is no JSON":      {`{"events":[{},{"event":x}]}`, []string{"!The request body must be valid JSON (at byte 23)."}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			items, err := event.DecodeBatch([]byte(tt.body), 3)
+			var got []string
+			for i, item := range items {
+				if item.Index != i {
+					t.Errorf("item %d has index %d", i, item.Index)
+				}
+				got = append(got, string(item.Raw))
+			}
+			if faults, ok := errors.AsType[event.Errors](err); ok {
+				got = append(got, "!"+faults[0].Field+": "+faults[0].Message)
+			} else if err != nil {
+				got = append(got, "!"+err.Error())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.body, diff)
+			}
+		})
+	}
+}
+
+func TestABatchItemStandsAlone(t *testing.T) {
+	items, err := event.DecodeBatch([]byte(`{"events":[{"event":"a"},"b",{}]}`), 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []event.Errors{
+		nil,
+		{{Field: "events.1", Message: "The events.1 field must be an object."}},
+		{{Field: "event", Message: "The event field is required."}},
+	}
+	for i, item := range items {
+		envelope, faults := item.Decode()
+		if faults == nil {
+			_, faults = envelope.Validate(now, nil)
+		}
+		if diff := cmp.Diff(want[i], faults); diff != "" {
+			t.Errorf("item %d (-want +got):\n%s", i, diff)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package event
+
+import (
+	"crypto/sha256"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
+	"golang.org/x/text/unicode/norm"
+)
+
+// isBlank says whether r is white space, the byte order mark or the zero-width space among it, which web
+// forms leave around a text and unicode.IsSpace does not know.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' || r == '\u200B' }
+
+func trim(s string) string { return strings.TrimFunc(s, isBlank) }
+
+// lower maps to lower case by Unicode's full rules, as the platforms' own libraries do; strings.ToLower knows
+// neither the final sigma nor what becomes of "İ".
+func lower(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	return cases.Lower(language.Und).String(s)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// placeholders are what programs write for a datum that they do not have.
+var placeholders = [...]string{"", "null", "undefined", "none", "n/a", "unknown", "anonymous"}
+
+func isPlaceholder(lowerTrimmed string) bool {
+	for _, placeholder := range placeholders {
+		if lowerTrimmed == placeholder {
+			return true
+		}
+	}
+	return false
+}
+
+// isPlaceholderHash says whether a caller has hashed nothing, or a placeholder.
+func isPlaceholderHash(h Hash) bool {
+	for _, placeholder := range placeholders {
+		if h == sha256.Sum256([]byte(placeholder)) {
+			return true
+		}
+	}
+	return false
+}
+
+// normaliseEmail returns the text that a variant of an e-mail address is the hash of, "" for none. email is
+// trimmed and in lower case.
+func normaliseEmail(v Variant, email string) string {
+	if v == EmailLower {
+		return email
+	}
+	at := strings.LastIndexByte(email, '@')
+	if at < 0 {
+		return ""
+	}
+	local, domain := email[:at], email[at+1:]
+	switch v {
+	case EmailGoogle:
+		email = strings.Map(dropBlank, email)
+		if domain != "gmail.com" && domain != "googlemail.com" {
+			return email
+		}
+		local = strings.ReplaceAll(withoutAlias(strings.Map(dropBlank, local)), ".", "")
+	case EmailMicrosoft:
+		local = strings.ReplaceAll(withoutAlias(local), ".", "")
+	case EmailAlnum:
+		local = strings.Map(keepAlnum, withoutAlias(local))
+	}
+	if local == "" {
+		return ""
+	}
+	return local + "@" + domain
+}
+
+func withoutAlias(local string) string {
+	local, _, _ = strings.Cut(local, "+")
+	return local
+}
+
+func dropBlank(r rune) rune {
+	if isBlank(r) {
+		return -1
+	}
+	return r
+}
+
+func keepAlnum(r rune) rune {
+	if (r >= 'a' && r <= 'z') || (r >= '0' && r <= '9') {
+		return r
+	}
+	return -1
+}
+
+// normaliseFirstName returns the text that a variant of a first name is the hash of. name is trimmed and in
+// lower case.
+func normaliseFirstName(v Variant, name string) string {
+	if v == FirstNameLower {
+		return name
+	}
+	return strings.Map(func(r rune) rune {
+		if isBlank(r) || (r < utf8.RuneSelf && (unicode.IsPunct(r) || unicode.IsSymbol(r))) {
+			return -1
+		}
+		return r
+	}, norm.NFC.String(name))
+}

@@ -1,0 +1,221 @@
+package event
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+const (
+	day         = 24 * time.Hour
+	rollingDays = 30
+	// maxPeriodDays is how many local days a period may span.
+	maxPeriodDays = 366
+)
+
+// Instants outside of these are refused: stream positions begin in 1970 and do not reach beyond the 26th
+// century.
+var (
+	earliestInstant = time.UnixMilli(0).UTC()
+	latestInstant   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// Period is a stretch of time, [From, To), with the local dates of its first and its last instant.
+type Period struct {
+	From, To time.Time
+	// FromDate and ToDate are "2026-11-01" in the property's time zone. An empty period has one date.
+	FromDate, ToDate string
+}
+
+// PeriodQuery is a period as a caller asks for it, "" for what it does not say.
+type PeriodQuery struct {
+	// Period is "24h", "7d" or "30d".
+	Period string
+	// From and To are local dates ("2026-11-01", To inclusive) or ISO 8601 timestamps with their offset (To
+	// exclusive). They win over Period.
+	From, To string
+}
+
+// DefaultPeriod is the period of a caller that asks for none.
+type DefaultPeriod uint8
+
+const (
+	// LastDay is the 24 hours before now.
+	LastDay DefaultPeriod = iota
+	// LastThirtyDays begins at the local midnight 29 days ago and ends now.
+	LastThirtyDays
+)
+
+// rollingPeriods are the values of the parameter "period".
+var rollingPeriods = map[string]time.Duration{"24h": day, "7d": 7 * day, "30d": rollingDays * day}
+
+// ParsePeriod reads a period as of now; dates are days of loc. The faults are of the fields "period", "from"
+// and "to".
+func ParsePeriod(q PeriodQuery, now time.Time, loc *time.Location, fallback DefaultPeriod) (Period, Errors) {
+	switch {
+	case q.From != "" || q.To != "":
+		return parseBounds(q, now, loc)
+	case q.Period != "":
+		length, ok := rollingPeriods[q.Period]
+		if !ok {
+			return Period{}, Errors{{"period", "The selected period is invalid."}}
+		}
+		return newPeriod(now.Add(-length), now, loc), nil
+	case fallback == LastThirtyDays:
+		return newPeriod(midnight(now.In(loc), 1-rollingDays), now, loc), nil
+	}
+	return newPeriod(now.Add(-day), now, loc), nil
+}
+
+func newPeriod(from, to time.Time, loc *time.Location) Period {
+	last := to
+	if to.After(from) {
+		last = to.Add(-1)
+	}
+	return Period{from.UTC(), to.UTC(), from.In(loc).Format(time.DateOnly), last.In(loc).Format(time.DateOnly)}
+}
+
+// bound is one end of a period as it was asked for.
+type bound struct {
+	at time.Time
+	// isDate says that at is the local midnight that a date begins with.
+	isDate bool
+}
+
+// format writes an instant in the form in which the caller wrote the bound.
+func (b bound) format(at time.Time, loc *time.Location) string {
+	if b.isDate {
+		return at.In(loc).Format(time.DateOnly)
+	}
+	return at.UTC().Format(time.RFC3339)
+}
+
+func parseBounds(q PeriodQuery, now time.Time, loc *time.Location) (Period, Errors) {
+	var faults Errors
+	from := parseBound("from", q.From, loc, &faults)
+	to := parseBound("to", q.To, loc, &faults)
+	if len(faults) > 0 {
+		return Period{}, faults
+	}
+	end := to.at
+	switch {
+	case q.To == "":
+		end = now
+		if from.at.After(now) {
+			faults.Add("from", "The from field must be a date before or equal to "+from.format(now, loc)+".")
+		}
+	case to.isDate:
+		end = midnight(to.at.In(loc), 1)
+	}
+	switch {
+	case q.From == "" && to.isDate:
+		from.at = midnight(to.at.In(loc), 1-rollingDays)
+	case q.From == "":
+		from.at = to.at.In(loc).AddDate(0, 0, -rollingDays)
+	case q.To == "":
+	case from.at.After(end), from.isDate && to.isDate && from.at.After(to.at):
+		faults.Add("to", "The to field must be a date after or equal to from.")
+	}
+	oldest := end.Add(-maxPeriodDays * day)
+	if from.isDate {
+		oldest = midnight(end.Add(-1).In(loc), 1-maxPeriodDays)
+	}
+	if len(faults) == 0 && from.at.Before(oldest) {
+		faults.Add("from", "The from field must be a date after or equal to "+from.format(oldest, loc)+".")
+	}
+	if len(faults) > 0 {
+		return Period{}, faults
+	}
+	if from.at.Before(earliestInstant) {
+		from.at = earliestInstant
+	}
+	return newPeriod(from.at, end, loc), nil
+}
+
+// parseBound reads a date or a timestamp.
+func parseBound(field, text string, loc *time.Location, faults *Errors) bound {
+	if text == "" {
+		return bound{}
+	}
+	var b bound
+	if date, err := time.Parse(time.DateOnly, text); err == nil {
+		b = bound{at: midnight(time.Date(date.Year(), date.Month(), date.Day(), 12, 0, 0, 0, loc), 0), isDate: true}
+	} else if b.at, err = parseTimestamp(text); err != nil {
+		faults.Add(field, "The "+field+" field format is invalid.")
+		return b
+	}
+	switch {
+	case b.at.Before(earliestInstant.Add(-day)):
+		faults.Add(field, "The "+field+" field must be a date after or equal to 1970-01-01.")
+	case !b.at.Before(latestInstant):
+		faults.Add(field, "The "+field+" field must be a date before or equal to 2199-12-31.")
+	}
+	return b
+}
+
+// Day is the part of a local day that lies in a period: [Start, End).
+type Day struct {
+	// Date is "2026-11-01".
+	Date       string
+	Start, End time.Time
+}
+
+// Days returns the local days of the period, the first and last cut to the period, oldest first. An empty
+// period has none.
+func (p Period) Days(loc *time.Location) []Day {
+	var days []Day
+	for start := p.From; start.Before(p.To); {
+		end := midnight(start.In(loc), 1)
+		if end.After(p.To) {
+			end = p.To
+		}
+		days = append(days, Day{start.In(loc).Format(time.DateOnly), start.UTC(), end.UTC()})
+		start = end
+	}
+	return days
+}
+
+// midnight returns the first instant of the local day that lies days after t's. Where clocks jump over
+// midnight that is when they jump, where they strike it twice it is the first time.
+func midnight(t time.Time, days int) time.Time {
+	year, month, date := t.Date()
+	wanted := time.Date(year, month, date+days, 0, 0, 0, 0, time.UTC) // as if the clocks showed UTC
+	const furthestAhead = 16 * time.Hour                              // of UTC: no zone is
+	for at := wanted.Add(-furthestAhead).In(t.Location()); ; {
+		_, offset := at.Zone()
+		strikes := wanted.Add(-time.Duration(offset) * time.Second).In(t.Location())
+		_, zoneEnd := at.ZoneBounds()
+		switch {
+		case strikes.Before(at):
+			return at
+		case zoneEnd.IsZero() || strikes.Before(zoneEnd):
+			return strikes
+		}
+		at = zoneEnd
+	}
+}
+
+// ParseWindow reads a duration such as "30m", "1h" or "7d" of the query parameter field, fallback where text
+// is "". 0 means no limit and is written "none". A window is at most 366 days.
+func ParseWindow(field, text string, fallback time.Duration) (time.Duration, Errors) {
+	switch text {
+	case "":
+		return fallback, nil
+	case "none":
+		return 0, nil
+	}
+	invalid := Errors{{field, "The " + field + " field format is invalid."}}
+	unit, ok := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': day}[text[len(text)-1]]
+	number := text[:len(text)-1]
+	if !ok || number == "" || !allDigits(number) {
+		return 0, invalid
+	}
+	count, err := strconv.ParseUint(number, 10, 32)
+	if err != nil || time.Duration(count) > maxPeriodDays*day/unit {
+		return 0, Errors{{field, fmt.Sprintf("The %s field must not be greater than %dd.", field, maxPeriodDays)}}
+	}
+	if count == 0 {
+		return 0, invalid
+	}
+	return time.Duration(count) * unit, nil
+}

@@ -1,0 +1,114 @@
+package event
+
+import (
+	"crypto/sha256"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+)
+
+// Acceptance is what accepting an event adds to it.
+type Acceptance struct {
+	// DeliveryID is a new UUIDv7.
+	DeliveryID uuid.UUID
+	// Variants are the hashes that the platforms need; [EmailLower] and [PhoneDigits] are kept in any case.
+	Variants VariantSet
+	// Platforms names the platforms in force, in the Property's order.
+	Platforms []string
+}
+
+// Pseudonymise makes of a valid envelope what may be kept: the person as hashes, and everything else without
+// what tells of the person. The result shares nothing with v that could change, save a.Platforms.
+func Pseudonymise(v *Valid, a Acceptance) Event {
+	e := v.event
+	e.DeliveryID, e.Platforms = a.DeliveryID, a.Platforms
+	if e.ID == "" {
+		e.ID = a.DeliveryID.String()
+	}
+	e.User = v.person.hashes(a.Variants.Union(Variants(EmailLower, PhoneDigits)))
+
+	traces := tracesOf(&v.person)
+	e.ContentName = traces.withoutContact(e.ContentName)
+	e.Context = traces.cleanContext(v.event.Context)
+	e.Contents = slices.Clone(v.event.Contents)
+	for i := range e.Contents {
+		item := &e.Contents[i]
+		item.Name = traces.withoutContact(item.Name)
+		item.Category = traces.withoutContact(item.Category)
+		item.Extra = traces.cleanExtra(v.extras[i])
+	}
+	return e
+}
+
+// hashes returns the wanted variants of what is known. Of a datum that the caller has hashed there is the
+// lower-trimmed variant alone, for no other can be had from it.
+func (p *person) hashes(wanted VariantSet) Hashes {
+	var h Hashes
+	put := func(v Variant, normalised string) {
+		if normalised != "" {
+			h[v] = sha256.Sum256([]byte(normalised))
+		}
+	}
+	if email := lower(trim(p.email)); !isPlaceholder(email) {
+		for v := EmailLower; v <= EmailAlnum; v++ {
+			if wanted.Has(v) {
+				put(v, normaliseEmail(v, email))
+			}
+		}
+	}
+	if p.phone != "" {
+		put(PhoneDigits, p.phone[1:])
+		if wanted.Has(PhoneE164) {
+			put(PhoneE164, p.phone)
+		}
+	}
+	if name := lower(trim(p.firstName)); !isPlaceholder(name) {
+		for v := FirstNameMeta; v <= FirstNameLower; v++ {
+			if wanted.Has(v) {
+				put(v, normaliseFirstName(v, name))
+			}
+		}
+	}
+	keep := func(v Variant, given Hash) {
+		if wanted.Has(v) && !given.IsZero() && !isPlaceholderHash(given) {
+			h[v] = given
+		}
+	}
+	keep(EmailLower, p.emailHash)
+	keep(PhoneDigits, p.phoneHash)
+	keep(FirstNameLower, p.firstNameHash)
+	return h
+}
+
+// lineEnds undoes the escapes that would make a word of the letter behind the backslash and what follows it.
+var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+
+// cleanExtra returns an item's unknown members as a JSON object, without those that tell of the person, and
+// nil where none is left.
+func (t *traces) cleanExtra(members []member) []byte {
+	var object []byte
+	for _, m := range members {
+		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an
+		// address could hide. It fails on what a decoder would not have accepted.
+		value, err := jsontext.AppendFormat(nil, m.raw)
+		if err != nil || t.mentionedIn(m.name) || t.mentionedIn(lineEnds.Replace(string(value))) {
+			continue
+		}
+		name, err := jsontext.AppendQuote(nil, m.name)
+		if err != nil {
+			continue
+		}
+		if object == nil {
+			object = append(object, '{')
+		} else {
+			object = append(object, ',')
+		}
+		object = append(append(append(object, name...), ':'), value...)
+	}
+	if object == nil {
+		return nil
+	}
+	return append(object, '}')
+}

@@ -1,0 +1,135 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// The limits of a batch. An event in it has the limit of a single one besides.
+const (
+	maxBatchEvents = 500
+	maxBatchBytes  = 1 << 20
+)
+
+// collectBatch answers POST /collect/{api_key}/batch: each event by itself, in order.
+func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
+	t, ok := h.authenticate(w, r)
+	if !ok {
+		return
+	}
+	coding, refused := negotiate(r, maxBatchBytes)
+	if refused != nil {
+		t.refuse(w, refused)
+		return
+	}
+	body, err := h.bodies.read(r, coding, maxBatchBytes)
+	if err != nil {
+		t.refuse(w, err)
+		return
+	}
+	defer h.bodies.release(body)
+
+	items, err := event.DecodeBatch(body.bytes, maxBatchEvents)
+	if err != nil {
+		t.refuse(w, err)
+		return
+	}
+	ctx, cancel := t.deadline(r.Context())
+	defer cancel()
+	if !t.allow(ctx, w, len(items)) {
+		return
+	}
+	prepared := h.prepareBatch(t, items)
+	var added []stream.Added
+	if len(prepared.additions) > 0 {
+		if added, err = t.Appender.Append(ctx, prepared.additions); err != nil {
+			t.unavailable(w, err, len(items))
+			return
+		}
+	}
+	t.counters.rejected.Add(float64(len(items) - len(added)))
+	for _, a := range added {
+		t.count(a)
+	}
+	answer := h.bodies.buffer()
+	defer h.bodies.release(answer)
+	answer.bytes = prepared.appendAnswer(answer.bytes, added)
+	accept(w, answer.bytes)
+}
+
+// preparedBatch is a batch between validation and storage.
+type preparedBatch struct {
+	// faults has an entry for every event, nil for those that are valid.
+	faults []event.Errors
+	// additions are the valid events, in order.
+	additions []stream.Addition
+}
+
+func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch {
+	p := preparedBatch{faults: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
+	for i, item := range items {
+		addition, faults := h.prepareItem(t, item)
+		if len(faults) > 0 {
+			p.faults[i] = faults
+			continue
+		}
+		p.additions = append(p.additions, addition)
+	}
+	return p
+}
+
+func (h *Handler) prepareItem(t *tenant, item event.BatchItem) (stream.Addition, event.Errors) {
+	if limit := t.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
+		field := "events." + strconv.Itoa(item.Index)
+		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
+	}
+	envelope, faults := item.Decode()
+	if len(faults) > 0 {
+		return stream.Addition{}, faults
+	}
+	return h.prepare(t, envelope)
+}
+
+// appendAnswer appends the answer to a batch: totals, and a result for every event in order.
+func (p *preparedBatch) appendAnswer(b []byte, added []stream.Added) []byte {
+	duplicates := 0
+	for _, a := range added {
+		if a.Duplicate {
+			duplicates++
+		}
+	}
+	b = fmt.Appendf(b, `{"ok":true,"accepted":%d,"duplicates":%d,"rejected":%d,"results":[`,
+		len(added)-duplicates, duplicates, len(p.faults)-len(added))
+	next := 0
+	for i, faults := range p.faults {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if len(faults) == 0 {
+			b = appendAdded(b, added[next])
+			next++
+			continue
+		}
+		b = appendRejected(b, faults)
+	}
+	return append(b, "]}"...)
+}
+
+// appendRejected appends {"ok": false, "message": …, "errors": …}.
+func appendRejected(b []byte, faults event.Errors) []byte {
+	into := bytes.NewBuffer(append(b, `{"ok":false,`...))
+	start := into.Len()
+	if err := json.MarshalWrite(into, faults); err != nil {
+		// Faults are texts of our own; only a programming error gets here, and the recoverer answers 500.
+		panic(err)
+	}
+	b = into.Bytes()
+	return append(b[:start], b[start+1:]...) // the brace is there already
+}

@@ -1,0 +1,163 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// retryAfter is when a caller is asked to send again what could not be stored.
+const retryAfter = 2 * time.Second
+
+// storeTimeout bounds how long a request waits for Redis in all, where it asks it more than once.
+const storeTimeout = 2 * time.Second
+
+// collect answers POST /collect/{api_key}: one event.
+func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
+	t, ok := h.authenticate(w, r)
+	if !ok {
+		return
+	}
+	limit := t.Property.Limits.MaxBodyBytes
+	coding, refused := negotiate(r, limit)
+	if refused != nil {
+		t.refuse(w, refused)
+		return
+	}
+	body, err := h.bodies.read(r, coding, limit)
+	if err != nil {
+		t.refuse(w, err)
+		return
+	}
+	defer h.bodies.release(body)
+
+	envelope, err := event.Decode(body.bytes)
+	if err != nil {
+		t.refuse(w, err)
+		return
+	}
+	ctx, cancel := t.deadline(r.Context())
+	defer cancel()
+	if !t.allow(ctx, w, 1) {
+		return
+	}
+	addition, faults := h.prepare(t, envelope)
+	if len(faults) > 0 {
+		t.counters.rejected.Inc()
+		t.refuse(w, faults)
+		return
+	}
+	added, err := t.Appender.Append(ctx, []stream.Addition{addition})
+	if err != nil {
+		t.unavailable(w, err, 1)
+		return
+	}
+	t.count(added[0])
+	body.bytes = appendAdded(body.reuse(), added[0])
+	accept(w, body.bytes)
+}
+
+// deadline bounds all that a request asks of Redis. Appending alone bounds itself.
+func (t *tenant) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.Property.Limits.EventsPerSecond == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, storeTimeout)
+}
+
+// allow asks whether n more events may come now. Where they may not it has answered. Every event counts that is
+// sent, be it valid or not. With Redis out of reach nobody can say; the append that follows then decides.
+func (t *tenant) allow(ctx context.Context, w http.ResponseWriter, n int) bool {
+	limit := t.Property.Limits.EventsPerSecond
+	if limit == 0 {
+		return true
+	}
+	allowance, err := t.Limiter.Allow(ctx, limit, n)
+	if err != nil {
+		return true
+	}
+	w.Header().Set("X-RateLimit-Limit", strconv.Itoa(allowance.Limit))
+	w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(allowance.Remaining))
+	if allowance.OK {
+		return true
+	}
+	t.counters.limited.Add(float64(n))
+	t.note(w)
+	server.RetryAfter(w, allowance.RetryAfter)
+	server.Message(w, http.StatusTooManyRequests, "Too many requests.")
+	return false
+}
+
+// refuse answers a request with what is wrong with it: a [*refusal], an [*event.SyntaxError] or [event.Errors].
+func (t *tenant) refuse(w http.ResponseWriter, err error) {
+	var refused *refusal
+	var faults event.Errors
+	switch {
+	case errors.As(err, &faults):
+		t.note(w, slog.String("fields", fields(faults)))
+		server.Invalid(w, faults)
+	case errors.As(err, &refused):
+		t.note(w, slog.String("reason", refused.message))
+		if refused.header != "" {
+			w.Header().Set(refused.header, refused.value)
+		}
+		server.Message(w, refused.status, refused.message)
+	default:
+		t.note(w, slog.String("reason", err.Error()))
+		server.Message(w, http.StatusBadRequest, err.Error())
+	}
+}
+
+// fields lists the first few fields that faults are about.
+func fields(faults event.Errors) string {
+	var names []string
+	for _, fault := range faults[:min(len(faults), 5)] {
+		names = append(names, fault.Field)
+	}
+	return strings.Join(names, " ")
+}
+
+// unavailable answers a request whose n events could not be stored for certain.
+func (t *tenant) unavailable(w http.ResponseWriter, err error, n int) {
+	t.counters.unavailable.Add(float64(n))
+	t.note(w, slog.String("error", err.Error()))
+	server.Unavailable(w, "Events cannot be stored at the moment. Please send them again.", retryAfter)
+}
+
+func (t *tenant) count(added stream.Added) {
+	if added.Duplicate {
+		t.counters.duplicate.Inc()
+	} else {
+		t.counters.accepted.Inc()
+	}
+}
+
+// appendAdded appends {"ok": true, "event_id": …}, with "duplicate": true where it is one.
+func appendAdded(b []byte, added stream.Added) []byte {
+	b = append(b, `{"ok":true,"event_id":`...)
+	b, _ = jsontext.AppendQuote(b, added.EventID) // would replace what is not UTF-8, but no such id is accepted
+	if added.Duplicate {
+		b = append(b, `,"duplicate":true`...)
+	}
+	return append(b, '}')
+}
+
+// jsonType is shared by all answers; nobody appends to it.
+var jsonType = []string{"application/json"}
+
+// accept answers 202.
+func accept(w http.ResponseWriter, body []byte) {
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write(body) // the caller has gone: there is nobody left to tell
+}

@@ -1,0 +1,144 @@
+// Package ingest takes events in over HTTP: it tells whose they are by the API key, reads and validates them,
+// pseudonymises what is valid and hands it to the stream. A person's data stays in the memory of the request
+// that brought it.
+package ingest
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Appender stores events. It returns when all of them are stored, with what became of each in order, or with
+// [stream.ErrUnavailable] when it could not be made certain within its time. [stream.Appender] is one.
+type Appender interface {
+	Append(ctx context.Context, additions []stream.Addition) ([]stream.Added, error)
+}
+
+// Limiter says whether n more events may come at limit a second. [stream.Stream] is one.
+type Limiter interface {
+	Allow(ctx context.Context, limit, n int) (stream.Allowance, error)
+}
+
+// Tenant is a property that events are taken in for.
+type Tenant struct {
+	Property config.Property
+	// Keys are the API keys that belong to the property. Where two tenants share one, the first has it.
+	Keys     []auth.Credential
+	Appender Appender
+	// Limiter is asked where the property limits its events per second; otherwise it may be nil.
+	Limiter Limiter
+}
+
+// Options are what a [Handler] needs beside its tenants.
+type Options struct {
+	Now        func() time.Time
+	Registerer prometheus.Registerer
+	// NewID makes delivery ids; nil means UUIDs of version 7.
+	NewID func() uuid.UUID
+}
+
+// Handler answers the collect API for the tenants that it serves. It is safe for concurrent use.
+type Handler struct {
+	now     func() time.Time
+	newID   func() uuid.UUID
+	metrics *metrics
+	bodies  *bodies
+	served  atomic.Pointer[served]
+}
+
+// served is what one call of Serve has set: all keys, and whose they are.
+type served struct {
+	keys   []auth.Credential
+	owners []*tenant
+}
+
+// tenant is a Tenant with what each of its requests would otherwise work out anew.
+type tenant struct {
+	Tenant
+	variants  event.VariantSet
+	platforms []string
+	counters  counters
+}
+
+// New makes a handler that serves no tenant yet.
+func New(o Options) *Handler {
+	h := &Handler{now: o.Now, newID: o.NewID, metrics: newMetrics(o.Registerer), bodies: newBodies()}
+	if h.newID == nil {
+		h.newID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) } // fails where crypto/rand does: never
+	}
+	h.Serve(nil)
+	return h
+}
+
+// Serve replaces the tenants that are served. Requests under way finish with those they began with.
+func (h *Handler) Serve(tenants []Tenant) {
+	var all served
+	for _, t := range tenants {
+		owner := &tenant{
+			Tenant: t, variants: t.Property.Variants(), platforms: t.Property.PlatformNames(),
+			counters: h.metrics.of(t.Property.Name),
+		}
+		for _, key := range t.Keys {
+			all.keys = append(all.keys, key)
+			all.owners = append(all.owners, owner)
+		}
+	}
+	h.served.Store(&all)
+}
+
+// Routes mounts the collect API.
+func (h *Handler) Routes(r chi.Router) {
+	r.Post("/collect/{api_key}", h.collect)
+	r.Post("/collect/{api_key}/batch", h.collectBatch)
+}
+
+// authenticate finds the tenant whose key stands in the path. Where there is none it has answered: alike for
+// every wrong key, whatever is wrong with it, and without looking at the body.
+func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) (*tenant, bool) {
+	key := chi.URLParam(r, "api_key")
+	if r.URL.RawPath != "" {
+		// The path was routed as the caller escaped it. What cannot be unescaped is no key of anybody's.
+		key, _ = url.PathUnescape(key)
+	}
+	all := h.served.Load()
+	i, found := auth.Find(all.keys, key, h.now())
+	if !found {
+		server.Message(w, http.StatusUnauthorized, "Invalid API key.")
+		return nil, false
+	}
+	return all.owners[i], true
+}
+
+// note describes a request that is not served for its log line.
+func (t *tenant) note(w http.ResponseWriter, attributes ...slog.Attr) {
+	server.Note(w, slog.String("namespace", t.Property.Namespace), slog.String("property", t.Property.Name))
+	server.Note(w, attributes...)
+}
+
+// prepare turns an envelope into what the stream stores of it.
+func (h *Handler) prepare(t *tenant, envelope *event.Envelope) (stream.Addition, event.Errors) {
+	valid, faults := envelope.Validate(h.now(), t.Property.EventAliases)
+	if len(faults) > 0 {
+		return stream.Addition{}, faults
+	}
+	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: h.newID(), Variants: t.variants, Platforms: t.platforms})
+	addition := stream.Addition{Entry: accepted.Encode(), EventID: accepted.ID, DeliveryID: accepted.DeliveryID}
+	if accepted.Name == event.Purchase {
+		addition.OrderID = accepted.OrderID
+	}
+	return addition, nil
+}

@@ -1,0 +1,75 @@
+// Command collector is the tenant pods' binary: it serves one Property in the roles that it is given.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	_ "time/tzdata" // the image has no zone files
+
+	"github.com/weir-dev/weir/collector/role"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stderr))
+}
+
+// run is the program without its globals; it returns the exit code.
+func run(ctx context.Context, args []string, stderr io.Writer) int {
+	var options role.Options
+	var roles, directory, listen, metricsListen string
+	flags := flag.NewFlagSet("collector", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between: collect, deliver, query")
+	flags.StringVar(&directory, "config-dir", "/etc/weir", "`DIRECTORY` with the Property's rendered configuration")
+	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` for collecting and reading; not used by deliver alone")
+	flags.StringVar(&metricsListen, "metrics-listen", ":9090", "`ADDRESS` for /metrics, /livez and /readyz")
+	flags.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to go on serving after readiness has turned false, so that load balancers notice")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+
+	var err error
+	if options.Roles, err = role.Parse(roles); err != nil {
+		fmt.Fprintln(stderr, "collector: --roles:", err)
+		return 2
+	}
+	options.Directories = []string{directory}
+	options.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
+	stream.RouteLogs(options.Logger)
+	if err := serve(ctx, options, listen, metricsListen); err != nil {
+		fmt.Fprintln(stderr, "collector:", err)
+		return 1
+	}
+	return 0
+}
+
+// serve opens the listeners that the roles need and runs the roles. A pod's name is its host name, and with it
+// what tells one deliverer from another.
+func serve(ctx context.Context, o role.Options, listen, metricsListen string) (err error) {
+	if o.Consumer, err = os.Hostname(); err != nil {
+		return fmt.Errorf("host name: %w", err)
+	}
+	if slices.Contains(o.Roles, role.Collect) || slices.Contains(o.Roles, role.Query) {
+		if o.Listener, err = server.Listen(ctx, listen, "--listen"); err != nil {
+			return err
+		}
+	}
+	if o.MetricsListener, err = server.Listen(ctx, metricsListen, "--metrics-listen"); err != nil {
+		return err
+	}
+	return role.Run(ctx, o)
+}

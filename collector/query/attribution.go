@@ -1,0 +1,113 @@
+package query
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// Defaults of an attribution.
+const (
+	defaultConversionEvent = "purchase"
+	defaultLookback        = "30d"
+)
+
+var modelChoices = []choice[analytics.Model]{
+	{"first_touch", analytics.FirstTouch}, {"last_touch", analytics.LastTouch}, {"linear", analytics.Linear},
+}
+
+var groupByChoices = []choice[analytics.GroupBy]{
+	{"channel", analytics.ByChannel}, {"source", analytics.BySource},
+	{"medium", analytics.ByMedium}, {"campaign", analytics.ByCampaign},
+}
+
+type attributionAnswer struct {
+	Data attributionData `json:"data"`
+}
+
+type attributionData struct {
+	Period          dateRange       `json:"period"`
+	Model           analytics.Model `json:"model"`
+	ConversionEvent string          `json:"conversion_event"`
+	Lookback        string          `json:"lookback"`
+	Conversions     int             `json:"conversions"`
+	Revenue         event.Sum       `json:"revenue"`
+	Results         []creditRecord  `json:"results"`
+	CompleteFrom    *string         `json:"complete_from,omitempty"`
+}
+
+// creditRecord is one result; the member that names it depends on what the credit is grouped by.
+type creditRecord struct {
+	groupBy analytics.GroupBy
+	result  analytics.AttributionResult
+}
+
+// MarshalJSONTo writes {GROUP: name, "conversions": …, "revenue": …, "share": …}.
+func (c creditRecord) MarshalJSONTo(enc *jsontext.Encoder) error {
+	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for _, member := range []struct {
+		name  string
+		value any
+	}{
+		{string(c.groupBy), c.result.Name},
+		{"conversions", c.result.Conversions},
+		{"revenue", c.result.Revenue},
+		{"share", c.result.Share},
+	} {
+		if err := enc.WriteToken(jsontext.String(member.name)); err != nil {
+			return err
+		}
+		if err := json.MarshalEncode(enc, member.value); err != nil {
+			return err
+		}
+	}
+	return enc.WriteToken(jsontext.EndObject)
+}
+
+// attribution answers GET /properties/{property}/analytics/attribution.
+func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	q := h.read(r, t)
+	question := analytics.AttributionQuery{
+		Model:           choose(&q.parameters, "model", analytics.LastTouch, modelChoices),
+		ConversionEvent: q.name("conversion_event", defaultConversionEvent),
+	}
+	period := q.period(event.LastThirtyDays)
+	question.Range = rangeOf(period)
+	var lookback string
+	lookback, question.Lookback = q.duration("lookback", defaultLookback)
+	question.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
+	if !q.proceed(w) {
+		return
+	}
+	found, err := t.View.Attribution(r.Context(), question)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	earliest := period.From.Add(-question.Lookback)
+	if question.Lookback == 0 {
+		earliest = time.Time{} // any touch counts, however old
+	}
+	data := attributionData{
+		Period:          datesOf(period),
+		Model:           question.Model,
+		ConversionEvent: question.ConversionEvent,
+		Lookback:        lookback,
+		Conversions:     found.Conversions,
+		Revenue:         found.Revenue,
+		Results:         make([]creditRecord, len(found.Results)),
+		CompleteFrom:    q.completeFrom(earliest),
+	}
+	for i, result := range found.Results {
+		data.Results[i] = creditRecord{question.GroupBy, result}
+	}
+	server.JSON(w, http.StatusOK, attributionAnswer{data})
+}

@@ -1,0 +1,66 @@
+package query
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// authorised lets a request through to handle when its bearer token may see the path's property and its
+// scope allows what is needed; it answers 401, 404 or 403 otherwise.
+func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		grant := findGrant(*h.tenants.Load(), bearerToken(r.Header), chi.URLParam(r, propertyParameter), h.now())
+		switch {
+		case !grant.known:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			server.Message(w, http.StatusUnauthorized, "Unauthenticated.")
+		case grant.tenant == nil:
+			server.Message(w, http.StatusNotFound, "Property not found.")
+		case !grant.scope.Allows(needed):
+			server.Message(w, http.StatusForbidden, "This action is unauthorized.")
+		default:
+			handle(w, r, grant.tenant)
+		}
+	}
+}
+
+// bearerToken returns the token of the Authorization header, "" where there is none.
+func bearerToken(header http.Header) string {
+	scheme, token, _ := strings.Cut(header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.Trim(token, " ")
+}
+
+// grant is what a token is good for.
+type grant struct {
+	// known says that the token is in force for some tenant.
+	known bool
+	// tenant is the property that was asked for, nil where the token may not see it or it does not exist.
+	tenant *Tenant
+	scope  auth.Scope
+}
+
+// findGrant compares the token with those of all tenants, whatever it finds on the way: how long it takes
+// tells nothing about a guess.
+func findGrant(tenants []Tenant, token, property string, now time.Time) grant {
+	var found grant
+	for i := range tenants {
+		credential, ok := auth.Match(tenants[i].Tokens, token, now)
+		if !ok {
+			continue
+		}
+		found.known = true
+		if tenants[i].Property.Name == property {
+			found.tenant, found.scope = &tenants[i], credential.Scope
+		}
+	}
+	return found
+}

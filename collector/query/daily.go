@@ -1,0 +1,52 @@
+package query
+
+import (
+	"net/http"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+type dailyAnswer struct {
+	Data         []dayRecord `json:"data"`
+	CompleteFrom *string     `json:"complete_from,omitempty"`
+}
+
+type dayRecord struct {
+	Date           string    `json:"date"`
+	Purchases      int       `json:"purchases"`
+	AddToCarts     int       `json:"add_to_carts"`
+	Pageviews      int       `json:"pageviews"`
+	Revenue        event.Sum `json:"revenue"`
+	UniqueVisitors int       `json:"unique_visitors"`
+	Events         int       `json:"events"`
+	Refunds        int       `json:"refunds"`
+}
+
+// daily answers GET /properties/{property}/analytics/daily.
+func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	q := h.read(r, t)
+	period := q.period(event.LastThirtyDays)
+	if !q.proceed(w) {
+		return
+	}
+	totals, err := t.View.Daily(r.Context(), daysOf(period, t.Location))
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	answer := dailyAnswer{Data: make([]dayRecord, len(totals)), CompleteFrom: q.completeFrom(period.From)}
+	for i, day := range totals {
+		answer.Data[i] = dayRecord{
+			Date:           day.Date,
+			Purchases:      day.Purchases,
+			AddToCarts:     day.AddToCarts,
+			Pageviews:      day.Pageviews,
+			Revenue:        day.Revenue,
+			UniqueVisitors: day.UniqueVisitors,
+			Events:         day.Events,
+			Refunds:        day.Refunds,
+		}
+	}
+	server.JSON(w, http.StatusOK, answer)
+}

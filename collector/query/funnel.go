@@ -1,0 +1,73 @@
+package query
+
+import (
+	"net/http"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// Bounds and defaults of a funnel.
+const (
+	minSteps      = 2
+	maxSteps      = 10
+	defaultWindow = "7d"
+)
+
+type funnelAnswer struct {
+	Data funnelData `json:"data"`
+}
+
+type funnelData struct {
+	Period         dateRange      `json:"period"`
+	Window         string         `json:"window"`
+	Steps          []stepRecord   `json:"steps"`
+	ConversionRate analytics.Rate `json:"conversion_rate"`
+	CompleteFrom   *string        `json:"complete_from,omitempty"`
+}
+
+type stepRecord struct {
+	Step               int            `json:"step"`
+	Event              string         `json:"event"`
+	Visitors           int            `json:"visitors"`
+	ConversionRate     analytics.Rate `json:"conversion_rate"`
+	StepConversionRate analytics.Rate `json:"step_conversion_rate"`
+	DropOff            int            `json:"drop_off"`
+	MedianSeconds      *event.Amount  `json:"median_seconds"`
+}
+
+// funnel answers GET /properties/{property}/analytics/funnel.
+func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	q := h.read(r, t)
+	steps := q.names("steps", minSteps, maxSteps)
+	period := q.period(event.LastThirtyDays)
+	windowText, window := q.duration("window", defaultWindow)
+	if !q.proceed(w) {
+		return
+	}
+	funnel, err := t.View.Funnel(r.Context(), rangeOf(period), steps, window)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	data := funnelData{
+		Period:         datesOf(period),
+		Window:         windowText,
+		Steps:          make([]stepRecord, len(funnel.Steps)),
+		ConversionRate: funnel.ConversionRate,
+		CompleteFrom:   q.completeFrom(period.From),
+	}
+	for i, step := range funnel.Steps {
+		data.Steps[i] = stepRecord{
+			Step:               i + 1,
+			Event:              step.Event,
+			Visitors:           step.Visitors,
+			ConversionRate:     step.ConversionRate,
+			StepConversionRate: step.StepConversionRate,
+			DropOff:            step.DropOff,
+			MedianSeconds:      seconds(step.Median),
+		}
+	}
+	server.JSON(w, http.StatusOK, funnelAnswer{data})
+}

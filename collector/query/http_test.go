@@ -1,0 +1,284 @@
+package query
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// fixtureNow is when every request of the tests is made.
+var fixtureNow = time.Date(2026, time.October, 26, 10, 0, 1, 0, time.UTC)
+
+// trimmedAt is where the stream of the property "trimmed" begins: one millisecond before a midnight in Berlin.
+var trimmedAt = time.Date(2026, time.October, 24, 21, 59, 59, 999_000_000, time.UTC)
+
+// fixture is the content of testdata/events.json.
+type fixture struct {
+	Platforms []string       `json:"platforms"`
+	Events    []fixtureEvent `json:"events"`
+}
+
+type fixtureEvent struct {
+	At       time.Time       `json:"at"`
+	Envelope jsontext.Value  `json:"envelope"`
+	Records  []fixtureRecord `json:"records"`
+}
+
+type fixtureRecord struct {
+	Platform  string    `json:"platform"`
+	Status    string    `json:"status"`
+	Attempts  int       `json:"attempts"`
+	LatencyMS int64     `json:"latency_ms"`
+	Reason    string    `json:"reason"`
+	At        time.Time `json:"at"`
+}
+
+// entries takes the fixture's envelopes the way of the collector.
+func (f *fixture) entries(t testing.TB, aliases map[string]string) ([]stream.Entry, []stream.Record) {
+	t.Helper()
+	var entries []stream.Entry
+	var records []stream.Record
+	var last stream.Position
+	for i, sent := range f.Events {
+		envelope, err := event.Decode(sent.Envelope)
+		if err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		valid, faults := envelope.Validate(sent.At, aliases)
+		if len(faults) > 0 {
+			t.Fatalf("event %d: %v", i, faults)
+		}
+		accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: uuid.UUID{15: byte(i + 1)}, Platforms: f.Platforms})
+		last = max(last+1, stream.At(sent.At))
+		entries = append(entries, stream.Entry{Position: last, Data: accepted.Encode()})
+		for _, r := range sent.Records {
+			records = append(records, stream.Record{
+				Event: last, Platform: r.Platform, Status: statusOf(t, r.Status), Attempts: r.Attempts,
+				Latency: time.Duration(r.LatencyMS) * time.Millisecond, Reason: r.Reason, At: r.At,
+			})
+		}
+	}
+	return entries, records
+}
+
+func statusOf(t testing.TB, text string) stream.Status {
+	t.Helper()
+	for s := stream.Pending; s <= stream.Expired; s++ {
+		if s.String() == text {
+			return s
+		}
+	}
+	t.Fatalf("no status %q", text)
+	return 0
+}
+
+// tokens of the tests, by what they are good for.
+var tokens = map[string]string{
+	"berlin":       "wt_berlin",
+	"kolkata":      "wt_kolkata",
+	"saopaulo":     "wt_saopaulo",
+	"trimmed":      "wt_trimmed",
+	"empty":        "wt_empty",
+	"replaying":    "wt_replaying",
+	"write":        "wt_write",
+	"expired":      "wt_expired",
+	"expires next": "wt_expires_next",
+	"no scope":     "wt_no_scope",
+	"days":         "wt_days",
+}
+
+// serve returns the read API of properties with the fixture's events in several time zones.
+func serve(t testing.TB) (*Handler, http.Handler) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/events.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sent fixture
+	if err := json.Unmarshal(text, &sent); err != nil {
+		t.Fatal(err)
+	}
+	aliases := map[string]string{"page_view": "pageview"}
+	entries, records := sent.entries(t, aliases)
+
+	var tenants []Tenant
+	for name, zone := range map[string]string{
+		"berlin": "Europe/Berlin", "kolkata": "Asia/Kolkata", "saopaulo": "America/Sao_Paulo",
+		"trimmed": "Europe/Berlin", "empty": "UTC", "replaying": "UTC",
+	} {
+		location, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := analytics.NewView(analytics.Options{Property: "default/" + name, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+		switch name {
+		case "empty":
+			fill(t, view, &memory{})
+		case "trimmed":
+			fill(t, view, &memory{entries: slices.Clone(entries), records: records, trim: stream.At(trimmedAt)})
+		case "replaying": // nobody has told it that it is complete
+			if err := view.AddEvents(entries); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			fill(t, view, &memory{entries: entries, records: records})
+		}
+		tenants = append(tenants, Tenant{
+			Property: config.Property{Namespace: "default", Name: name, Currency: "EUR", TimeZone: zone, EventAliases: aliases},
+			Location: location,
+			Tokens:   tokensOf(name),
+			View:     view,
+		})
+	}
+	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
+	handler.Serve(tenants)
+	return handler, routes(handler)
+}
+
+func routes(h *Handler) http.Handler {
+	router := chi.NewRouter()
+	router.NotFound(server.NotFound)
+	router.MethodNotAllowed(server.MethodNotAllowed)
+	h.Routes(router)
+	return router
+}
+
+func tokensOf(name string) []auth.Credential {
+	list := []auth.Credential{{Name: "default", Hash: auth.HashOf(tokens[name]), Scope: auth.ScopeRead}}
+	if name != "berlin" {
+		return list
+	}
+	next := fixtureNow.Add(time.Millisecond)
+	return append(list,
+		auth.Credential{Name: "ops", Hash: auth.HashOf(tokens["write"]), Scope: auth.ScopeWrite},
+		auth.Credential{Name: "old", Hash: auth.HashOf(tokens["expired"]), Scope: auth.ScopeAdmin, ExpirationTime: new(fixtureNow)},
+		auth.Credential{Name: "ageing", Hash: auth.HashOf(tokens["expires next"]), Scope: auth.ScopeRead, ExpirationTime: &next},
+		auth.Credential{Name: "none", Hash: auth.HashOf(tokens["no scope"])},
+	)
+}
+
+// get asks for a path below /api/v1/properties with a token.
+func get(api http.Handler, token, path string) *httptest.ResponseRecorder {
+	return ask(api, http.MethodGet, "Bearer "+token, "/api/v1/properties/"+path)
+}
+
+func ask(api http.Handler, method, authorization, target string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, target, nil)
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	answer := httptest.NewRecorder()
+	api.ServeHTTP(answer, request)
+	return answer
+}
+
+func message(text string) string { return `{"message":"` + text + `"}` }
+
+func TestAccess(t *testing.T) {
+	_, api := serve(t)
+	unauthenticated, notFound := message("Unauthenticated."), message("Property not found.")
+	for name, test := range map[string]struct {
+		authorization string
+		property      string
+		want          int
+		body          string
+	}{
+		"a token sees its own property":                       {"Bearer " + tokens["berlin"], "berlin", 200, ""},
+		"the scheme's case does not matter":                   {"bEARER " + tokens["berlin"], "berlin", 200, ""},
+		"blanks around the token do not matter":               {"Bearer   " + tokens["berlin"] + " ", "berlin", 200, ""},
+		"a wider scope includes reading":                      {"Bearer " + tokens["write"], "berlin", 200, ""},
+		"a token works until it expires":                      {"Bearer " + tokens["expires next"], "berlin", 200, ""},
+		"no token is unauthenticated":                         {"", "berlin", 401, unauthenticated},
+		"an empty token is unauthenticated":                   {"Bearer ", "berlin", 401, unauthenticated},
+		"another scheme is unauthenticated":                   {"Basic " + tokens["berlin"], "berlin", 401, unauthenticated},
+		"a bare token is unauthenticated":                     {tokens["berlin"], "berlin", 401, unauthenticated},
+		"an unknown token is unauthenticated":                 {"Bearer wt_nobody", "berlin", 401, unauthenticated},
+		"a token's case matters":                              {"Bearer " + strings.ToUpper(tokens["berlin"]), "berlin", 401, unauthenticated},
+		"an unknown token learns nothing of properties":       {"Bearer wt_nobody", "nowhere", 401, unauthenticated},
+		"an expired token is unauthenticated":                 {"Bearer " + tokens["expired"], "berlin", 401, unauthenticated},
+		"an unknown property is not found":                    {"Bearer " + tokens["berlin"], "nowhere", 404, notFound},
+		"another's property is as little found":               {"Bearer " + tokens["berlin"], "kolkata", 404, notFound},
+		"property ids are case-sensitive":                     {"Bearer " + tokens["berlin"], "Berlin", 404, notFound},
+		"a scope that does not allow reading is unauthorized": {"Bearer " + tokens["no scope"], "berlin", 403, message("This action is unauthorized.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, call := range []string{"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/funnel?steps=a&steps=b", "analytics/attribution"} {
+				answer := ask(api, http.MethodGet, test.authorization, "/api/v1/properties/"+test.property+"/"+call)
+				if answer.Code != test.want || (test.body != "" && answer.Body.String() != test.body) {
+					t.Errorf("%s: got %d %s, want %d %s", call, answer.Code, answer.Body, test.want, test.body)
+				}
+				challenge := answer.Header().Get("WWW-Authenticate")
+				if want := test.want == 401; (challenge == "Bearer") != want {
+					t.Errorf("%s: got the challenge %q with status %d", call, challenge, answer.Code)
+				}
+				if kind := answer.Header().Get("Content-Type"); kind != "application/json" {
+					t.Errorf("%s: got the content type %q", call, kind)
+				}
+			}
+		})
+	}
+}
+
+func TestAnotherSetOfTenantsTakesEffectAtOnce(t *testing.T) {
+	handler, api := serve(t)
+	served := *handler.tenants.Load()
+	if got := get(api, tokens["berlin"], "berlin/analytics/summary").Code; got != 200 {
+		t.Fatalf("before: got %d", got)
+	}
+	handler.Serve(nil)
+	if got := get(api, tokens["berlin"], "berlin/analytics/summary").Code; got != 401 {
+		t.Errorf("with no tenant: got %d, want 401", got)
+	}
+	handler.Serve(served)
+	if got := get(api, tokens["berlin"], "berlin/analytics/summary").Code; got != 200 {
+		t.Errorf("served again: got %d, want 200", got)
+	}
+}
+
+func TestMethodsAndPaths(t *testing.T) {
+	_, api := serve(t)
+	for name, test := range map[string]struct {
+		method string
+		path   string
+		want   int
+		allow  string
+	}{
+		"HEAD is answered like GET":        {http.MethodHead, "/api/v1/properties/berlin/events", 200, ""},
+		"POST is not allowed":              {http.MethodPost, "/api/v1/properties/berlin/events", 405, "GET, HEAD"},
+		"DELETE is not allowed":            {http.MethodDelete, "/api/v1/properties/berlin/analytics/funnel", 405, "GET, HEAD"},
+		"an unknown call is not found":     {http.MethodGet, "/api/v1/properties/berlin/analytics/mood", 404, ""},
+		"a property itself is not found":   {http.MethodGet, "/api/v1/properties/berlin", 404, ""},
+		"another version is not found":     {http.MethodGet, "/api/v2/properties/berlin/events", 404, ""},
+		"a trailing slash is another path": {http.MethodGet, "/api/v1/properties/berlin/events/", 404, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := ask(api, test.method, "Bearer "+tokens["berlin"], test.path)
+			if answer.Code != test.want || answer.Header().Get("Allow") != test.allow {
+				t.Errorf("got %d, Allow %q, want %d, %q", answer.Code, answer.Header().Get("Allow"), test.want, test.allow)
+			}
+			var body struct {
+				Message string `json:"message"`
+			}
+			if err := json.Unmarshal(answer.Body.Bytes(), &body); test.want >= 400 && (err != nil || body.Message == "") {
+				t.Errorf("got the body %q, want a message", answer.Body)
+			}
+		})
+	}
+}

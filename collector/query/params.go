@@ -1,0 +1,196 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// maxNameLength bounds an event's name, in characters.
+const maxNameLength = 100
+
+// parameters are a request's query parameters. Its methods read one parameter each and note what is wrong
+// with it, so that a caller learns of every fault at once.
+type parameters struct {
+	pairs   []pair
+	aliases map[string]string
+	faults  event.Errors
+}
+
+// pair is a parameter as it was sent, decoded.
+type pair struct{ name, value string }
+
+// parseQuery reads a query string. It keeps the order, which the spellings of a list need; what is not
+// percent-encoded properly is taken as it stands, and fails where the parameter is validated.
+func parseQuery(raw string) []pair {
+	var pairs []pair
+	for piece := range strings.SplitSeq(raw, "&") {
+		if piece == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(piece, "=")
+		pairs = append(pairs, pair{unescape(name), unescape(value)})
+	}
+	return pairs
+}
+
+func unescape(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil {
+		return plain
+	}
+	return text
+}
+
+// one returns a parameter's value without surrounding white space, "" where it is absent or empty.
+func (p *parameters) one(name string) string {
+	value, seen := "", false
+	for _, pair := range p.pairs {
+		if pair.name != name {
+			continue
+		}
+		if seen {
+			p.faults.Add(name, fmt.Sprintf("The %s field must be given only once.", name))
+			return ""
+		}
+		value, seen = strings.TrimSpace(pair.value), true
+	}
+	return value
+}
+
+// integer returns a parameter that must lie between low and high, fallback where it is absent.
+func (p *parameters) integer(name string, fallback, low, high int) int {
+	text := p.one(name)
+	if text == "" {
+		return fallback
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil && !isDigits(text) {
+		p.faults.Add(name, fmt.Sprintf("The %s field must be an integer.", name))
+		return fallback
+	}
+	if err != nil || int(n) < low || int(n) > high {
+		p.faults.Add(name, fmt.Sprintf("The %s field must be between %d and %d.", name, low, high))
+		return fallback
+	}
+	return int(n)
+}
+
+func isDigits(text string) bool {
+	return text != "" && strings.Trim(strings.TrimPrefix(text, "-"), "0123456789") == ""
+}
+
+// choice is one of the values that a parameter may have.
+type choice[T any] struct {
+	text  string
+	value T
+}
+
+// choose returns the value of the choice that a parameter names, fallback where it is absent.
+func choose[T any](p *parameters, name string, fallback T, choices []choice[T]) T {
+	text := p.one(name)
+	if text == "" {
+		return fallback
+	}
+	at := slices.IndexFunc(choices, func(c choice[T]) bool { return c.text == text })
+	if at < 0 {
+		p.faults.Add(name, fmt.Sprintf("The selected %s is invalid.", name))
+		return fallback
+	}
+	return choices[at].value
+}
+
+// list returns the values of name=a&name=b, name[]=a&name[]=b and name[0]=a&name[1]=b, which may be mixed. An
+// item without an index takes the one after the highest so far; items are ordered by index.
+func (p *parameters) list(name string) []string {
+	type item struct {
+		index int
+		value string
+	}
+	var items []item
+	next := 0
+	for _, pair := range p.pairs {
+		suffix, found := strings.CutPrefix(pair.name, name)
+		if !found {
+			continue
+		}
+		index := next
+		if suffix != "" && suffix != "[]" {
+			inner, bracketed := strings.CutPrefix(suffix, "[")
+			inner, closed := strings.CutSuffix(inner, "]")
+			if !bracketed {
+				continue // another parameter whose name begins alike
+			}
+			n, err := strconv.ParseUint(inner, 10, 16)
+			if !closed || err != nil {
+				p.faults.Add(name, fmt.Sprintf("The %s field must be a list.", name))
+				return nil
+			}
+			index = int(n)
+		}
+		next = max(next, index+1)
+		items = append(items, item{index, strings.TrimSpace(pair.value)})
+	}
+	if len(items) == 1 && items[0].value == "" {
+		return nil // "steps=" is an empty form field
+	}
+	slices.SortStableFunc(items, func(a, b item) int { return cmp.Compare(a.index, b.index) })
+	values := make([]string, len(items))
+	for i, item := range items {
+		values[i] = item.value
+	}
+	return values
+}
+
+// names returns a list of event names, the Property's aliases applied. low and high bound its length; a list
+// that may not be empty is required.
+func (p *parameters) names(name string, low, high int) []string {
+	faults := len(p.faults)
+	names := p.list(name)
+	switch {
+	case len(p.faults) > faults:
+		return nil
+	case len(names) == 0 && low > 0:
+		p.faults.Add(name, fmt.Sprintf("The %s field is required.", name))
+	case len(names) < low:
+		p.faults.Add(name, fmt.Sprintf("The %s field must have at least %d items.", name, low))
+	case len(names) > high:
+		p.faults.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
+		return nil
+	}
+	for i := range names {
+		names[i] = p.eventName(fmt.Sprintf("%s.%d", name, i), names[i])
+	}
+	return names
+}
+
+// name returns a parameter that is an event's name, the Property's aliases applied, fallback where it is
+// absent.
+func (p *parameters) name(name, fallback string) string {
+	if value := p.one(name); value != "" {
+		return p.eventName(name, value)
+	}
+	return fallback
+}
+
+// eventName checks what the collector would accept as an event's name and resolves its alias.
+func (p *parameters) eventName(field, value string) string {
+	switch {
+	case value == "":
+		p.faults.Add(field, fmt.Sprintf("The %s field is required.", field))
+	case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
+		p.faults.Add(field, fmt.Sprintf("The %s field format is invalid.", field))
+	case utf8.RuneCountInString(value) > maxNameLength:
+		p.faults.Add(field, fmt.Sprintf("The %s field must not be greater than %d characters.", field, maxNameLength))
+	}
+	if resolved, found := p.aliases[value]; found {
+		return resolved
+	}
+	return value
+}

@@ -1,0 +1,131 @@
+package query
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+func TestSteps(t *testing.T) {
+	aliases := map[string]string{"page_view": "pageview"}
+	long := strings.Repeat("ä", maxNameLength)
+	for name, test := range map[string]struct {
+		query string
+		want  []string
+		fault string
+	}{
+		"are read from steps[]":                       {query: "steps[]=a&steps[]=b", want: []string{"a", "b"}},
+		"are read from steps%5B%5D":                   {query: "steps%5B%5D=a&steps%5b%5d=b", want: []string{"a", "b"}},
+		"are read from steps":                         {query: "steps=a&steps=b", want: []string{"a", "b"}},
+		"are read from numbered steps in their order": {query: "steps[1]=b&steps[0]=a&steps%5B2%5D=c", want: []string{"a", "b", "c"}},
+		"may be mixed":                                {query: "steps[3]=c&steps[]=d&steps[0]=a&steps=e", want: []string{"a", "c", "d", "e"}},
+		"may repeat":                                  {query: "steps[]=a&steps[]=a", want: []string{"a", "a"}},
+		"lose surrounding white space":                {query: "steps=+a%09&steps=b+c", want: []string{"a", "b c"}},
+		"keep their case":                             {query: "steps=A&steps=a", want: []string{"A", "a"}},
+		"may hold commas and percent signs":           {query: "steps=a,b&steps=100%", want: []string{"a,b", "100%"}},
+		"follow the Property's aliases":               {query: "steps=page_view&steps=Page_View", want: []string{"pageview", "Page_View"}},
+		"may have 100 characters":                     {query: "steps=" + long + "&steps=b", want: []string{long, "b"}},
+		"are no other parameter":                      {query: "steps=a&steps=b&stepsize=3&step=4", want: []string{"a", "b"}},
+
+		"are required":                 {query: "", fault: "steps: The steps field is required."},
+		"are required to say anything": {query: "steps=", fault: "steps: The steps field is required."},
+		"are at least two":             {query: "steps=a", fault: "steps: The steps field must have at least 2 items."},
+		"are at most ten":              {query: strings.Repeat("steps[]=a&", 11), fault: "steps: The steps field must not have more than 10 items."},
+		"must not be empty":            {query: "steps=a&steps=+", fault: "steps.1: The steps.1 field is required."},
+		"must not be long":             {query: "steps=a&steps=b" + long, fault: "steps.1: The steps.1 field must not be greater than 100 characters."},
+		"must be text":                 {query: "steps=a%00b&steps=%ff", fault: "steps.0: The steps.0 field format is invalid.; steps.1: The steps.1 field format is invalid."},
+		"must not be keyed by name":    {query: "steps[a]=a&steps[b]=b", fault: "steps: The steps field must be a list."},
+		"must not be nested":           {query: "steps[0][0]=a&steps[1]=b", fault: "steps: The steps field must be a list."},
+		"must not be left open":        {query: "steps[0=a&steps[1]=b", fault: "steps: The steps field must be a list."},
+		"report all that is wrong":     {query: "steps=%00", fault: "steps: The steps field must have at least 2 items.; steps.0: The steps.0 field format is invalid."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &parameters{pairs: parseQuery(test.query), aliases: aliases}
+			got := p.names("steps", 2, 10)
+			if diff := cmp.Diff(test.fault, faultText(p.faults)); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.want, got); test.fault == "" && diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInteger(t *testing.T) {
+	for name, test := range map[string]struct {
+		query string
+		want  int
+		fault string
+	}{
+		"takes the fallback when absent":    {query: "", want: 100},
+		"takes the fallback when empty":     {query: "limit=", want: 100},
+		"takes the lowest":                  {query: "limit=1", want: 1},
+		"takes the highest":                 {query: "limit=1000", want: 1000},
+		"refuses what is lower":             {query: "limit=0", fault: "limit: The limit field must be between 1 and 1000."},
+		"refuses what is negative":          {query: "limit=-1", fault: "limit: The limit field must be between 1 and 1000."},
+		"refuses what is higher":            {query: "limit=1001", fault: "limit: The limit field must be between 1 and 1000."},
+		"refuses what no machine holds":     {query: "limit=99999999999999999999", fault: "limit: The limit field must be between 1 and 1000."},
+		"refuses fractions":                 {query: "limit=1.5", fault: "limit: The limit field must be an integer."},
+		"refuses words":                     {query: "limit=all", fault: "limit: The limit field must be an integer."},
+		"refuses to choose between several": {query: "limit=1&limit=2", fault: "limit: The limit field must be given only once."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &parameters{pairs: parseQuery(test.query)}
+			got := p.integer("limit", 100, 1, 1000)
+			if diff := cmp.Diff(test.fault, faultText(p.faults)); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+			if test.fault == "" && got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// faultText puts faults on one line: "field: message; field: message".
+func faultText(faults event.Errors) string {
+	lines := make([]string, len(faults))
+	for i, fault := range faults {
+		lines[i] = fault.Field + ": " + fault.Message
+	}
+	return strings.Join(lines, "; ")
+}
+
+// FuzzParseQuery holds that what the standard library reads is read alike, and that names which pass are
+// names that the collector would have accepted.
+func FuzzParseQuery(f *testing.F) {
+	for _, seed := range []string{"", "steps[]=a&steps[]=b", "steps%5B1%5D=b&steps[0]=a", "a=%zz&b=+", "&&=&a", "steps[65535]=a&steps=b", "from=2026-01-01&from=2026-01-02"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		pairs := parseQuery(raw)
+		if values, err := url.ParseQuery(raw); err == nil {
+			got := url.Values{}
+			for _, pair := range pairs {
+				got[pair.name] = append(got[pair.name], pair.value)
+			}
+			if diff := cmp.Diff(values, got); diff != "" {
+				t.Errorf("%q (-standard +got):\n%s", raw, diff)
+			}
+		}
+		p := &parameters{pairs: pairs}
+		steps := p.names("steps", 2, 10)
+		if len(p.faults) > 0 {
+			return
+		}
+		if len(steps) < 2 || len(steps) > 10 {
+			t.Errorf("%q gave %d steps without a fault", raw, len(steps))
+		}
+		for _, step := range steps {
+			if step != strings.TrimSpace(step) || !utf8.ValidString(step) || step == "" || utf8.RuneCountInString(step) > maxNameLength {
+				t.Errorf("%q gave the step %q without a fault", raw, step)
+			}
+		}
+	})
+}

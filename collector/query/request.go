@@ -1,0 +1,60 @@
+package query
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// request is what a handler knows of an authorised request before it asks the view.
+type request struct {
+	parameters
+	tenant *Tenant
+	// status is the view's before it is asked: the answer knows at least as much.
+	status analytics.Status
+	// now ends the periods that reach until now.
+	now time.Time
+}
+
+func (h *Handler) read(r *http.Request, t *Tenant) *request {
+	q := &request{
+		parameters: parameters{pairs: parseQuery(r.URL.RawQuery), aliases: t.Property.EventAliases},
+		tenant:     t,
+		status:     t.View.Status(),
+		now:        h.now().Truncate(time.Millisecond),
+	}
+	// Events carry the time of Redis's clock. Where that runs ahead of this machine's, the newest of them are
+	// part of "until now" all the same.
+	if newest := q.status.AsOf.Add(time.Millisecond); newest.After(q.now) {
+		q.now = newest
+	}
+	return q
+}
+
+// proceed says whether the view is to be asked. Where it is not, it has answered: 422 with the parameters'
+// faults, or 503 while the view cannot answer truthfully yet.
+func (q *request) proceed(w http.ResponseWriter) bool {
+	switch {
+	case len(q.faults) > 0:
+		server.Invalid(w, q.faults)
+		return false
+	case !q.status.Ready:
+		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
+		return false
+	}
+	if q.status.Last != 0 {
+		w.Header().Set("Weir-As-Of", instant(q.status.AsOf))
+	}
+	return true
+}
+
+// completeFrom returns the time from which on the answer is complete where trimming has cut into what lies
+// after start, else nil.
+func (q *request) completeFrom(start time.Time) *string {
+	if !q.status.CompleteFrom.After(start) {
+		return nil
+	}
+	return optional(instant(q.status.CompleteFrom))
+}

@@ -1,0 +1,29 @@
+package query
+
+import (
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weir-dev/weir/collector/auth"
+)
+
+// propertyParameter names the path parameter that holds the property id.
+const propertyParameter = "property"
+
+// Routes mounts the read API below /api/v1. HEAD is answered wherever GET is.
+func (h *Handler) Routes(r chi.Router) {
+	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
+		get := func(pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {
+			handler := h.authorised(auth.ScopeRead, handle)
+			r.Get(pattern, handler)
+			r.Head(pattern, handler)
+		}
+		get("/events", h.events)
+		get("/events/stats", h.eventStats)
+		get("/analytics/summary", h.summary)
+		get("/analytics/daily", h.daily)
+		get("/analytics/funnel", h.funnel)
+		get("/analytics/attribution", h.attribution)
+	})
+}

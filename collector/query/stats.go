@@ -1,0 +1,88 @@
+package query
+
+import (
+	"net/http"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+type statsAnswer struct {
+	Data         []nameRecord `json:"data"`
+	CompleteFrom *string      `json:"complete_from,omitempty"`
+}
+
+type nameRecord struct {
+	Event           string           `json:"event"`
+	Count           int              `json:"count"`
+	UniqueVisitors  int              `json:"unique_visitors"`
+	Value           event.Sum        `json:"value"`
+	Share           analytics.Rate   `json:"share"`
+	FirstReceivedAt string           `json:"first_received_at"`
+	LastReceivedAt  string           `json:"last_received_at"`
+	Delivery        []platformRecord `json:"delivery"`
+}
+
+type platformRecord struct {
+	Platform  string         `json:"platform"`
+	Pending   int            `json:"pending"`
+	Retrying  int            `json:"retrying"`
+	Delivered int            `json:"delivered"`
+	Failed    int            `json:"failed"`
+	Skipped   int            `json:"skipped"`
+	Expired   int            `json:"expired"`
+	LatencyMS latencyRecords `json:"latency_ms"`
+}
+
+type latencyRecords struct {
+	P50 *int64 `json:"p50"`
+	P95 *int64 `json:"p95"`
+}
+
+// eventStats answers GET /properties/{property}/events/stats.
+func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	q := h.read(r, t)
+	period := q.period(event.LastDay)
+	if !q.proceed(w) {
+		return
+	}
+	stats, err := t.View.EventStats(r.Context(), rangeOf(period))
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	answer := statsAnswer{Data: make([]nameRecord, len(stats)), CompleteFrom: q.completeFrom(period.From)}
+	for i := range stats {
+		answer.Data[i] = renderStats(&stats[i])
+	}
+	server.JSON(w, http.StatusOK, answer)
+}
+
+func renderStats(s *analytics.EventStats) nameRecord {
+	record := nameRecord{
+		Event:           s.Event,
+		Count:           s.Count,
+		UniqueVisitors:  s.UniqueVisitors,
+		Value:           s.Value,
+		Share:           s.Share,
+		FirstReceivedAt: instant(s.FirstReceivedAt),
+		LastReceivedAt:  instant(s.LastReceivedAt),
+		Delivery:        make([]platformRecord, len(s.Deliveries)),
+	}
+	for i := range s.Deliveries {
+		d := &s.Deliveries[i]
+		record.Delivery[i] = platformRecord{
+			Platform:  d.Platform,
+			Pending:   d.Counts[stream.Pending],
+			Retrying:  d.Counts[stream.Retrying],
+			Delivered: d.Counts[stream.Delivered],
+			Failed:    d.Counts[stream.Failed],
+			Skipped:   d.Counts[stream.Skipped],
+			Expired:   d.Counts[stream.Expired],
+			LatencyMS: latencyRecords{P50: milliseconds(d.LatencyP50), P95: milliseconds(d.LatencyP95)},
+		}
+	}
+	return record
+}

@@ -1,0 +1,68 @@
+package query
+
+import (
+	"net/http"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+type summaryAnswer struct {
+	Data summaryData `json:"data"`
+}
+
+type summaryData struct {
+	Period       dateRange `json:"period"`
+	KPIs         kpis      `json:"kpis"`
+	Currency     string    `json:"currency"`
+	TimeZone     string    `json:"time_zone"`
+	CompleteFrom *string   `json:"complete_from,omitempty"`
+}
+
+type kpis struct {
+	Purchases         int               `json:"purchases"`
+	AddToCarts        int               `json:"add_to_carts"`
+	Pageviews         int               `json:"pageviews"`
+	Revenue           event.Sum         `json:"revenue"`
+	UniqueVisitors    int               `json:"unique_visitors"`
+	GrossRevenue      event.Sum         `json:"gross_revenue"`
+	Refunds           int               `json:"refunds"`
+	Refunded          event.Sum         `json:"refunded"`
+	AverageOrderValue event.Amount      `json:"average_order_value"`
+	ConversionRate    analytics.Rate    `json:"conversion_rate"`
+	RevenueByCurrency revenueByCurrency `json:"revenue_by_currency"`
+}
+
+// summary answers GET /properties/{property}/analytics/summary.
+func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	q := h.read(r, t)
+	period := q.period(event.LastThirtyDays)
+	if !q.proceed(w) {
+		return
+	}
+	figures, err := t.View.Summary(r.Context(), rangeOf(period))
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	server.JSON(w, http.StatusOK, summaryAnswer{summaryData{
+		Period: datesOf(period),
+		KPIs: kpis{
+			Purchases:         figures.Purchases,
+			AddToCarts:        figures.AddToCarts,
+			Pageviews:         figures.Pageviews,
+			Revenue:           figures.Revenue,
+			UniqueVisitors:    figures.UniqueVisitors,
+			GrossRevenue:      figures.GrossRevenue,
+			Refunds:           figures.Refunds,
+			Refunded:          figures.Refunded,
+			AverageOrderValue: figures.AverageOrderValue,
+			ConversionRate:    figures.ConversionRate,
+			RevenueByCurrency: figures.RevenueByCurrency,
+		},
+		Currency:     t.Property.Currency,
+		TimeZone:     t.Location.String(),
+		CompleteFrom: q.completeFrom(period.From),
+	}})
+}

@@ -1,0 +1,49 @@
+package role
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// reload looks after the properties' configurations until ctx ends and serves what changes in them.
+func (p *process) reload(ctx context.Context) {
+	var mu sync.Mutex // one at a time: they share the handlers
+	var all sync.WaitGroup
+	for _, property := range p.properties {
+		all.Go(func() {
+			property.watcher.Run(ctx, reloadInterval, func() {
+				mu.Lock()
+				defer mu.Unlock()
+				p.reloadOne(property)
+			})
+		})
+	}
+	all.Wait()
+}
+
+// reloadOne serves a property as its files have it now. A fault in them leaves everything as it was.
+func (p *process) reloadOne(property *property) {
+	before := property.config
+	if err := property.load(); err != nil {
+		p.Logger.Error("the changed configuration cannot be used; the one before goes on being served",
+			"property", property.String(), "error", err)
+		return
+	}
+	after := property.config
+	if after.Namespace != before.Namespace || after.Name != before.Name || (property.view != nil && after.Currency != before.Currency) {
+		// A property never changes its name, and the view's sums are in its currency: that takes a new process.
+		property.config = before
+		p.Logger.Error("the name or currency of a property that is served cannot change; restart the process", "property", property.String())
+		return
+	}
+	if property.appender != nil {
+		property.appender.SetWindow(after.DeduplicationWindow())
+	}
+	p.publish()
+	if d := p.deliver[property]; d != nil {
+		d.restart(after)
+	}
+	p.Logger.Info("configuration reloaded", "property", property.String(), "platforms", len(after.Platforms),
+		"roles", slices.Clone(p.Roles))
+}

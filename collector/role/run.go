@@ -1,0 +1,180 @@
+// Package role wires the three roles of a tenant process: collect, deliver and query. The pods' binary runs one
+// of them for one Property, `weir dev` all of them for many.
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-dev/weir/collector/deliver"
+	"github.com/weir-dev/weir/collector/ingest"
+	"github.com/weir-dev/weir/collector/query"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// Options say what [Run] serves.
+type Options struct {
+	Roles []Name
+	// Directories hold one Property's configuration each, as package config describes it.
+	Directories []string
+	// Listener serves collecting and reading; nil where neither is among the roles.
+	Listener net.Listener
+	// MetricsListener serves /metrics, /livez and /readyz; nil for none.
+	MetricsListener net.Listener
+	// Consumer tells this deliverer from the others of its properties; the same name after a restart lets it go
+	// on where it stopped.
+	Consumer string
+	Logger   *slog.Logger
+	// DrainDelay is for how long requests are still taken after readiness has turned false.
+	DrainDelay time.Duration
+	// Ready is called once the listener answers; nil for none.
+	Ready func()
+}
+
+// reloadInterval is how often the configuration is looked at.
+const reloadInterval = time.Second
+
+func (o *Options) has(name Name) bool { return slices.Contains(o.Roles, name) }
+
+// process is one run.
+type process struct {
+	Options
+	properties []*property
+	collect    *ingest.Handler
+	query      *query.Handler
+	deliver    map[*property]*deliveries
+	health     *server.Health
+	registry   *prometheus.Registry
+}
+
+// Run serves until ctx ends, then drains: requests and deliveries in flight finish side by side; appends are
+// flushed and the views stopped after the last request; connections to Redis are closed at the end. A
+// configuration that changes is served from then on; one that is faulty at the start is an error, one that
+// becomes faulty later is reported and the last good one goes on being served.
+func Run(ctx context.Context, o Options) (err error) {
+	p := &process{Options: o, registry: prometheus.NewRegistry()}
+	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, directory := range o.Directories {
+		property, err := open(directory, o)
+		if err != nil {
+			return errors.Join(err, p.close())
+		}
+		p.properties = append(p.properties, property)
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+
+	handler, err := p.handlers()
+	if err != nil {
+		return err
+	}
+	p.publish()
+	return p.serve(ctx, handler)
+}
+
+// handlers makes what the roles need beside the properties, and returns the HTTP side.
+func (p *process) handlers() (http.Handler, error) {
+	var checks []server.Check
+	for _, property := range p.properties {
+		checks = append(checks, property.checks()...)
+	}
+	p.health = server.NewHealth(checks...)
+
+	router := server.NewRouter(server.NewObserver(p.Logger, p.registry))
+	if p.has(Collect) {
+		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry})
+		p.collect.Routes(router)
+	}
+	if p.has(Query) {
+		p.query = query.New(query.Options{Logger: p.Logger, Now: time.Now})
+		p.query.Routes(router)
+	}
+	if p.has(Deliver) {
+		p.deliver = map[*property]*deliveries{}
+		for _, property := range p.properties {
+			labels := prometheus.Labels{"namespace": property.config.Namespace, "property": property.config.Name}
+			metrics, err := deliver.NewMetrics(prometheus.WrapRegistererWith(labels, p.registry))
+			if err != nil {
+				return nil, fmt.Errorf("deliveries of %s: %w", property, err)
+			}
+			p.deliver[property] = newDeliveries(property, metrics, p.Options)
+		}
+	}
+	return router, nil
+}
+
+// publish lets the handlers serve the properties as they were last loaded.
+func (p *process) publish() {
+	var collect []ingest.Tenant
+	var queried []query.Tenant
+	for _, property := range p.properties {
+		if p.collect != nil {
+			collect = append(collect, property.collectTenant())
+		}
+		if p.query != nil {
+			queried = append(queried, property.queryTenant())
+		}
+	}
+	if p.collect != nil {
+		p.collect.Serve(collect)
+	}
+	if p.query != nil {
+		p.query.Serve(queried)
+	}
+}
+
+// serve runs everything until ctx ends or a server fails.
+func (p *process) serve(ctx context.Context, handler http.Handler) error {
+	// What stands behind the handlers outlives them: it is stopped when the last request has been answered.
+	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var back errgroup.Group
+	front, running := errgroup.WithContext(ctx)
+
+	for _, property := range p.properties {
+		if property.view != nil {
+			back.Go(func() error { return property.follow(behind) })
+		}
+		if d := p.deliver[property]; d != nil {
+			front.Go(func() error { return d.run(running) })
+		}
+	}
+	front.Go(func() error { p.reload(running); return nil })
+	if p.Listener != nil {
+		front.Go(func() error {
+			return server.Run(running, server.Options{
+				Listener: p.Listener, Handler: handler, Logger: p.Logger, Health: p.health, DrainDelay: p.DrainDelay,
+			})
+		})
+	}
+	if p.MetricsListener != nil {
+		operations := server.OperationsHandler(p.health, p.registry)
+		back.Go(func() error {
+			return server.Run(behind, server.Options{Listener: p.MetricsListener, Handler: operations, Logger: p.Logger})
+		})
+	}
+	if p.Ready != nil {
+		p.Ready()
+	}
+	err := front.Wait()
+	p.health.Drain()
+	stop()
+	return errors.Join(err, back.Wait())
+}
+
+// close gives up what the properties hold.
+func (p *process) close() error {
+	var errs []error
+	for _, property := range p.properties {
+		errs = append(errs, property.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,45 @@
+package stream
+
+// Access is what a Redis user may do with one property's keys. A function of the library runs with its caller's
+// permissions, so each access names the commands that its functions use; none may load or evaluate scripts.
+type Access int
+
+// The accesses, one for each role of the tenant pods.
+const (
+	// AppendAccess is for the collector: it may append, and read nothing of the streams back.
+	AppendAccess Access = iota
+	// DeliverAccess is for the deliverer: it reads, records and trims.
+	DeliverAccess
+	// ReadAccess is for the query role.
+	ReadAccess
+)
+
+// Rules returns the arguments of ACL SETUSER that give a user this access to the property namespace/name, beside
+// its password. The user may do nothing else.
+func (a Access) Rules(namespace, name string) []string {
+	rules := []string{"reset", "on", "resetchannels", "~" + keysOf(namespace, name).pattern()}
+	connection := []string{"ping", "select", "readonly", "cluster|slots", "cluster|shards", "command"}
+	for _, list := range [][]string{connection, a.commands()} {
+		for _, command := range list {
+			rules = append(rules, "+"+command)
+		}
+	}
+	return rules
+}
+
+func (a Access) commands() []string {
+	switch a {
+	case AppendAccess:
+		return []string{
+			"fcall", "time", "get", "set", "hget", "hset", "hlen", "hdel", "hgetall", "hincrby", "pexpire", "xadd", "xinfo|stream",
+		}
+	case DeliverAccess:
+		return []string{
+			"fcall", "time", "exists", "unlink", "hget", "hset", "hdel", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore",
+			"xadd", "xlen", "xrange", "xread", "xtrim", "xack", "xclaim", "xautoclaim", "xpending", "xreadgroup",
+			"xgroup|create", "xgroup|destroy", "xinfo|stream", "xinfo|groups",
+		}
+	default:
+		return []string{"xrange", "xread", "xinfo|stream"}
+	}
+}

@@ -1,0 +1,565 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/redisserver"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+)
+
+func TestAppendAnswersDuplicates(t *testing.T) {
+	s := newStream(t)
+	for name, test := range map[string]struct {
+		additions []Addition
+		want      []Added
+	}{
+		"with the first event's id where the event_id repeats": {
+			[]Addition{addition("a1", ""), addition("a1", "")},
+			[]Added{{"a1", false}, {"a1", true}},
+		},
+		"with the first event's id where the order_id repeats": {
+			[]Addition{addition("b1", "order-b"), addition("b2", "order-b")},
+			[]Added{{"b1", false}, {"b1", true}},
+		},
+		"not where an event_id equals another's order_id": {
+			[]Addition{addition("c1", "c2"), addition("c2", "")},
+			[]Added{{"c1", false}, {"c2", false}},
+		},
+		"by event_id where both ids match different events": {
+			[]Addition{addition("d1", "order-d1"), addition("d2", "order-d2"), addition("d2", "order-d1")},
+			[]Added{{"d1", false}, {"d2", false}, {"d2", true}},
+		},
+		"without claiming the other id of a duplicate": {
+			[]Addition{addition("e1", "order-e"), addition("e2", "order-e"), addition("e2", "")},
+			[]Added{{"e1", false}, {"e1", true}, {"e2", false}},
+		},
+		"whatever lies between": {
+			[]Addition{addition("f1", ""), addition("f2", "order-f"), addition("f3", ""), addition("f1", "order-g"), addition("f4", "order-f")},
+			[]Added{{"f1", false}, {"f2", false}, {"f3", false}, {"f1", true}, {"f2", true}},
+		},
+		"with a long event id verbatim": {
+			[]Addition{addition(strings.Repeat("g", 255), "order-h"), addition("h2", "order-h")},
+			[]Added{{strings.Repeat("g", 255), false}, {strings.Repeat("g", 255), true}},
+		},
+		"with an event id of any bytes": {
+			[]Addition{addition("1:2:3\x00é", "order-i"), addition("i2", "order-i")},
+			[]Added{{"1:2:3\x00é", false}, {"1:2:3\x00é", true}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, together := range []bool{true, false} {
+				property := s
+				if !together {
+					property = &Stream{redis: s.redis, keys: keysOf("one-by-one", "shop")}
+				}
+				a := newAppender(t, property, AppenderOptions{})
+				before := len(allEvents(t, property))
+				var got []Added
+				if together {
+					got = mustAppend(t, a, test.additions...)
+				} else {
+					for _, one := range test.additions {
+						got = append(got, mustAppend(t, a, one)...)
+					}
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("together=%v: answers (-want +got):\n%s", together, diff)
+				}
+				fresh := 0
+				for _, added := range test.want {
+					if !added.Duplicate {
+						fresh++
+					}
+				}
+				if stored := len(allEvents(t, property)) - before; stored != fresh {
+					t.Errorf("together=%v: %d events stored, want %d", together, stored, fresh)
+				}
+			}
+		})
+	}
+}
+
+func TestAppendKeepsOrderAndBytes(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	entry := []byte("\x00\r\n$5\r\n*2\xff")
+	mustAppend(t, a, Addition{Entry: entry, EventID: "1"}, Addition{Entry: nil, EventID: "2"}, Addition{Entry: []byte("third"), EventID: "3"})
+	var got []string
+	for _, e := range allEvents(t, s) {
+		got = append(got, string(e.Data))
+	}
+	if diff := cmp.Diff([]string{string(entry), "", "third"}, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+func TestGeneratedEventIDsAreNotClaimed(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	for range 100 {
+		mustAppend(t, a, addition("", ""))
+	}
+	if n := s.redis.Exists(t.Context(), s.keys.claims()).Val(); n != 0 {
+		t.Error("generated ids have claims; want none")
+	}
+}
+
+func TestAppendIsExactUnderConcurrency(t *testing.T) {
+	s := newStream(t)
+	replicas := []*Appender{newAppender(t, s, AppenderOptions{}), newAppender(t, s, AppenderOptions{})}
+	const callers, ids = 64, 300
+	answers := make([][]Added, callers)
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for i := range ids {
+				// Every caller sends the same orders under event ids of its own, in another sequence.
+				n := (i*7 + caller*13) % ids
+				added, err := replicas[caller%2].Append(t.Context(), []Addition{addition(fmt.Sprintf("e-%d-%d", caller, n), fmt.Sprint("o-", n))})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				added[0].EventID += fmt.Sprint("/", n)
+				answers[caller] = append(answers[caller], added[0])
+			}
+		})
+	}
+	group.Wait()
+	firsts, fresh := map[string]string{}, map[string]int{}
+	for _, list := range answers {
+		for _, added := range list {
+			id, order, _ := strings.Cut(added.EventID, "/")
+			if first, seen := firsts[order]; seen && first != id {
+				t.Errorf("order %s was answered %s and %s", order, first, id)
+			}
+			firsts[order] = id
+			if !added.Duplicate {
+				fresh[order]++
+			}
+		}
+	}
+	for order, n := range fresh {
+		if n != 1 {
+			t.Errorf("order %s was accepted %d times", order, n)
+		}
+	}
+	if stored := len(allEvents(t, s)); stored != ids || len(firsts) != ids {
+		t.Errorf("%d events stored for %d orders, want %d", stored, len(firsts), ids)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	// A bucket's beginning and its end are where a mistake would show.
+	bucket := time.UnixMilli(int64(week/2/time.Millisecond) * 5600)
+	for name, start := range map[string]time.Time{
+		"from a bucket's first millisecond": bucket,
+		"from a bucket's last millisecond":  bucket.Add(week/2 - time.Millisecond),
+		"from within a bucket":              bucket.Add(31 * time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStream(t)
+			c := newClock(start)
+			a := newAppender(t, s, AppenderOptions{Now: c.now})
+			mustAppend(t, a, addition("first", "order"))
+			for _, step := range []struct {
+				after time.Duration
+				want  bool
+			}{{0, true}, {time.Hour, true}, {3 * 24 * time.Hour, true}, {week - time.Minute, true}, {week, true}} {
+				c.millis.Store(start.Add(step.after - time.Millisecond).UnixMilli())
+				if got := mustAppend(t, a, addition("first", ""))[0]; got.Duplicate != step.want {
+					t.Errorf("event_id after %s: duplicate = %v, want %v", step.after, got.Duplicate, step.want)
+				}
+				if got := mustAppend(t, a, addition("", "order"))[0]; got.EventID != "first" || got.Duplicate != step.want {
+					t.Errorf("order_id after %s = %+v, want a duplicate of first", step.after, got)
+				}
+			}
+			c.millis.Store(start.Add(week + time.Minute).UnixMilli())
+			if got := mustAppend(t, a, addition("first", "order"))[0]; got.Duplicate {
+				t.Error("a minute after the window the ids are still claimed")
+			}
+			if got := mustAppend(t, a, addition("second", "order"))[0]; got.EventID != "first" || !got.Duplicate {
+				t.Errorf("the ids are claimed anew: got %+v, want a duplicate of first", got)
+			}
+		})
+	}
+}
+
+func TestWindowChangesWithoutForgetting(t *testing.T) {
+	for name, test := range map[string]struct {
+		from, to time.Duration
+		// After the change, an id is asked for when it is so old.
+		age  time.Duration
+		want bool
+	}{
+		"a longer one finds what a shorter one claimed":   {24 * time.Hour, week, 23 * time.Hour, true},
+		"a shorter one finds what lies within it":         {week, 24 * time.Hour, 23 * time.Hour, true},
+		"a shorter one forgets what lies before it":       {week, 24 * time.Hour, 25 * time.Hour, false},
+		"a much shorter one finds what lies within it":    {week, time.Hour, 50 * time.Minute, true},
+		"a longer one keeps on knowing what it has found": {time.Hour, week, 59 * time.Minute, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStream(t)
+			c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
+			a := newAppender(t, s, AppenderOptions{Now: c.now, Window: test.from})
+			mustAppend(t, a, addition("id", "order"))
+			a.SetWindow(test.to)
+			c.advance(test.age / 2)
+			mustAppend(t, a, addition("other", "other"))
+			c.advance(test.age / 2)
+			if got := mustAppend(t, a, addition("id", ""))[0].Duplicate; got != test.want {
+				t.Errorf("event_id: duplicate = %v, want %v", got, test.want)
+			}
+			if got := mustAppend(t, a, addition("", "order"))[0].Duplicate; got != test.want {
+				t.Errorf("order_id: duplicate = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestClaimTablesGrow(t *testing.T) {
+	s := newStream(t)
+	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
+	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	const ids = 80_000
+	var additions []Addition
+	for i := range ids {
+		additions = append(additions, Addition{Entry: []byte("x"), EventID: fmt.Sprint("id-", i)})
+	}
+	for half := range 2 {
+		for i := 0; i < ids; i += 500 {
+			for j, added := range mustAppend(t, a, additions[i:i+500]...) {
+				if added.Duplicate != (half == 1) {
+					t.Fatalf("pass %d: id %d: duplicate = %v", half, i+j, added.Duplicate)
+				}
+			}
+		}
+	}
+	tables, err := s.redis.HGetAll(t.Context(), s.keys.claims()).Result()
+	if err != nil || len(tables) != 2 {
+		t.Fatalf("claim tables = %v, %v, want a full one and its successor", tables, err)
+	}
+	for table := range tables {
+		for _, shard := range []int{0, 1} {
+			key := s.keys.claimShard(table, shard)
+			if encoding := s.redis.ObjectEncoding(t.Context(), key).Val(); encoding != "listpack" {
+				t.Errorf("%s is encoded as %s, want listpack", key, encoding)
+			}
+			if life := s.redis.PTTL(t.Context(), key).Val(); life < week || life > 2*week {
+				t.Errorf("%s lives for %s, want one to one and a half windows", key, life)
+			}
+		}
+	}
+	c.advance(week / 2)
+	mustAppend(t, a, addition("in the next bucket", ""))
+	if n := len(s.redis.HGetAll(t.Context(), s.keys.claims()).Val()); n != 3 {
+		t.Errorf("%d claim tables, want a third for the next bucket", n)
+	}
+	c.advance(2 * week)
+	mustAppend(t, a, addition("long after", ""))
+	if n := len(s.redis.HGetAll(t.Context(), s.keys.claims()).Val()); n != 1 {
+		t.Errorf("%d claim tables, want the expired ones gone", n)
+	}
+}
+
+func TestEveryKeyButTheStreamsExpires(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	for i := range 300 {
+		mustAppend(t, a, addition(fmt.Sprint("id-", i), fmt.Sprint("order-", i)))
+	}
+	if _, err := s.Allow(t.Context(), 10, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range s.redis.Keys(t.Context(), "*").Val() {
+		if life := s.redis.PTTL(t.Context(), key).Val(); life <= 0 && key != s.keys.events() {
+			t.Errorf("%s never expires", key)
+		}
+	}
+}
+
+func TestDatedPast(t *testing.T) {
+	s := newStream(t)
+	c := newClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	mustAppend(t, a, addition("a", ""), addition("b", ""))
+	c.advance(-time.Hour)
+	mustAppend(t, a, addition("c", ""))
+	c.advance(2 * time.Hour)
+	mustAppend(t, a, addition("d", ""))
+	var got []string
+	for _, e := range allEvents(t, s) {
+		got = append(got, e.Position.Time().Format(time.TimeOnly)+" "+string(e.Data))
+	}
+	want := []string{"00:00:00 entry of a", "00:00:00 entry of b", "00:00:00 entry of c", "01:00:00 entry of d"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestSequenceNumbersStayWithinAPosition(t *testing.T) {
+	s := newStream(t)
+	at := time.Now().Add(time.Hour).UnixMilli()
+	// The server's clock stands an hour behind the stream's last entry, as after a failover.
+	if err := s.redis.Do(t.Context(), "XADD", s.keys.events(), fmt.Sprintf("%d-999999", at), eventField, "old").Err(); err != nil {
+		t.Fatal(err)
+	}
+	a := newAppender(t, s, AppenderOptions{})
+	mustAppend(t, a, addition("a", ""), addition("b", ""), addition("c", ""))
+	var got []string
+	for _, e := range allEvents(t, s) {
+		got = append(got, e.Position.String())
+	}
+	want := []string{fmt.Sprintf("%d-999999", at), fmt.Sprintf("%d-1000000", at), fmt.Sprintf("%d-0", at+1), fmt.Sprintf("%d-1", at+1)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+}
+
+func TestResendAfterAnUnclearAnswer(t *testing.T) {
+	for name, test := range map[string]struct {
+		lose func(*proxy)
+	}{
+		"where the connection broke":    {func(p *proxy) { p.swallow.Store(1) }},
+		"where three connections broke": {func(p *proxy) { p.swallow.Store(3) }},
+		"where the answer did not come": {func(p *proxy) { p.silent.Store(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, redisserver.Options{})
+			direct := dial(t, server.URL()).Stream("default", "shop")
+			p := newProxy(t, server.URL())
+			a := newAppender(t, dial(t, p.address).Stream("default", "shop"), AppenderOptions{})
+			mustAppend(t, a, addition("warm", "warm"))
+			test.lose(p)
+			// Half of the ids are new, one is claimed: the resend must answer exactly as the first sending would have.
+			var got []Added
+			var group sync.WaitGroup
+			group.Go(func() {
+				var err error
+				got, err = a.Append(t.Context(), []Addition{addition("new", "new-order"), addition("", ""), addition("x", "warm")})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			eventually(t, "an answer is lost", func() bool { return p.swallowed.Load() > 0 })
+			p.silent.Store(false)
+			group.Wait()
+			if t.Failed() {
+				return
+			}
+			if got[0] != (Added{"new", false}) || got[1].Duplicate || got[2] != (Added{"warm", true}) {
+				t.Errorf("answers = %+v, want new, a generated id, a duplicate of warm", got)
+			}
+			if n := len(allEvents(t, direct)); n != 3 {
+				t.Errorf("%d events stored, want 3", n)
+			}
+		})
+	}
+}
+
+func TestAppendSurvivesARestartOfRedis(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{Persist: true})
+	client := dial(t, server.URL())
+	s := client.Stream("default", "shop")
+	a := newAppender(t, s, AppenderOptions{})
+	var mutex sync.Mutex
+	accepted := map[string]bool{}
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for caller := range 8 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				one := addition(fmt.Sprintf("%d-%d", caller, i), "")
+				added, err := a.Append(t.Context(), []Addition{one})
+				if err != nil {
+					if !errors.Is(err, ErrUnavailable) {
+						t.Errorf("Append = %v, want ErrUnavailable", err)
+					}
+					continue
+				}
+				if added[0].Duplicate {
+					t.Errorf("%s was answered as a duplicate", one.EventID)
+				}
+				mutex.Lock()
+				accepted[string(one.Entry)] = true
+				mutex.Unlock()
+			}
+		})
+	}
+	count := func() int {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return len(accepted)
+	}
+	awaitCount := func(n int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d events are accepted", n), func() bool { return count() >= n })
+	}
+	for range 2 {
+		awaitCount(count() + 200)
+		if err := server.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitCount(count() + 200)
+	close(stop)
+	group.Wait()
+	stored := map[string]int{}
+	for _, e := range allEvents(t, s) {
+		stored[string(e.Data)]++
+	}
+	for entry := range accepted {
+		if stored[entry] != 1 {
+			t.Errorf("%q was accepted and is stored %d times", entry, stored[entry])
+		}
+	}
+	for entry, n := range stored {
+		if n != 1 {
+			t.Errorf("%q is stored %d times", entry, n)
+		}
+	}
+}
+
+func TestAppendIsUnavailable(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(*testing.T, *redisserver.Server, *Stream)
+		want  error
+	}{
+		"when Redis is gone": {func(t *testing.T, server *redisserver.Server, _ *Stream) {
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrUnavailable},
+		"when Redis is full": {func(t *testing.T, _ *redisserver.Server, s *Stream) {
+			if err := s.redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrUnavailable},
+		"when the library is lost": {func(t *testing.T, _ *redisserver.Server, s *Stream) {
+			if err := s.redis.FunctionFlush(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrLibrary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, redisserver.Options{})
+			s := dial(t, server.URL()).Stream("default", "shop")
+			a := newAppender(t, s, AppenderOptions{})
+			mustAppend(t, a, addition("warm", ""))
+			test.spoil(t, server, s)
+			begin := time.Now()
+			_, err := a.Append(t.Context(), []Addition{addition("lost", "")})
+			if !errors.Is(err, ErrUnavailable) || !errors.Is(err, test.want) {
+				t.Errorf("Append = %v, want ErrUnavailable and %v", err, test.want)
+			}
+			if took := time.Since(begin); took < 1500*time.Millisecond || took > 4*time.Second {
+				t.Errorf("it took %s to say so, want about %s", took, appendBudget)
+			}
+		})
+	}
+}
+
+func TestAppendWaitsForRoom(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	mustAppend(t, a, addition("warm", ""))
+	if err := s.redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Append(t.Context(), []Addition{addition("waits", "")})
+		done <- err
+	}()
+	eventually(t, "the appender notices that Redis is full", func() bool { return a.outage.Load() != nil })
+	if err := s.redis.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Append = %v, want that it waits for room", err)
+	}
+}
+
+func TestAbandonedAdditionsAreNotSent(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := a.Append(ctx, []Addition{addition("", "")}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("Append of a caller that has gone = %v, want ErrUnavailable", err)
+	}
+}
+
+func TestCloseCommitsWhatWasHandedIn(t *testing.T) {
+	s := newStream(t)
+	a := NewAppender(s, AppenderOptions{Window: week})
+	var group sync.WaitGroup
+	var accepted sync.Map
+	for i := range 200 {
+		group.Go(func() {
+			if _, err := a.Append(t.Context(), []Addition{addition(fmt.Sprint(i), "")}); err == nil {
+				accepted.Store(i, true)
+			} else if !errors.Is(err, ErrUnavailable) {
+				t.Error(err)
+			}
+		})
+	}
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+	n := 0
+	accepted.Range(func(any, any) bool { n++; return true })
+	if stored := len(allEvents(t, s)); stored != n {
+		t.Errorf("%d events stored, %d accepted", stored, n)
+	}
+	if _, err := a.Append(t.Context(), []Addition{addition("late", "")}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("Append after Close = %v, want ErrUnavailable", err)
+	}
+}
+
+func TestBatchesHoldWholeCalls(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	var group sync.WaitGroup
+	for caller := range 20 {
+		group.Go(func() {
+			var additions []Addition
+			for i := range 100 + caller*50 {
+				additions = append(additions, Addition{Entry: []byte("x"), EventID: fmt.Sprintf("%d-%d", caller, i), DeliveryID: uuid.New()})
+			}
+			added, err := a.Append(t.Context(), append(additions, additions[7]))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for i, one := range added {
+				if want := (Added{EventID: additions[i%len(additions)].EventID, Duplicate: i == len(additions)}); i < len(additions) && one != want {
+					t.Errorf("answer %d of caller %d = %+v, want %+v", i, caller, one, want)
+				}
+			}
+			if want := (Added{additions[7].EventID, true}); added[len(additions)] != want {
+				t.Errorf("last answer of caller %d = %+v, want %+v", caller, added[len(additions)], want)
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,282 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/redisserver"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+)
+
+func TestDialErrorsTellNoPassword(t *testing.T) {
+	for name, address := range map[string]string{
+		"of another scheme":        "http://user:s3cret@host",
+		"with a bad port":          "redis://user:s3cret@host:port",
+		"with control characters":  "redis://user:s3cret@ho\x7fst",
+		"with a bad database":      "redis://user:s3cret@host/abc",
+		"with an unknown option":   "redis://user:s3cret@host/0?s3cret=1",
+		"of a cluster, malformed":  "redis://user:s3cret@host?addr=x&dial_timeout=abc",
+		"of sentinels, malformed":  "redis://user:s3cret@host?master_name=x&db=abc",
+		"with a broken percentage": "redis://user:s3cret%zz@host",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dial(address)
+			if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "must look like") {
+				t.Errorf("Dial = %v, want an error that tells the form and not the password", err)
+			}
+		})
+	}
+}
+
+func TestUnreachableRedisErrorsTellNoPassword(t *testing.T) {
+	logged := make(lines, 100)
+	RouteLogs(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	t.Cleanup(func() { RouteLogs(slog.New(slog.DiscardHandler)) })
+	client, err := Dial("redis://user:s3cret@127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	for _, err := range []error{client.Ping(t.Context()), client.Check(t.Context()), client.Load(t.Context())} {
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("error = %v, want one without the password", err)
+		}
+	}
+	// Connections are made beside the command, so that what is said of them may come later.
+	select {
+	case line := <-logged:
+		if !strings.Contains(line, "127.0.0.1:1") || strings.Contains(line, "s3cret") {
+			t.Errorf("log = %q, want the address without the password", line)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("nothing is logged of a connection that fails")
+	}
+}
+
+// lines is a writer that keeps what is written.
+type lines chan string
+
+func (l lines) Write(b []byte) (int, error) {
+	select {
+	case l <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+func TestCheck(t *testing.T) {
+	s := redistest.Start(t, redisserver.Options{})
+	client := dial(t, s.URL())
+	if err := client.Check(t.Context()); err != nil {
+		t.Errorf("Check = %v, want nil", err)
+	}
+	if err := client.redis.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Check(t.Context()); !errors.Is(err, ErrEvictionEnabled) {
+		t.Errorf("Check = %v, want ErrEvictionEnabled", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	versioned := func(version int) string {
+		return fmt.Sprintf("#!lua name=weir\nlocal VERSION = %d\nredis.register_function('weir_other', function() return 'other' end)\n", version)
+	}
+	ours, err := versionOf(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		loaded string
+		want   bool
+		bad    bool
+	}{
+		"into an empty Redis":                             {"", true, false},
+		"over an older version":                           {versioned(ours - 1), true, false},
+		"over other code of the same version":             {versioned(ours), true, false},
+		"not over a newer version":                        {versioned(ours + 1), false, false},
+		"not over a library that happens to be called so": {"#!lua name=weir\nredis.register_function('weir_other', function() return 'other' end)\n", false, true},
+		"not again where it is there":                     {library, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := Dial(redistest.URL(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { client.Close() })
+			if test.loaded != "" {
+				if err := client.redis.FunctionLoad(t.Context(), test.loaded).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				if err := client.Load(t.Context()); (err != nil) != test.bad {
+					t.Errorf("Load = %v, want an error: %v", err, test.bad)
+				}
+			}
+			_, err = client.Stream("default", "shop").Allow(t.Context(), 1, 1)
+			if got := !errors.Is(err, ErrLibrary); got != test.want {
+				t.Errorf("the library answers: %v (%v), want %v", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestAllow(t *testing.T) {
+	start := time.Date(2026, 9, 9, 9, 9, 9, 0, time.UTC)
+	type step struct {
+		after time.Duration
+		n     int
+		want  Allowance
+	}
+	for name, test := range map[string]struct {
+		limit int
+		steps []step
+	}{
+		"a second's events at once, then evenly": {10, []step{
+			{0, 10, Allowance{true, 10, 0, 0}},
+			{0, 1, Allowance{false, 10, 0, 100 * time.Millisecond}},
+			{99 * time.Millisecond, 1, Allowance{false, 10, 0, time.Millisecond}},
+			{100 * time.Millisecond, 1, Allowance{true, 10, 0, 0}},
+			{600 * time.Millisecond, 2, Allowance{true, 10, 3, 0}},
+			{600 * time.Millisecond, 4, Allowance{false, 10, 3, 100 * time.Millisecond}},
+			{time.Hour, 1, Allowance{true, 10, 9, 0}},
+		}},
+		"a batch beyond the limit where the allowance is whole, paid for afterwards": {100, []step{
+			{0, 500, Allowance{true, 100, 0, 0}},
+			{4 * time.Second, 1, Allowance{false, 100, 0, 10 * time.Millisecond}},
+			{4*time.Second + 10*time.Millisecond, 1, Allowance{true, 100, 0, 0}},
+			{4*time.Second + 10*time.Millisecond, 500, Allowance{false, 100, 0, time.Second}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStream(t)
+			for i, step := range test.steps {
+				got, err := s.allowAt(t.Context(), test.limit, step.n, start.Add(step.after))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(step.want, got); diff != "" {
+					t.Errorf("step %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+	t.Run("by Redis's clock", func(t *testing.T) {
+		s := newStream(t)
+		allowed := 0
+		for range 20 {
+			a, err := s.Allow(t.Context(), 5, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.OK {
+				allowed++
+			} else if a.RetryAfter <= 0 || a.RetryAfter > time.Second {
+				t.Errorf("RetryAfter = %s, want a part of a second", a.RetryAfter)
+			}
+		}
+		if allowed < 5 || allowed > 10 {
+			t.Errorf("%d of 20 events allowed, want about 5", allowed)
+		}
+	})
+	t.Run("no limit below one", func(t *testing.T) {
+		if _, err := newStream(t).Allow(t.Context(), 0, 1); err == nil {
+			t.Error("Allow with limit 0 = nil, want an error")
+		}
+	})
+}
+
+// asUser returns the property's stream as seen by a user with the access.
+func asUser(t *testing.T, server *redisserver.Server, access Access, user string) *Stream {
+	t.Helper()
+	admin := dial(t, server.URL())
+	args := []any{"ACL", "SETUSER", user}
+	for _, rule := range append(access.Rules("default", "shop"), ">pw-"+user) {
+		args = append(args, rule)
+	}
+	if err := admin.redis.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, host, _ := strings.Cut(server.URL(), "@")
+	client, err := Dial("redis://" + user + ":pw-" + user + "@" + host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client.Stream("default", "shop")
+}
+
+func TestAccess(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{Loopback: true})
+	collect := asUser(t, server, AppendAccess, "collect")
+	deliver := asUser(t, server, DeliverAccess, "deliver")
+	query := asUser(t, server, ReadAccess, "query")
+	ctx := t.Context()
+
+	c := newClock(time.Now().Add(-time.Hour))
+	dated := newAppender(t, collect, AppenderOptions{Now: c.now})
+	a := newAppender(t, collect, AppenderOptions{})
+	mustAppend(t, a, addition("1", "order-1"), addition("1", ""), addition("2", "order-1"), addition("3", ""), addition("4", ""))
+	mustAppend(t, dated, addition("past", ""))
+	if _, err := collect.Allow(ctx, 10, 1); err != nil {
+		t.Error(err)
+	}
+	for i, step := range []func() error{
+		func() error { _, err := deliver.EnsureGroup(ctx, "meta", 0); return err },
+		func() error {
+			taken, err := deliver.Read(ctx, "meta", "pod-1", 3, time.Second)
+			if err != nil {
+				return err
+			}
+			return deliver.Settle(ctx, "meta", []Settlement{
+				decided(taken[0].Position, Delivered, 1), retryAt(taken[1].Position, 1, time.Now()),
+			})
+		},
+		func() error {
+			_, _, err := deliver.Due(ctx, "meta", time.Now().Add(time.Second), time.Minute, 10)
+			return err
+		},
+		func() error { _, _, err := deliver.Reclaim(ctx, "meta", "pod-2", 0, 10); return err },
+		func() error { return deliver.Release(ctx, "meta", "pod-2", []Position{1}) },
+		func() error { return deliver.Acknowledge(ctx, "meta", []Position{1}) },
+		func() error { return deliver.Record(ctx, "meta", []Record{decided(1, Skipped, 0).Record}) },
+		func() error { _, err := deliver.Groups(ctx); return err },
+		func() error { _, err := deliver.Bounds(ctx); return err },
+		func() error { _, err := deliver.Trim(ctx, TrimPolicy{Before: time.Now(), MaxEvents: 1}); return err },
+		func() error { return deliver.DestroyGroup(ctx, "meta") },
+		func() error { _, err := query.ReadEvents(ctx, 0, 10, 0); return err },
+		func() error { _, err := query.ReadEvents(ctx, 1<<62, 10, time.Millisecond); return err },
+		func() error { _, _, err := query.ReadRecords(ctx, 0, 10, 0); return err },
+		func() error { _, err := query.Bounds(ctx); return err },
+		func() error { _, err := query.Exists(ctx, 1); return err },
+	} {
+		if err := step(); err != nil {
+			t.Errorf("step %d = %v, want that the role may do it", i, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"the collector reads events":            func() error { _, err := collect.ReadEvents(ctx, 0, 1, 0); return err }(),
+		"the collector deletes events":          collect.redis.Del(ctx, collect.keys.events()).Err(),
+		"query appends":                         query.Record(ctx, "meta", []Record{decided(1, Skipped, 0).Record}),
+		"the collector writes another property": collect.redis.Set(ctx, keysOf("default", "shop2").rate(), 1, 0).Err(),
+		"query reads another property": func() error {
+			_, err := (&Stream{query.redis, keysOf("default", "sho")}).ReadEvents(ctx, 0, 1, 0)
+			return err
+		}(),
+		"the deliverer evaluates a script":        deliver.redis.Eval(ctx, "return 1", nil).Err(),
+		"the deliverer loads a function":          deliver.redis.FunctionLoad(ctx, library).Err(),
+		"the collector lists the keys":            collect.redis.Keys(ctx, "*").Err(),
+		"the collector changes the configuration": collect.redis.ConfigSet(ctx, "maxmemory", "1").Err(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("%s: %v, want NOPERM", name, err)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package stream
+
+import (
+	"strconv"
+)
+
+// keys are the names of one property's keys. They share a hash tag, so that all lie in one slot of a cluster
+// and one ACL pattern covers them. weir.lua derives the names of claim shards and batch memories from their
+// roots by the same rules as the methods here.
+type keys struct{ prefix string }
+
+// keysOf returns the keys of the property namespace/name.
+func keysOf(namespace, name string) keys {
+	return keys{prefix: "weir:{" + namespace + "/" + name + "}:"}
+}
+
+// pattern matches every key of the property, as ACL rules spell patterns.
+func (k keys) pattern() string { return k.prefix + "*" }
+
+// events is the stream of accepted events: one field, "e", an encoded event. Trimmed by [Stream.Trim].
+func (k keys) events() string { return k.prefix + "events" }
+
+// deliveries is the stream of delivery records: one field, "d", as in deliveries.proto. Trimmed to the events.
+func (k keys) deliveries() string { return k.prefix + "deliveries" }
+
+// claims is a hash that lists the claim tables: KIND:LENGTH:BUCKET:BITS → number of claims, where kind is e
+// (event ids) or o (order ids), length the milliseconds of a bucket, bucket the number of lengths since 1970 and
+// 2^bits the table's shards. It lives three lengths longer than its newest table.
+func (k keys) claims() string { return k.prefix + "claims" }
+
+// claimShard is a hash of a claim table: 16 bytes of digest → when it was claimed, in 8192nds of the bucket less
+// 4096, and for an order id ":" and the first event's id. It lives for a window after its bucket's end.
+func (k keys) claimShard(table string, shard int) string {
+	return k.claims() + ":" + table + ":" + strconv.Itoa(shard)
+}
+
+// batches is the root of the memory of committed batches; no key has this very name.
+func (k keys) batches() string { return k.prefix + "batches" }
+
+// batchShard is a hash: batch id → its reply, packed; "" where every event was appended. period counts half
+// minutes since 1970, shard is the batch id's first byte. It lives for two minutes.
+func (k keys) batchShard(period int64, shard int) string {
+	return k.batches() + ":" + strconv.FormatInt(period, 10) + ":" + strconv.Itoa(shard)
+}
+
+// rate is a string: the microsecond at which the property's allowance is whole again. It lives until then.
+func (k keys) rate() string { return k.prefix + "rate" }
+
+// due is a sorted set: stream ids of a platform's events that wait for another attempt, by the millisecond at
+// which it is due, or at which the lease of whoever makes it ends. It lives as long as one waits.
+func (k keys) due(platform string) string { return k.prefix + "retry:" + platform + ":due" }
+
+// open is a sorted set: the same stream ids by their own millisecond, so that trimming finds the oldest.
+func (k keys) open(platform string) string { return k.prefix + "retry:" + platform + ":open" }
+
+// attempts is a hash: the same stream ids → attempts made.
+func (k keys) attempts(platform string) string { return k.prefix + "retry:" + platform + ":attempts" }
+
+// retries returns the keys of a platform's waiting events.
+func (k keys) retries(platform string) []string {
+	return []string{k.due(platform), k.open(platform), k.attempts(platform)}
+}

@@ -1,0 +1,65 @@
+package stream
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed weir.lua
+var library string
+
+const libraryName = "weir"
+
+// The functions of weir.lua.
+const (
+	functionAppend = "weir_append"
+	functionAllow  = "weir_allow"
+	functionDue    = "weir_due"
+	functionSettle = "weir_settle"
+	functionTrim   = "weir_trim"
+)
+
+var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)
+
+// Load puts the function library into every primary node that lacks it, has an older version, or has other
+// code under the same version. A newer version stays: its functions serve older callers too. The user needs the
+// FUNCTION command.
+func (c *Client) Load(ctx context.Context) error {
+	ours, err := versionOf(library)
+	if err != nil {
+		return err
+	}
+	return c.eachPrimary(ctx, func(ctx context.Context, node redis.Cmdable) error {
+		loaded, err := node.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: libraryName, WithCode: true}).Result()
+		if err != nil {
+			return fmt.Errorf("look for redis function library %s: %w", libraryName, err)
+		}
+		if len(loaded) > 0 {
+			theirs, err := versionOf(loaded[0].Code)
+			if err != nil {
+				return fmt.Errorf("redis function library %s is not Weir's: %w", libraryName, err)
+			}
+			if theirs > ours || loaded[0].Code == library {
+				return nil
+			}
+		}
+		if err := node.FunctionLoadReplace(ctx, library).Err(); err != nil {
+			return fmt.Errorf("load redis function library %s: %w", libraryName, err)
+		}
+		return nil
+	})
+}
+
+func versionOf(code string) (int, error) {
+	match := libraryVersion.FindStringSubmatch(code)
+	if match == nil {
+		return 0, errors.New("its code names no version")
+	}
+	return strconv.Atoi(match[1])
+}

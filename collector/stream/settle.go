@@ -1,0 +1,146 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// settleCap is the most events of one call to Redis, so that none blocks it for long.
+const settleCap = 512
+
+// Due takes up to count of the platform's waiting events whose next attempt is due at now, the longest overdue
+// first. Each is leased until now+lease: unless it is settled by then it comes again, so that a deliverer that died
+// loses nothing. gone are positions whose events were trimmed away meanwhile.
+func (s *Stream) Due(ctx context.Context, platform string, now time.Time, lease time.Duration, count int) (taken []Delivery, gone []Position, err error) {
+	reply, err := s.redis.FCall(ctx, functionDue,
+		[]string{s.keys.events(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform)},
+		now.UnixMilli(), now.Add(lease).UnixMilli(), count).Slice()
+	if err != nil {
+		return nil, nil, describe("take due events of platform "+platform, err)
+	}
+	if len(reply) != 2 {
+		return nil, nil, malformedReply(functionDue)
+	}
+	entries, _ := reply[0].([]any)
+	for _, entry := range entries {
+		fields, ok := entry.([]any)
+		if !ok || len(fields) != 3 {
+			return nil, nil, malformedReply(functionDue)
+		}
+		p, err := positionOf(fields[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		attempts, _ := fields[1].(int64)
+		data, _ := fields[2].(string)
+		taken = append(taken, Delivery{Entry: Entry{Position: p, Data: []byte(data)}, Attempts: int(attempts)})
+	}
+	ids, _ := reply[1].([]any)
+	for _, id := range ids {
+		p, err := positionOf(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		gone = append(gone, p)
+	}
+	return taken, gone, nil
+}
+
+// Settle closes or reschedules deliveries of one platform: in one atomic step their claims are acknowledged or their
+// retries removed, those of status [Retrying] are scheduled for RetryAt, and all are recorded as one entry. (More than
+// 512 take several such steps.) The settlements' own Platform is not read.
+//
+// A settlement of an event that is neither claimed from the group nor waiting is passed over: it has been settled
+// already, by this call's first sending or by another deliverer. So Settle may be repeated, and an event gets one final
+// record however many deliverers held it.
+func (s *Stream) Settle(ctx context.Context, platform string, settlements []Settlement) error {
+	for len(settlements) > 0 {
+		n := min(len(settlements), settleCap)
+		if err := s.settle(ctx, platform, settlements[:n], true); err != nil {
+			return err
+		}
+		settlements = settlements[n:]
+	}
+	return nil
+}
+
+// Postpone moves deliveries of a platform to until without an attempt being counted or a record written: for a
+// platform that asks for patience. Those settled already stay so.
+func (s *Stream) Postpone(ctx context.Context, platform string, deliveries []Delivery, until time.Time) error {
+	for len(deliveries) > 0 {
+		n := min(len(deliveries), settleCap)
+		settlements := make([]Settlement, n)
+		for i, d := range deliveries[:n] {
+			settlements[i] = Settlement{
+				Record: Record{Event: d.Position, Status: Retrying, Attempts: d.Attempts}, RetryAt: until,
+			}
+		}
+		if err := s.settle(ctx, platform, settlements, false); err != nil {
+			return err
+		}
+		deliveries = deliveries[n:]
+	}
+	return nil
+}
+
+func (s *Stream) settle(ctx context.Context, platform string, settlements []Settlement, record bool) error {
+	base := settlements[0].Event
+	for _, settlement := range settlements {
+		base = min(base, settlement.Event)
+	}
+	var head []byte
+	if record {
+		head = recordsHead(platform, base)
+	}
+	args := make([]any, 0, 2+4*len(settlements))
+	args = append(args, platform, head)
+	for i := range settlements {
+		settlement := &settlements[i]
+		var again any = ""
+		switch {
+		case settlement.Status == Retrying:
+			again = settlement.RetryAt.UnixMilli()
+		case !settlement.Status.Final():
+			return fmt.Errorf("settle event %s: status must be retrying or final, not %s", settlement.Event, settlement.Status)
+		}
+		var encoded []byte
+		if record {
+			encoded = appendRecord(nil, base, &settlement.Record)
+		}
+		args = append(args, settlement.Event.String(), again, settlement.Attempts, encoded)
+	}
+	err := s.redis.FCall(ctx, functionSettle, []string{
+		s.keys.events(), s.keys.deliveries(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform),
+	}, args...).Err()
+	return describe("settle deliveries of platform "+platform, err)
+}
+
+// Record writes records of one platform without touching its group: for events that the group never handed out,
+// because the platform was removed or the events were trimmed away. A repetition writes them again; readers take the
+// last. The records' own Platform is not read.
+func (s *Stream) Record(ctx context.Context, platform string, records []Record) error {
+	for len(records) > 0 {
+		n := min(len(records), settleCap)
+		err := s.redis.XAdd(ctx, recordsEntry(s.keys.deliveries(), platform, records[:n])).Err()
+		if err != nil {
+			return fmt.Errorf("record deliveries of platform %s: %w", platform, err)
+		}
+		records = records[n:]
+	}
+	return nil
+}
+
+func malformedReply(function string) error {
+	return errors.New(function + " replied with something else than it should; is Redis's function library of this version?")
+}
+
+// positionOf reads a stream id out of a reply.
+func positionOf(value any) (Position, error) {
+	id, ok := value.(string)
+	if !ok {
+		return 0, fmt.Errorf("stream id must be a string, not %T", value)
+	}
+	return ParsePosition(id)
+}

@@ -1,0 +1,255 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ReadEvents returns up to count events behind after, in order. Where there are none it waits for at most block
+// (0: not at all) and returns an empty list when still none has come. When ctx ends it returns at once.
+func (s *Stream) ReadEvents(ctx context.Context, after Position, count int, block time.Duration) ([]Entry, error) {
+	entries, err := s.read(ctx, s.keys.events(), eventField, after, count, block)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", err)
+	}
+	return entries, nil
+}
+
+// RecordsError says that an entry of the deliveries stream cannot be read.
+type RecordsError struct {
+	Position Position
+	Cause    error
+}
+
+// Error names the entry and the cause.
+func (e *RecordsError) Error() string {
+	return fmt.Sprintf("delivery records %s: %v", e.Position, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *RecordsError) Unwrap() error { return e.Cause }
+
+// ReadRecords returns the records of up to count entries of the deliveries stream behind after, in order, and the
+// last entry's position, from which to read on; that is after itself where there are none. Waiting is as in
+// [Stream.ReadEvents]. With a [*RecordsError] come the records before the unreadable entry, and last is that entry: a
+// reader that goes on from there passes it over.
+func (s *Stream) ReadRecords(ctx context.Context, after Position, count int, block time.Duration) (records []Record, last Position, err error) {
+	entries, err := s.read(ctx, s.keys.deliveries(), recordField, after, count, block)
+	if err != nil {
+		return nil, after, fmt.Errorf("read delivery records: %w", err)
+	}
+	last = after
+	for _, entry := range entries {
+		last = entry.Position
+		if records, err = decodeRecords(records, entry.Data); err != nil {
+			return records, last, &RecordsError{Position: last, Cause: err}
+		}
+	}
+	return records, last, nil
+}
+
+// Bounds are the ends of a stream.
+type Bounds struct {
+	// First and Last are the positions of the oldest and the newest entry; 0 where there is none.
+	First, Last Position
+	// Newest is the highest position ever given, even where that entry is gone. It only falls when the stream is lost.
+	Newest Position
+	// Length counts the entries.
+	Length int64
+}
+
+// Bounds returns the ends of the events stream; all zero where it does not exist.
+func (s *Stream) Bounds(ctx context.Context) (Bounds, error) {
+	return s.bounds(ctx, s.keys.events())
+}
+
+// RecordBounds returns the ends of the deliveries stream; all zero where it does not exist.
+func (s *Stream) RecordBounds(ctx context.Context) (Bounds, error) {
+	return s.bounds(ctx, s.keys.deliveries())
+}
+
+func (s *Stream) bounds(ctx context.Context, key string) (Bounds, error) {
+	info, err := s.redis.XInfoStream(ctx, key).Result()
+	if isNoKey(err) {
+		return Bounds{}, nil
+	}
+	if err != nil {
+		return Bounds{}, fmt.Errorf("look at the stream's ends: %w", err)
+	}
+	bounds := Bounds{Length: info.Length}
+	for _, end := range []struct {
+		position *Position
+		id       string
+	}{{&bounds.First, info.FirstEntry.ID}, {&bounds.Last, info.LastEntry.ID}, {&bounds.Newest, info.LastGeneratedID}} {
+		if end.id == "" {
+			continue
+		}
+		if *end.position, err = ParsePosition(end.id); err != nil {
+			return Bounds{}, err
+		}
+	}
+	return bounds, nil
+}
+
+// Exists says whether the events stream has an entry at p.
+func (s *Stream) Exists(ctx context.Context, p Position) (bool, error) {
+	return s.exists(ctx, s.keys.events(), p)
+}
+
+// RecordsExist says whether the deliveries stream has an entry at p.
+func (s *Stream) RecordsExist(ctx context.Context, p Position) (bool, error) {
+	return s.exists(ctx, s.keys.deliveries(), p)
+}
+
+func (s *Stream) exists(ctx context.Context, key string, p Position) (bool, error) {
+	entries, err := s.redis.XRangeN(ctx, key, p.String(), p.String(), 1).Result()
+	if err != nil {
+		return false, fmt.Errorf("look for entry %s: %w", p, err)
+	}
+	return len(entries) > 0, nil
+}
+
+// read returns entries behind after, those that are there already or else those that come while it waits.
+func (s *Stream) read(ctx context.Context, key, field string, after Position, count int, block time.Duration) ([]Entry, error) {
+	entries, err := s.readStored(ctx, key, field, after, count)
+	if err != nil || len(entries) > 0 || block <= 0 {
+		return entries, err
+	}
+	streams, err := await(ctx, func(ctx context.Context) ([]redis.XStream, error) {
+		return s.redis.XRead(ctx, &redis.XReadArgs{
+			Streams: []string{key, after.String()}, Count: int64(count), Block: blockFor(block),
+		}).Result()
+	}, nil)
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, stream := range streams {
+		if entries, err = appendEntries(entries, stream.Messages, field); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// readStored returns entries that are there already. They are taken from Redis's reply as it stands, since replaying
+// millions of them is what a reader does first.
+func (s *Stream) readStored(ctx context.Context, key, field string, after Position, count int) ([]Entry, error) {
+	command := redis.NewRawCmd(ctx, "XRANGE", key, "("+after.String(), "+", "COUNT", count)
+	command.SetFirstKeyPos(1)
+	if err := s.redis.Process(ctx, command); err != nil {
+		return nil, err
+	}
+	if reply := command.Val(); len(reply) > 0 && reply[0] != '-' {
+		return parseEntries(reply)
+	}
+	// An error is not told apart in a raw reply; a cluster's redirection, for one, is followed this way.
+	messages, err := s.redis.XRangeN(ctx, key, "("+after.String(), "+", int64(count)).Result()
+	if err != nil {
+		return nil, err
+	}
+	return appendEntries(nil, messages, field)
+}
+
+func appendEntries(entries []Entry, messages []redis.XMessage, field string) ([]Entry, error) {
+	for _, message := range messages {
+		entry, err := entryOf(message, field)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+var errReply = errors.New("redis replied with something else than stream entries of one field")
+
+// parseEntries reads XRANGE's reply: an array of entries, each an id and an array of field and value. The entries'
+// data lie in the reply itself.
+func parseEntries(reply []byte) ([]Entry, error) {
+	r := respReader{rest: reply}
+	count := r.header('*')
+	if r.failed || count > len(reply) {
+		return nil, errReply
+	}
+	entries := make([]Entry, 0, count)
+	for range count {
+		if r.header('*') != 2 {
+			return nil, errReply
+		}
+		position, ok := parseID(r.bulk())
+		if !ok || r.header('*') != 2 {
+			return nil, errReply
+		}
+		r.bulk()
+		data := r.bulk()
+		if r.failed {
+			return nil, errReply
+		}
+		entries = append(entries, Entry{Position: position, Data: data})
+	}
+	return entries, nil
+}
+
+// parseID is [ParsePosition] for bytes.
+func parseID(id []byte) (Position, bool) {
+	dash := bytes.IndexByte(id, '-')
+	if dash < 0 {
+		return 0, false
+	}
+	ms, seq, ok := uint64(0), uint64(0), dash > 0 && dash < 15 && len(id)-dash > 1 && len(id)-dash < 9
+	for i, c := range id {
+		switch {
+		case i == dash:
+		case c < '0' || c > '9':
+			return 0, false
+		case i < dash:
+			ms = ms*10 + uint64(c-'0')
+		default:
+			seq = seq*10 + uint64(c-'0')
+		}
+	}
+	return Position(ms<<sequenceBits | seq), ok && seq <= MaxSequence
+}
+
+// respReader reads Redis's protocol, version 2, from memory. After something unexpected failed is set and all it
+// returns is empty.
+type respReader struct {
+	rest   []byte
+	failed bool
+}
+
+// header reads "*3\r\n" or "$5\r\n" and returns the number.
+func (r *respReader) header(kind byte) int {
+	end := bytes.IndexByte(r.rest, '\n')
+	if end < 2 || r.rest[0] != kind {
+		r.failed = true
+		return 0
+	}
+	n, err := strconv.Atoi(string(r.rest[1 : end-1]))
+	if err != nil || n < 0 {
+		r.failed = true
+		return 0
+	}
+	r.rest = r.rest[end+1:]
+	return n
+}
+
+func (r *respReader) bulk() []byte {
+	n := r.header('$')
+	if r.failed || len(r.rest) < n+2 {
+		r.failed = true
+		return nil
+	}
+	value := r.rest[:n:n]
+	r.rest = r.rest[n+2:]
+	return value
+}

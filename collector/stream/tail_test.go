@@ -1,0 +1,214 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadEventsPages(t *testing.T) {
+	s := newStream(t)
+	positions := fill(t, s, 25)
+	var got []Position
+	after := Position(0)
+	for {
+		page, err := s.ReadEvents(t.Context(), after, 10, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, e := range page {
+			got = append(got, e.Position)
+		}
+		after = got[len(got)-1]
+	}
+	if diff := cmp.Diff(positions, got); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+}
+
+func TestTailing(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	t.Run("waits for an event", func(t *testing.T) {
+		got := make(chan []Entry)
+		go func() {
+			entries, err := s.ReadEvents(t.Context(), 0, 10, 10*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- entries
+		}()
+		eventually(t, "the read blocks", func() bool {
+			return infoField(s.redis.Info(t.Context(), "clients").Val(), "blocked_clients") == "1"
+		})
+		mustAppend(t, a, addition("one", ""))
+		if entries := <-got; len(entries) != 1 || string(entries[0].Data) != "entry of one" {
+			t.Errorf("ReadEvents = %v, want the event", entries)
+		}
+	})
+	t.Run("waits for records", func(t *testing.T) {
+		type answer struct {
+			records []Record
+			last    Position
+		}
+		got := make(chan answer)
+		go func() {
+			records, last, err := s.ReadRecords(t.Context(), 0, 10, 10*time.Second)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- answer{records, last}
+		}()
+		want := decided(At(time.UnixMilli(1000)), Failed, 2).Record
+		if err := s.Record(t.Context(), "meta", []Record{want}); err != nil {
+			t.Fatal(err)
+		}
+		a := <-got
+		if diff := cmp.Diff([]Record{want}, a.records); diff != "" {
+			t.Errorf("records (-want +got):\n%s", diff)
+		}
+		if found, err := s.RecordsExist(t.Context(), a.last); err != nil || !found {
+			t.Errorf("RecordsExist(last) = %v, %v, want true", found, err)
+		}
+	})
+	t.Run("ends with its time", func(t *testing.T) {
+		bounds, err := s.Bounds(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries, err := s.ReadEvents(t.Context(), bounds.Last, 10, 20*time.Millisecond)
+		if err != nil || len(entries) != 0 {
+			t.Errorf("ReadEvents = %v, %v, want nothing", entries, err)
+		}
+		_, last, err := s.ReadRecords(t.Context(), bounds.Last, 10, 20*time.Millisecond)
+		if err != nil || last < bounds.Last {
+			t.Errorf("last = %v, %v, want no way back", last, err)
+		}
+	})
+	t.Run("ends with its context, at once", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := s.ReadEvents(ctx, 1<<62, 10, time.Minute)
+			ended <- err
+		}()
+		eventually(t, "the read blocks", func() bool {
+			return infoField(s.redis.Info(t.Context(), "clients").Val(), "blocked_clients") == "1"
+		})
+		cancel()
+		begin := time.Now()
+		if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(begin) > time.Second {
+			t.Errorf("ReadEvents = %v after %s, want the context's end at once", err, time.Since(begin))
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	s := newStream(t)
+	if bounds, err := s.Bounds(t.Context()); err != nil || bounds != (Bounds{}) {
+		t.Errorf("Bounds of a new property = %+v, %v, want none", bounds, err)
+	}
+	if bounds, err := s.RecordBounds(t.Context()); err != nil || bounds != (Bounds{}) {
+		t.Errorf("RecordBounds of a new property = %+v, %v, want none", bounds, err)
+	}
+	p := fill(t, s, 3)
+	if err := s.redis.XDel(t.Context(), s.keys.events(), p[2].String()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	want := Bounds{First: p[0], Last: p[1], Newest: p[2], Length: 2}
+	if bounds, err := s.Bounds(t.Context()); err != nil || bounds != want {
+		t.Errorf("Bounds = %+v, %v, want %+v", bounds, err, want)
+	}
+	for position, want := range map[Position]bool{p[0]: true, p[2]: false, p[1] + 1: false} {
+		if got, err := s.Exists(t.Context(), position); err != nil || got != want {
+			t.Errorf("Exists(%s) = %v, %v, want %v", position, got, err, want)
+		}
+	}
+}
+
+func TestUnreadableRecordsAreNamed(t *testing.T) {
+	s := newStream(t)
+	good := decided(At(time.UnixMilli(1000)), Delivered, 1).Record
+	record := func() {
+		if err := s.Record(t.Context(), "meta", []Record{good}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record()
+	id, err := s.redis.Do(t.Context(), "XADD", s.keys.deliveries(), "*", recordField, "\xff\xff").Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record()
+	records, last, err := s.ReadRecords(t.Context(), 0, 10, 0)
+	var unreadable *RecordsError
+	if !errors.As(err, &unreadable) || unreadable.Position.String() != id || last != unreadable.Position || len(records) != 1 {
+		t.Fatalf("ReadRecords = %v, %s, %v, want the first record and an error about %s", records, last, err, id)
+	}
+	records, _, err = s.ReadRecords(t.Context(), last, 10, 0)
+	if diff := cmp.Diff([]Record{good}, records); diff != "" || err != nil {
+		t.Errorf("reading on: %v, records (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestParseEntries(t *testing.T) {
+	for name, test := range map[string]struct {
+		reply string
+		want  []Entry
+		bad   bool
+	}{
+		"no entries":                  {"*0\r\n", []Entry{}, false},
+		"two entries":                 {"*2\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$2\r\n\r\n\r\n*2\r\n$3\r\n2-1\r\n*2\r\n$1\r\ne\r\n$0\r\n\r\n", []Entry{{1 << 20, []byte("\r\n")}, {2<<20 | 1, []byte{}}}, false},
+		"an entry with two fields":    {"*1\r\n*2\r\n$3\r\n1-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n", nil, true},
+		"a reply that is cut off":     {"*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$5\r\nab", nil, true},
+		"a count that cannot be true": {"*999999999\r\n", nil, true},
+		"a negative count":            {"*-1\r\n", nil, true},
+		"an id that is none":          {"*1\r\n*2\r\n$3\r\n1+0\r\n*2\r\n$1\r\ne\r\n$0\r\n\r\n", nil, true},
+		"nothing":                     {"", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseEntries([]byte(test.reply))
+			if (err != nil) != test.bad {
+				t.Errorf("error = %v, want one: %v", err, test.bad)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("entries (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzParseEntries(f *testing.F) {
+	f.Add([]byte("*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$2\r\nab\r\n"))
+	f.Add([]byte("*1\r\n*2\r\n$99999999999\r\n"))
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		entries, err := parseEntries(reply)
+		if err != nil && entries != nil {
+			t.Errorf("entries %v with error %v", entries, err)
+		}
+	})
+}
+
+func FuzzParsePosition(f *testing.F) {
+	for _, id := range []string{"0-0", "1700000000000-5", "17592186044415-1048575", "1-1048576", "1", "-1", "1-", "01-02"} {
+		f.Add(id)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		p, err := ParsePosition(id)
+		fast, ok := parseID([]byte(id))
+		if err == nil {
+			if again, err := ParsePosition(p.String()); again != p || err != nil {
+				t.Errorf("%q: %s reads back as %s, %v", id, p, again, err)
+			}
+		}
+		if ok && (err != nil || fast != p) {
+			t.Errorf("parseID(%q) = %s, ParsePosition = %s, %v", id, fast, p, err)
+		}
+	})
+}

@@ -1,0 +1,421 @@
+#!lua name=weir
+
+-- What must be atomic in Redis. Keys and their values are described in keys.go, the functions' callers are the
+-- Go files named below. A caller may be older than the library, so a function whose KEYS, ARGV or reply change
+-- gets a new name, and VERSION grows with every change.
+--
+-- Lua does not roll back. Where a function takes several steps, the one whose loss would lose an event comes
+-- first: the event before its claim, the retry before the acknowledgement.
+
+local VERSION = 1
+
+local STEPS = 8192            -- a claim's time is counted in so many parts of its bucket
+local STEP_OFFSET = 4096      -- and stored less this, so that it fits a listpack's 13-bit integer
+local FIRST_BITS = 10         -- a first claim table has 2^10 shards
+local GROWTH_BITS = 2         -- a full one is followed by one of 2^2 times as many
+local FILL, TARGET = 64, 40   -- claims a shard when a table is full, and at most when sized after the bucket before
+local SLACK = 60000           -- ms by which keys outlive their purpose
+local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
+local LAST_SEQUENCE = 1000000 -- a sequence number from which the next entry takes the next millisecond
+
+local function number(n) return string.format('%.0f', n) end
+
+local function server_ms()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function split(id)
+  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+
+-- before says whether stream id a is lower than b.
+local function before(a, b)
+  local a_ms, a_seq = split(a)
+  local b_ms, b_seq = split(b)
+  return a_ms < b_ms or (a_ms == b_ms and a_seq < b_seq)
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Claims
+--
+-- What they cost decides what an event costs, so: claims lie in many hashes that are small enough to stay listpacks,
+-- looked through by Redis and not by Lua, which hashes every byte that it is handed; and no number is turned into text
+-- for each event.
+
+-- new_table describes a claim table. start and unit say when a stored step was.
+local function new_table(root, kind, length, bucket, bits, count)
+  local field = kind .. ':' .. number(length) .. ':' .. number(bucket) .. ':' .. number(bits)
+  return {
+    field = field, prefix = root .. ':' .. field .. ':', kind = kind, length = length, bucket = bucket, bits = bits,
+    shards = 2 ^ bits, count = count, added = 0, start = bucket * length, unit = math.ceil(length / STEPS),
+  }
+end
+
+local function load_tables(root)
+  local flat, tables = redis.call('HGETALL', root), { e = {}, o = {} }
+  for i = 1, #flat, 2 do
+    local kind, length, bucket, bits = string.match(flat[i], '^(%a):(%d+):(%d+):(%d+)$')
+    local list = tables[kind]
+    list[#list + 1] = new_table(root, kind, tonumber(length), tonumber(bucket), tonumber(bits), tonumber(flat[i + 1]))
+  end
+  return tables
+end
+
+-- numerals are the texts of the numbers that were needed so far; the library keeps them.
+local numerals = {}
+
+local function shard(t, digest)
+  local a, b, c = string.byte(digest, 1, 3)
+  local n = (a * 65536 + b * 256 + c) % t.shards
+  local text = numerals[n]
+  if not text then
+    text = number(n)
+    if n < 65536 then numerals[n] = text end
+  end
+  return t.prefix .. text
+end
+
+-- find returns what a digest's valid claim stores beside its time, nil where there is none. since is the first
+-- millisecond of the window.
+local function find(list, digest, since)
+  for i = 1, #list do
+    local t = list[i]
+    local value = redis.call('HGET', shard(t, digest), digest)
+    if value then
+      local step, id = string.match(value, '^(-?%d+):?(.*)$')
+      if t.start + (step + STEP_OFFSET + 1) * t.unit > since then return id end
+    end
+  end
+  return nil
+end
+
+-- current returns the table that takes new claims of a kind, after having made it where the bucket has none or
+-- only full ones. It is sized after the bucket before.
+local function current(root, list, kind, length, now)
+  local bucket = math.floor(now / length)
+  local newest, previous = nil, 0
+  for _, t in ipairs(list) do
+    if t.length == length and t.bucket == bucket and (not newest or t.bits > newest.bits) then newest = t end
+    if t.length == length and t.bucket == bucket - 1 then previous = previous + t.count end
+  end
+  if newest and newest.count < FILL * newest.shards then return newest end
+  local bits = FIRST_BITS
+  if newest then
+    bits = newest.bits + GROWTH_BITS
+  elseif previous > 0 then
+    bits = math.max(0, math.ceil(math.log(previous / TARGET) / math.log(2)))
+  end
+  local t = new_table(root, kind, length, bucket, math.min(bits, 22), 0)
+  redis.call('HSET', root, t.field, 0)
+  local life = number((bucket + 4) * length - now + SLACK)
+  redis.call('PEXPIRE', root, life, 'NX')
+  redis.call('PEXPIRE', root, life, 'GT')
+  for i = #list, 1, -1 do
+    local old = list[i]
+    if (old.bucket + 3) * old.length + SLACK < now then
+      redis.call('HDEL', root, old.field)
+      table.remove(list, i)
+    end
+  end
+  list[#list + 1] = t
+  return t
+end
+
+local function claim(t, digest, now, id)
+  local key = shard(t, digest)
+  local value = t.now or number(math.floor((now - t.start) / t.unit) - STEP_OFFSET)
+  t.now = value
+  if id then value = value .. ':' .. id end
+  redis.call('HSET', key, digest, value)
+  if redis.call('HLEN', key) == 1 then
+    redis.call('PEXPIRE', key, number((t.bucket + 3) * t.length - now + SLACK))
+  end
+  t.added = t.added + 1
+end
+
+local function save_counts(root, list)
+  for _, t in ipairs(list) do
+    if t.added > 0 then redis.call('HINCRBY', root, t.field, t.added) end
+  end
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Append (append.go)
+
+local function batch_key(root, batch, now, age)
+  return root .. ':' .. number(math.floor(now / BATCH_PERIOD) - age) .. ':' .. string.byte(batch)
+end
+
+-- recall returns the reply to a batch that was committed before, nil where it was not.
+local function recall(root, batch, now)
+  for age = 0, 2 do
+    local packed = redis.call('HGET', batch_key(root, batch, now, age), batch)
+    if packed then return packed == '' and {} or cmsgpack.unpack(packed) end
+  end
+  return nil
+end
+
+local function remember(root, batch, now, reply)
+  local key = batch_key(root, batch, now, 0)
+  redis.call('HSET', key, batch, #reply > 0 and cmsgpack.pack(reply) or '')
+  if redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, 4 * BATCH_PERIOD) end
+end
+
+-- add appends one entry and returns its stream id, or a table with err. at is "*" or "MS-*"; an entry is never
+-- put before the stream's last one.
+local function add(events, at, data)
+  local id = redis.pcall('XADD', events, at, 'e', data)
+  if type(id) == 'table' and id.err and string.find(id.err, 'equal or smaller', 1, true) then
+    local info = redis.call('XINFO', 'STREAM', events)
+    for i = 1, #info, 2 do
+      if info[i] == 'last-generated-id' then
+        return redis.pcall('XADD', events, split(info[i + 1]) .. '-*', 'e', data)
+      end
+    end
+  end
+  return id
+end
+
+-- following returns the id for the entry after id, "*" or "MS-*" as wanted, but for a sequence number that would
+-- outgrow a packed position: that happens only when the clock stands still or goes back.
+local function following(id, wanted)
+  if #id <= 20 then return wanted end
+  local ms, seq = split(id)
+  if seq < LAST_SEQUENCE then return wanted end
+  return number(ms + 1) .. '-0'
+end
+
+-- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch
+-- id (16 bytes), then for each event: entry, digest of its event_id or "", digest of its order_id or "", event id.
+-- Replies with a flat list of the exceptions, three elements each: the event's number from 0, "d" (duplicate) or
+-- "e" (error), and the first event's id ("" for its own) or the error's text. A batch that was committed in the
+-- last minute gets the same reply again and appends nothing.
+local function append(keys, args)
+  local events, claims, batches = keys[1], keys[2], keys[3]
+  local window, now, batch = tonumber(args[1]), tonumber(args[2]), args[3]
+  local wanted = '*'
+  if now then wanted = number(now) .. '-*' else now = server_ms() end
+  local known = recall(batches, batch, now)
+  if known then return known end
+
+  local tables, reply = load_tables(claims), {}
+  local length, since = math.ceil(window / 2), now - window
+  local event_table, order_table
+  local at = wanted
+  for i = 4, #args, 4 do
+    local event_digest, order_digest, id = args[i + 1], args[i + 2], args[i + 3]
+    local first = event_digest ~= '' and find(tables.e, event_digest, since)
+    if not first and order_digest ~= '' then first = find(tables.o, order_digest, since) end
+    if first then
+      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, 'd', first
+    else
+      local added = add(events, at, args[i])
+      if type(added) == 'table' then
+        reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, 'e', added.err
+      else
+        at = following(added, wanted)
+        if event_digest ~= '' then
+          event_table = event_table or current(claims, tables.e, 'e', length, now)
+          claim(event_table, event_digest, now)
+        end
+        if order_digest ~= '' then
+          order_table = order_table or current(claims, tables.o, 'o', length, now)
+          claim(order_table, order_digest, now, id)
+        end
+      end
+    end
+  end
+  save_counts(claims, tables.e)
+  save_counts(claims, tables.o)
+  remember(batches, batch, now, reply)
+  return reply
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Rate (rate.go)
+
+-- weir_allow: KEYS rate; ARGV events a second, events wanted, now in µs or "" for the server's clock. Replies
+-- with 1 or 0, how many more are allowed now, and the µs until the wanted ones are. The allowance of one second may be
+-- used at once; more than that at once is allowed when it is whole, and paid for afterwards.
+local function allow(keys, args)
+  local limit, wanted, now = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
+  if not now then
+    local t = redis.call('TIME')
+    now = t[1] * 1000000 + t[2]
+  end
+  local second, interval = 1000000, 1000000 / limit
+  local whole = math.max(tonumber(redis.call('GET', keys[1]) or 0), now)
+  local wait = whole + math.min(wanted, limit) * interval - second - now
+  if wait > 0.5 then
+    return { 0, math.max(0, math.floor((second - (whole - now)) / interval + 0.001)), math.ceil(wait) }
+  end
+  whole = whole + wanted * interval
+  redis.call('SET', keys[1], number(whole), 'PX', number(math.ceil((whole - now) / 1000) + 1))
+  return { 1, math.max(0, math.floor((second - (whole - now)) / interval + 0.001)), 0 }
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Deliveries (groups.go, settle.go)
+
+local function forget(due, open, attempts, id)
+  redis.call('ZREM', due, id)
+  redis.call('ZREM', open, id)
+  redis.call('HDEL', attempts, id)
+end
+
+-- weir_due: KEYS events, due, open, attempts; ARGV now in ms, end of the lease in ms, count. Leases the events
+-- that are due. Replies with a list of {id, attempts, entry} and a list of ids whose entries are gone.
+local function due(keys, args)
+  local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
+  local taken, gone = {}, {}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, '-inf', args[1], 'LIMIT', 0, args[3])) do
+    local entry = redis.call('XRANGE', events, id, id)[1]
+    if entry then
+      taken[#taken + 1] = { id, tonumber(redis.call('HGET', attempts, id) or 0), entry[2][2] }
+      redis.call('ZADD', due_key, 'XX', args[2], id)
+    else
+      gone[#gone + 1] = id
+      forget(due_key, open, attempts, id)
+    end
+  end
+  return { taken, gone }
+end
+
+-- weir_settle: KEYS events, deliveries, due, open, attempts; ARGV group, head of the record entry or "" for no
+-- record, then for each event: id, ms at which it is due again or "" where this is final, attempts, encoded record.
+-- Events that are neither claimed from the group nor waiting are settled already and are passed over. Replies with the
+-- number of those that were not.
+local function settle(keys, args)
+  local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
+  local group, record = args[1], { args[2] }
+  local waiting = redis.call('EXISTS', due_key) == 1
+  local settled, finished, acknowledged = 0, {}, {}
+  for i = 3, #args, 4 do
+    local id, again = args[i], args[i + 1]
+    local waits = waiting and redis.call('ZSCORE', due_key, id)
+    local claimed = #redis.call('XPENDING', events, group, id, id, 1) > 0
+    if waits or claimed then
+      settled = settled + 1
+      record[#record + 1] = args[i + 3]
+      if again ~= '' then
+        redis.call('ZADD', due_key, again, id)
+        redis.call('ZADD', open, (split(id)), id)
+        redis.call('HSET', attempts, id, args[i + 2])
+        waiting = true
+      elseif waits then
+        finished[#finished + 1] = id
+      end
+      if claimed then acknowledged[#acknowledged + 1] = id end
+    end
+  end
+  if settled > 0 and args[2] ~= '' then redis.call('XADD', deliveries, '*', 'd', table.concat(record)) end
+  for _, id in ipairs(finished) do forget(due_key, open, attempts, id) end
+  for _, id in ipairs(acknowledged) do redis.call('XACK', events, group, id) end
+  return settled
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Trimming (trim.go)
+
+-- read_groups returns the groups with the lowest id that each still needs.
+local function read_groups(events, retry)
+  local groups = {}
+  for _, flat in ipairs(redis.call('XINFO', 'GROUPS', events)) do
+    local g = {}
+    for i = 1, #flat, 2 do g[flat[i]] = flat[i + 1] end
+    local group = { name = g['name'], last = g['last-delivered-id'], floor = g['last-delivered-id'] }
+    group.due, group.open = retry .. group.name .. ':due', retry .. group.name .. ':open'
+    group.attempts = retry .. group.name .. ':attempts'
+    local pending = redis.call('XPENDING', events, group.name)
+    if pending[1] > 0 and before(pending[2], group.floor) then group.floor = pending[2] end
+    local waiting = redis.call('ZRANGE', group.open, 0, 0)[1]
+    if waiting and before(waiting, group.floor) then group.floor = number(split(waiting)) .. '-0' end
+    groups[#groups + 1] = group
+  end
+  return groups
+end
+
+-- trim_to removes at most about limit entries below id, exactly up to it where those are all. Returns how many it
+-- removed, and whether there are more.
+local function trim_to(key, id, limit)
+  local removed = redis.call('XTRIM', key, 'MINID', '~', id, 'LIMIT', limit)
+  local first = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+  if not first or not before(first[1], id) then return removed, false end
+  if #redis.call('XRANGE', key, '-', '(' .. id, 'COUNT', limit) >= limit then return removed, true end
+  return removed + redis.call('XTRIM', key, 'MINID', '=', id), false
+end
+
+-- take_back removes what a group still has to do among the doomed ids and returns those, in no order.
+local function take_back(events, group, doomed, last)
+  local lost, seen = {}, {}
+  local function lose(id)
+    if not seen[id] then
+      seen[id] = true
+      lost[#lost + 1] = id
+    end
+  end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', group.open, '-inf', (split(last)))) do
+    if not before(last, id) then
+      lose(id)
+      forget(group.due, group.open, group.attempts, id)
+    end
+  end
+  for _, claim in ipairs(redis.call('XPENDING', events, group.name, '-', last, #doomed)) do
+    lose(claim[1])
+    redis.call('XACK', events, group.name, claim[1])
+  end
+  for _, id in ipairs(doomed) do
+    if before(group.last, id) then lose(id) end
+  end
+  return lost
+end
+
+-- trim_hard removes the oldest entries that are beyond the ceilings, at most limit of them, whoever still needs them.
+local function trim_hard(events, groups, hard_before, max_events, limit)
+  local excess = max_events > 0 and redis.call('XLEN', events) - max_events or 0
+  local ids, entries, lost = {}, {}, {}
+  for i, entry in ipairs(redis.call('XRANGE', events, '-', '+', 'COUNT', limit)) do
+    if i > excess and split(entry[1]) >= hard_before then break end
+    ids[i], entries[entry[1]] = entry[1], entry[2][2]
+  end
+  if #ids == 0 then return 0, false, lost end
+  local last = ids[#ids]
+  for _, group in ipairs(groups) do
+    for _, id in ipairs(take_back(events, group, ids, last)) do
+      lost[#lost + 1] = { group.name, id, entries[id] or '' }
+    end
+  end
+  local ms, seq = split(last)
+  return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), #ids == limit, lost
+end
+
+-- weir_trim: KEYS events, deliveries, prefix of the retry keys; ARGV ms below which entries go unless a group needs
+-- them, ms below which they go whoever needs them, number of entries above which the oldest go whoever needs them
+-- (0: no such ceiling), and about how many entries to remove at most. Replies with how many events were removed, 1 where
+-- more remain to be removed, and a list of {group, id, entry} that were removed undelivered.
+local function trim(keys, args)
+  local events, deliveries = keys[1], keys[2]
+  local limit = tonumber(args[4])
+  if redis.call('EXISTS', events) == 0 then return { 0, 0, {} } end
+  local groups = read_groups(events, keys[3])
+  local floor = number(tonumber(args[1])) .. '-0'
+  for _, group in ipairs(groups) do
+    if before(group.floor, floor) then floor = group.floor end
+  end
+  local removed, more = trim_to(events, floor, limit)
+  local hard, hard_more, lost = trim_hard(events, groups, tonumber(args[2]), tonumber(args[3]), limit)
+
+  local first = redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
+  local records_before = first and first[1] or number(tonumber(args[1])) .. '-0'
+  local _, records_more = trim_to(deliveries, number(split(records_before)) .. '-0', limit)
+  return { removed + hard, (more or hard_more or records_more) and 1 or 0, lost }
+end
+
+redis.register_function('weir_append', append)
+redis.register_function('weir_allow', allow)
+-- What frees memory or closes what is under way must go on when memory is full.
+redis.register_function { function_name = 'weir_due', callback = due, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_settle', callback = settle, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_trim', callback = trim, flags = { 'allow-oom' } }

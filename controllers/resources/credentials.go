@@ -1,0 +1,62 @@
+package resources
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
+)
+
+// Credentials are a Property's API keys and access tokens in the clear, by their names in the spec. They are
+// shown to the owner in one Secret; pods get their hashes.
+type Credentials struct {
+	APIKeys      map[string]string
+	AccessTokens map[string]string
+}
+
+// minAPIKeyLength is how short a key that an owner brings may be: 16 random letters and digits are some 95 bits.
+const minAPIKeyLength = 16
+
+// BroughtAPIKey reads an API key that its owner brings in a Secret. A line end behind it, which editors and echo
+// leave, is not part of it. The error says what would be right and never repeats the key.
+func BroughtAPIKey(value string) (string, error) {
+	key := strings.TrimRight(value, "\r\n")
+	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '/' }
+	if len(key) < minAPIKeyLength || strings.IndexFunc(key, unfit) >= 0 {
+		return "", errors.New("an API key must be at least 16 visible ASCII characters without '/'")
+	}
+	return key, nil
+}
+
+// apiKeyHashes returns what the collector knows of the spec's API keys, in the spec's order.
+func (c Credentials) apiKeyHashes(keys []v1alpha1.APIKey) ([]auth.Credential, error) {
+	hashes := make([]auth.Credential, 0, len(keys))
+	for i, key := range keys {
+		secret := c.APIKeys[key.Name]
+		if secret == "" {
+			return nil, fmt.Errorf("spec.apiKeys[%d]: there is no key %q", i, key.Name)
+		}
+		hashes = append(hashes, auth.Credential{Name: key.Name, Hash: auth.HashOf(secret)})
+	}
+	return hashes, nil
+}
+
+// accessTokenHashes returns what the read API knows of the spec's access tokens, in the spec's order.
+func (c Credentials) accessTokenHashes(tokens []v1alpha1.AccessToken) ([]auth.Credential, error) {
+	hashes := make([]auth.Credential, 0, len(tokens))
+	for i, token := range tokens {
+		secret := c.AccessTokens[token.Name]
+		if secret == "" {
+			return nil, fmt.Errorf("spec.accessTokens[%d]: there is no token %q", i, token.Name)
+		}
+		hash := auth.Credential{Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.Scope)}
+		if token.ExpirationTime != nil {
+			expiration := token.ExpirationTime.UTC()
+			hash.ExpirationTime = &expiration
+		}
+		hashes = append(hashes, hash)
+	}
+	return hashes, nil
+}

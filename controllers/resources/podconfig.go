@@ -1,0 +1,125 @@
+// Package resources renders what a Property asks for. It is pure: the same Property, credentials and options
+// always make the same objects and files, and nothing is read or written.
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+)
+
+// Options are what the operator decides for its Properties, and what is not in them.
+type Options struct {
+	// EgressAllowCIDRs are the private ranges that deliveries may reach.
+	EgressAllowCIDRs []netip.Prefix
+	// PlatformEndpoints are base URLs in place of the platforms' own.
+	PlatformEndpoints map[config.PlatformType]string
+	// RedisURL is where the pods find Redis, with user and password; "" leaves its file out.
+	RedisURL string
+}
+
+// PodConfig renders the files of a pod's configuration directory by their paths in it, all but the platforms'
+// Secrets. The property must have its defaults. An error says what of the spec the pods would refuse, or which
+// credential is missing.
+func PodConfig(property *v1alpha1.Property, credentials Credentials, options Options) (map[string][]byte, error) {
+	rendered, err := PropertyConfig(property, options)
+	if err != nil {
+		return nil, err
+	}
+	apiKeys, err := credentials.apiKeyHashes(property.Spec.APIKeys)
+	if err != nil {
+		return nil, err
+	}
+	accessTokens, err := credentials.accessTokenHashes(property.Spec.AccessTokens)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for path, content := range map[string]any{
+		config.PropertyFile:     rendered,
+		config.APIKeysFile:      apiKeys,
+		config.AccessTokensFile: accessTokens,
+	} {
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false) // people read it in a ConfigMap
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(content); err != nil {
+			return nil, fmt.Errorf("render %s: %w", path, err)
+		}
+		files[path] = text.Bytes()
+	}
+	if options.RedisURL != "" {
+		files[config.RedisURLFile] = []byte(options.RedisURL)
+	}
+	return files, nil
+}
+
+// PropertyConfig renders what the pods know of a Property. The property must have its defaults. The error joins
+// everything that the pods would refuse, one line each.
+func PropertyConfig(property *v1alpha1.Property, options Options) (config.Property, error) {
+	spec := &property.Spec
+	rendered := config.Property{
+		Namespace:                property.Namespace,
+		Name:                     property.Name,
+		Currency:                 spec.Currency,
+		TimeZone:                 spec.TimeZone,
+		DeduplicationWindowHours: int(spec.Deduplication.WindowHours),
+		Retention:                config.Retention{Days: int(spec.Retention.Days), MaxEvents: spec.Retention.MaxEvents},
+		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
+		Platforms:                make([]config.Platform, len(spec.Platforms)),
+		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs},
+	}
+	if limit := spec.Limits.EventsPerSecond; limit != nil {
+		rendered.Limits.EventsPerSecond = int(*limit)
+	}
+	if len(spec.EventAliases) > 0 {
+		rendered.EventAliases = make(map[string]string, len(spec.EventAliases))
+		for sent, name := range spec.EventAliases {
+			rendered.EventAliases[sent] = string(name)
+		}
+	}
+	for i := range spec.Platforms {
+		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
+	}
+	return rendered, rendered.Validate()
+}
+
+func platformConfig(platform *v1alpha1.Platform, endpoints map[config.PlatformType]string) config.Platform {
+	rendered := config.Platform{
+		Name:     platform.Name,
+		Type:     config.PlatformType(platform.Type),
+		Suspend:  platform.Suspend,
+		Endpoint: endpoints[config.PlatformType(platform.Type)],
+	}
+	for _, name := range platform.Events {
+		rendered.Events = append(rendered.Events, string(name))
+	}
+	switch platform.Type {
+	case v1alpha1.PlatformMeta:
+		rendered.Meta = metaConfig(platform.Meta)
+	case v1alpha1.PlatformWebhook:
+		rendered.Webhook = webhookConfig(platform.Webhook)
+	case v1alpha1.PlatformLog:
+		rendered.Log = &config.Log{}
+	}
+	return rendered
+}
+
+func metaConfig(meta *v1alpha1.MetaPlatform) *config.Meta {
+	if meta == nil {
+		return nil
+	}
+	return &config.Meta{PixelID: meta.PixelID, TestEventCode: meta.TestEventCode}
+}
+
+func webhookConfig(webhook *v1alpha1.WebhookPlatform) *config.Webhook {
+	if webhook == nil {
+		return nil
+	}
+	return &config.Webhook{URL: webhook.URL}
+}

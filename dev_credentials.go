@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// devCredentials is the content of credentials.json.
+type devCredentials struct {
+	Properties []devProperty `json:"properties"`
+}
+
+// devProperty is what a person needs to send to a property and to read from it.
+type devProperty struct {
+	ID string `json:"id"`
+	// CollectURL is the part of the collection endpoint before /collect/.
+	CollectURL   string     `json:"collect_url"`
+	BaseURL      string     `json:"base_url"`
+	APIKeys      []devKey   `json:"api_keys"`
+	AccessTokens []devToken `json:"access_tokens"`
+}
+
+type devKey struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+}
+
+type devToken struct {
+	Name  string     `json:"name"`
+	Scope auth.Scope `json:"scope"`
+	Token string     `json:"token"`
+}
+
+// renewed returns the keys and tokens of properties served at host: those that the owner brings, those that
+// there were before, and new ones for the rest.
+func (c devCredentials) renewed(properties []*loadedProperty, host string) devCredentials {
+	var all devCredentials
+	for _, p := range properties {
+		before := c.property(p.Name)
+		now := devProperty{ID: p.Name, CollectURL: host, BaseURL: host + "/api/v1"}
+		for _, key := range p.Spec.APIKeys {
+			secret := cmp.Or(p.apiKeys[key.Name], before.key(key.Name))
+			if secret == "" {
+				secret = auth.NewAPIKey()
+			}
+			now.APIKeys = append(now.APIKeys, devKey{Name: key.Name, Key: secret})
+		}
+		for _, token := range p.Spec.AccessTokens {
+			secret := before.token(token.Name)
+			if secret == "" {
+				secret = auth.NewAccessToken()
+			}
+			now.AccessTokens = append(now.AccessTokens, devToken{Name: token.Name, Scope: auth.Scope(token.Scope), Token: secret})
+		}
+		all.Properties = append(all.Properties, now)
+	}
+	return all
+}
+
+// property returns the credentials of one property.
+func (c devCredentials) property(id string) devProperty {
+	for _, p := range c.Properties {
+		if p.ID == id {
+			return p
+		}
+	}
+	return devProperty{ID: id}
+}
+
+// key returns the named key's secret, or "".
+func (p devProperty) key(name string) string {
+	for _, k := range p.APIKeys {
+		if k.Name == name {
+			return k.Key
+		}
+	}
+	return ""
+}
+
+// token returns the named token's secret, or "".
+func (p devProperty) token(name string) string {
+	for _, t := range p.AccessTokens {
+		if t.Name == name {
+			return t.Token
+		}
+	}
+	return ""
+}
+
+// curlLines are three requests to paste: send a purchase, list it, read the numbers.
+func (p devProperty) curlLines() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "curl -sS %s/collect/%s -H 'Content-Type: application/json' -d '%s'\n", p.CollectURL, p.APIKeys[0].Key,
+		`{"event":"purchase","client_id":"1234.5678","user":{"email":"jane@example.com","phone":"+14155550123","first_name":"Jane"},`+
+			`"data":{"value":49.90,"currency":"EUR","order_id":"'"$(date +%s)"'"}}`)
+	fmt.Fprintf(&b, "curl -sS -H 'Authorization: Bearer %s' %s/properties/%s/events\n", p.AccessTokens[0].Token, p.BaseURL, p.ID)
+	fmt.Fprintf(&b, "curl -sS -H 'Authorization: Bearer %s' %s/properties/%s/analytics/summary\n", p.AccessTokens[0].Token, p.BaseURL, p.ID)
+	return b.String()
+}
+
+// rendered returns the credentials as the rendering takes them.
+func (p devProperty) rendered() resources.Credentials {
+	c := resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}}
+	for _, k := range p.APIKeys {
+		c.APIKeys[k.Name] = k.Key
+	}
+	for _, t := range p.AccessTokens {
+		c.AccessTokens[t.Name] = t.Token
+	}
+	return c
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDevFaults starts `weir dev` with faulty input: it must end at once, with a line per fault that names
+// where it is and what would be right.
+func TestDevFaults(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	good := write("good.yaml", "apiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: shop}\nspec: {currency: EUR}\n")
+	bad := write("bad.yaml", `apiVersion: weir.dev/v1alpha1
+kind: Property
+metadata: {name: shop}
+spec:
+  currency: euro
+  colour: blue
+  platforms:
+  - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/"}, credentialsSecretRef: {name: absent}}
+`)
+	secretless := write("secretless.yaml", `apiVersion: weir.dev/v1alpha1
+kind: Property
+metadata: {name: shop}
+spec:
+  currency: EUR
+  platforms:
+  - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/"}, credentialsSecretRef: {name: absent}}
+`)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+
+	for _, test := range []struct {
+		name string
+		args []string
+		code int
+		// want has a line per line of output, with what must stand in it, parted by "…".
+		want []string
+	}{
+		{"no file", nil, 2, []string{"-f: at least one Property file is needed"}},
+		{"an unknown flag", []string{"-f", good, "--port", "80"}, 2, []string{"-port…-h"}},
+		{"several faulty flags", []string{"-f", good, "--listen", "8080", "--roles", "collect,fly", "--egress-allow-cidr", "10/8", "--platform-endpoint", "Log=x"}, 2,
+			[]string{`--listen: "8080"…127.0.0.1:8080`, `--roles: "fly"…collect, deliver and query`, `--egress-allow-cidr: "10/8"…10.0.0.0/8`, "--platform-endpoint: \"Log\"…Meta"}},
+		{"a file that is not there", []string{"-f", filepath.Join(folder, "absent.yaml")}, 2, []string{"absent.yaml…no such file"}},
+		{"an invalid Property", []string{"-f", bad}, 2, []string{"bad.yaml…spec.colour…is no field here", "bad.yaml…spec.currency…ISO 4217"}},
+		{"a missing Secret", []string{"-f", secretless}, 2, []string{"secretless.yaml…spec.platforms[0].credentialsSecretRef…absent"}},
+		{"a port in use", []string{"-f", good, "--listen", taken.Addr().String()}, 1, []string{taken.Addr().String() + " is in use by process…--listen 127.0.0.1:"}},
+		{"a Redis that does not answer", []string{"-f", good, "--listen", "127.0.0.1:0", "--redis", "redis://:secret@127.0.0.1:1/0"}, 1, []string{"--redis: …connection refused"}},
+		{"a Redis URL that is none", []string{"-f", good, "--listen", "127.0.0.1:0", "--redis", "http://u:secret@h"}, 1, []string{"--redis: …redis://"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), append([]string{"dev", "--state-dir", filepath.Join(t.TempDir(), "state")}, test.args...), &stdout, &stderr)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+			if len(lines) != len(test.want) {
+				t.Fatalf("got %d lines, want %d:\n%s", len(lines), len(test.want), stderr.String())
+			}
+			for i, want := range test.want {
+				for part := range strings.SplitSeq(want, "…") {
+					if !strings.Contains(lines[i], part) {
+						t.Errorf("line %d lacks %q: %s", i+1, part, lines[i])
+					}
+				}
+			}
+			if strings.Contains(stderr.String(), "secret@") {
+				t.Error("the password stands in the error")
+			}
+		})
+	}
+}
+
+func TestStateDirIsForOneAtATime(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "state")
+	first, err := openStateDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStateDir(folder); err == nil || !strings.Contains(err.Error(), "in use by another weir dev") {
+		t.Errorf("the second got %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := openStateDir(folder)
+	if err != nil {
+		t.Fatalf("after the first was closed: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

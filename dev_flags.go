@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/role"
+)
+
+// devOptions are `weir dev`'s flags, checked.
+type devOptions struct {
+	files         []string
+	listen        string
+	metricsListen string
+	redisURL      string
+	stateDir      string
+	roles         []role.Name
+	egress        []netip.Prefix
+	endpoints     map[config.PlatformType]string
+}
+
+// parseDevFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else a faultList with
+// everything that is wrong.
+func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
+	var o devOptions
+	var roles string
+	var cidrs, endpoints []string
+	repeated := func(into *[]string) func(string) error {
+		return func(value string) error { *into = append(*into, value); return nil }
+	}
+
+	flags := flag.NewFlagSet("weir dev", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.Func("f", "`FILE` or folder with Property resources and the Secrets they refer to; may be repeated", repeated(&o.files))
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`ADDRESS` for collecting and reading")
+	flags.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics, /livez and /readyz; default: none")
+	flags.StringVar(&o.redisURL, "redis", "", "`URL` of a Redis to use; default: one of its own, with its data below the state directory")
+	flags.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
+	flags.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
+	flags.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", repeated(&cidrs))
+	flags.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", repeated(&endpoints))
+
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(output, "Usage: weir dev -f FILE… [flags]\n\n")
+		flags.SetOutput(output)
+		flags.PrintDefaults()
+		return o, err
+	} else if err != nil {
+		return o, faultList{err.Error() + `; "weir dev -h" lists the flags`}
+	}
+
+	var faults faultList
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if flags.NArg() > 0 {
+		fault("%q is no flag; Property files are named with -f", flags.Arg(0))
+	}
+	if len(o.files) == 0 {
+		fault("-f: at least one Property file is needed, as in -f config/samples")
+	}
+	checkAddress := func(name, address string) {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			fault("--%s: %q must be an address with a port, as in 127.0.0.1:8080", name, address)
+		}
+	}
+	checkAddress("listen", o.listen)
+	if o.metricsListen != "" {
+		checkAddress("metrics-listen", o.metricsListen)
+	}
+	var err error
+	if o.roles, err = role.Parse(roles); err != nil {
+		fault("--roles: %v", err)
+	}
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			fault("--egress-allow-cidr: %q must be a range as in 10.0.0.0/8 or fd00::/8", cidr)
+			continue
+		}
+		o.egress = append(o.egress, prefix.Masked())
+	}
+	o.endpoints = map[config.PlatformType]string{}
+	for _, endpoint := range endpoints {
+		if err := o.addEndpoint(endpoint); err != nil {
+			fault("--platform-endpoint: %v", err)
+		}
+	}
+	if faults != nil {
+		return o, faults
+	}
+	return o, nil
+}
+
+// addEndpoint reads TYPE=URL.
+func (o *devOptions) addEndpoint(text string) error {
+	name, address, found := strings.Cut(text, "=")
+	if !found {
+		return fmt.Errorf("%q must be TYPE=URL, as in Meta=http://127.0.0.1:9100", text)
+	}
+	kind := config.PlatformType(name)
+	if traits, _ := kind.Traits(); !traits.HasEndpoint {
+		return fmt.Errorf("%q is no platform type with an endpoint of its own; those are %s", name, strings.Join(endpointTypes(), ", "))
+	}
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return fmt.Errorf("%s must be an http or https URL, as in http://127.0.0.1:9100", name)
+	}
+	o.endpoints[kind] = strings.TrimRight(address, "/")
+	return nil
+}
+
+func endpointTypes() []string {
+	var names []string
+	for _, kind := range config.PlatformTypes() {
+		if traits, _ := kind.Traits(); traits.HasEndpoint {
+			names = append(names, string(kind))
+		}
+	}
+	return names
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# One of the checks of `make verify`.
+#
+#   hack/verify.sh generated PATH…   what `make generate` writes to the PATHs is what stands there
+#   hack/verify.sh modules           go.mod and go.sum are tidy
+#   hack/verify.sh format            gofmt has nothing to change
+#
+# Generated files are made anew in place and compared with what stood there before, so that the answer does not
+# depend on what is committed, staged or untracked.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+generated() {
+  local before path stale=0
+  before=$(mktemp -d)
+  # shellcheck disable=SC2064 # the folder's name is to be filled in now
+  trap "rm -rf '$before'" EXIT
+  for path in "$@"; do
+    if [ -e "$path" ]; then
+      mkdir -p "$before/$(dirname "$path")"
+      cp -R "$path" "$before/$path"
+    fi
+  done
+  "${MAKE:-make}" --no-print-directory generate
+  for path in "$@"; do
+    diff -ruN "$before/$path" "$path" || stale=1
+  done
+  if [ "$stale" -ne 0 ]; then
+    echo "generated files were stale. They are fresh now: look at them and commit them." >&2
+    return 1
+  fi
+}
+
+modules() {
+  if ! go mod tidy -diff; then
+    echo "go.mod or go.sum is not tidy; go mod tidy mends it" >&2
+    return 1
+  fi
+}
+
+format() {
+  local unformatted
+  unformatted=$(git ls-files -co --exclude-standard -z -- '*.go' | xargs -0 gofmt -l)
+  if [ -n "$unformatted" ]; then
+    printf 'not formatted; make fmt mends it:\n%s\n' "$unformatted" >&2
+    return 1
+  fi
+}
+
+check=${1:-}
+case $check in
+  generated | modules | format)
+    shift
+    "$check" "$@"
+    ;;
+  *)
+    echo "usage: hack/verify.sh generated PATH… | modules | format" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The import rules are checked on parsed files rather than through `go list`: the test cache notices a changed
+// file that the test has read, but not what another process has read.
+
+const (
+	modulePath  = "github.com/weir-dev/weir"
+	chiPath     = "github.com/go-chi/chi"
+	goRedisPath = "github.com/redis/go-redis"
+
+	// maxDepth bounds the longest chain of imports below a main package: from a package that main imports to the
+	// last one, counted in imports.
+	maxDepth = 4
+)
+
+// drawers are package names that say nothing about what is inside.
+var drawers = []string{"base", "common", "helper", "helpers", "lib", "misc", "pkg", "shared", "util", "utils"}
+
+// sourceFile is one Go file outside of tests.
+type sourceFile struct {
+	path    string
+	imports []string
+}
+
+// sourceTree is the module's packages by folder, "." for the root.
+type sourceTree map[string][]sourceFile
+
+// parseTree reads the imports of every package below root. Test files, testdata, hidden folders and modules
+// within the module are passed over.
+func parseTree(root fs.FS) (sourceTree, error) {
+	tree := sourceTree{}
+	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return skipFolder(root, name)
+		}
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		content, err := fs.ReadFile(root, name)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, content, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		file := sourceFile{path: name}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			file.imports = append(file.imports, imported)
+		}
+		tree[path.Dir(name)] = append(tree[path.Dir(name)], file)
+		return nil
+	})
+	return tree, err
+}
+
+// skipFolder returns [fs.SkipDir] for a folder that holds no packages of this module.
+func skipFolder(root fs.FS, name string) error {
+	if name == "." {
+		return nil
+	}
+	if base := path.Base(name); strings.HasPrefix(base, ".") || base == "testdata" || base == "bin" {
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(root, path.Join(name, "go.mod")); err == nil {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// inTree says whether folder is top or lies below it.
+func inTree(folder, top string) bool { return folder == top || strings.HasPrefix(folder, top+"/") }
+
+// ours returns the folder of an imported package of this module.
+func ours(imported string) (folder string, ok bool) {
+	if imported == modulePath {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, modulePath+"/")
+}
+
+// importFault says in a few words why folder may not import what it does, or "" where it may. The root is the
+// place where everything is put together: it may import what it likes.
+func importFault(folder, imported string) string {
+	if folder == "." {
+		return ""
+	}
+	target, isOurs := ours(imported)
+	switch {
+	case isOurs && folder == "collector/event":
+		return "the domain imports none of our packages"
+	case isOurs && inTree(folder, "collector") && !inTree(target, "collector"):
+		return "the collector reaches no package outside of collector"
+	case isOurs && inTree(folder, "api") && !inTree(target, "api"):
+		return "the Property type reaches no package outside of api"
+	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver"):
+		return "a Redis is started by weir dev and by tests alone"
+	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
+		!slices.Contains([]string{"collector/auth", "collector/config", "collector/stream"}, target):
+		return "of the collector, controllers reach config and auth alone, and stream in the one file that administers Redis"
+	case inTree(imported, chiPath) &&
+		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role"}, folder):
+		return "routes belong to ingest, query, server and role"
+	case inTree(imported, goRedisPath) && folder != "collector/stream" &&
+		!inTree(folder, "collector/redisserver") && !inTree(folder, "controllers"):
+		return "stream is the only package that speaks Redis"
+	}
+	return ""
+}
+
+// faults lists every breach of the import rules, in order.
+func (t sourceTree) faults() []string {
+	var found []string
+	redisAdmins := map[string]bool{}
+	for _, folder := range slices.Sorted(maps.Keys(t)) {
+		if slices.Contains(drawers, path.Base(folder)) {
+			found = append(found, folder+": a package is named for what it knows")
+		}
+		for _, file := range t[folder] {
+			for _, imported := range file.imports {
+				if fault := importFault(folder, imported); fault != "" {
+					found = append(found, fmt.Sprintf("%s imports %s: %s", file.path, imported, fault))
+				}
+				if inTree(folder, "controllers") && (inTree(imported, goRedisPath) || imported == modulePath+"/collector/stream") {
+					redisAdmins[file.path] = true
+				}
+			}
+		}
+	}
+	if len(redisAdmins) > 1 {
+		found = append(found, strings.Join(slices.Sorted(maps.Keys(redisAdmins)), ", ")+": one file of the controllers administers Redis")
+	}
+	return append(found, t.deepChains()...)
+}
+
+// deepChains lists the main packages below which a chain of imports is longer than [maxDepth].
+func (t sourceTree) deepChains() []string {
+	chains := map[string][]string{}
+	var found []string
+	for _, folder := range slices.Sorted(maps.Keys(t)) {
+		imported := slices.ContainsFunc(slices.Collect(maps.Keys(t)), func(other string) bool {
+			return slices.Contains(t.imports(other), folder)
+		})
+		if imported { // what is imported is no main package
+			continue
+		}
+		chain := t.longestChain(folder, chains)
+		if depth := len(chain) - 2; depth > maxDepth {
+			found = append(found, fmt.Sprintf("%s: %d imports deep, at most %d", strings.Join(chain, " → "), depth, maxDepth))
+		}
+	}
+	return found
+}
+
+// longestChain returns the longest chain of our packages from folder on, folder first. The compiler sees to it
+// that imports have no cycle.
+func (t sourceTree) longestChain(folder string, known map[string][]string) []string {
+	if chain, ok := known[folder]; ok {
+		return chain
+	}
+	var longest []string
+	for _, next := range t.imports(folder) {
+		if chain := t.longestChain(next, known); len(chain) > len(longest) {
+			longest = chain
+		}
+	}
+	known[folder] = append([]string{folder}, longest...)
+	return known[folder]
+}
+
+// imports returns the folders of our packages that a package imports.
+func (t sourceTree) imports(folder string) []string {
+	var folders []string
+	for _, file := range t[folder] {
+		for _, imported := range file.imports {
+			if target, ok := ours(imported); ok {
+				folders = append(folders, target)
+			}
+		}
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders)
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	tree, err := parseTree(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{".", "collector", "collector/event"} {
+		if len(tree[folder]) == 0 {
+			t.Errorf("no files found in %s: the rules have been checked on nothing", folder)
+		}
+	}
+	for _, fault := range tree.faults() {
+		t.Error(fault)
+	}
+}
+
+func TestImportRulesBite(t *testing.T) {
+	const chi, goRedis = `"github.com/go-chi/chi/v5"`, `"github.com/redis/go-redis/v9"`
+	tests := map[string]struct {
+		// files maps paths to their imports.
+		files map[string]string
+		want  []string
+	}{
+		"a tree that keeps the rules has no faults": {
+			files: map[string]string{
+				"main.go":                          `"github.com/weir-dev/weir/collector/role"; "github.com/weir-dev/weir/collector/redisserver"; ` + goRedis,
+				"collector/role/role.go":           chi + `; "github.com/weir-dev/weir/collector/stream"`,
+				"collector/stream/append.go":       goRedis + `; "github.com/weir-dev/weir/collector/event"`,
+				"collector/event/event.go":         `"time"`,
+				"collector/redisserver/start.go":   `"os/exec"`,
+				"controllers/redis.go":             goRedis + `; "github.com/weir-dev/weir/collector/stream"`,
+				"controllers/resources/pod.go":     `"github.com/weir-dev/weir/collector/config"; "github.com/weir-dev/weir/collector/auth"`,
+				"collector/query/http_test.go":     `"github.com/weir-dev/weir/controllers"`,
+				"collector/query/testdata/main.go": `"github.com/weir-dev/weir/controllers"`,
+				"hack/tools/go.mod":                ``,
+				"hack/tools/util/main.go":          chi,
+			},
+		},
+		"the domain that imports another package of ours": {
+			files: map[string]string{"collector/event/event.go": `"github.com/weir-dev/weir/collector/config"`},
+			want: []string{"collector/event/event.go imports github.com/weir-dev/weir/collector/config: " +
+				"the domain imports none of our packages"},
+		},
+		"the collector that reaches the Property type, the operator or the root": {
+			files: map[string]string{
+				"collector/config/load.go": `"github.com/weir-dev/weir/api/v1alpha1"`,
+				"collector/role/role.go":   `"github.com/weir-dev/weir/controllers/resources"; "github.com/weir-dev/weir"`,
+			},
+			want: []string{
+				"collector/config/load.go imports github.com/weir-dev/weir/api/v1alpha1: the collector reaches no package outside of collector",
+				"collector/role/role.go imports github.com/weir-dev/weir/controllers/resources: the collector reaches no package outside of collector",
+				"collector/role/role.go imports github.com/weir-dev/weir: the collector reaches no package outside of collector",
+			},
+		},
+		"the Property type that reaches the controllers": {
+			files: map[string]string{"api/v1alpha1/types.go": `"github.com/weir-dev/weir/controllers"`},
+			want: []string{"api/v1alpha1/types.go imports github.com/weir-dev/weir/controllers: " +
+				"the Property type reaches no package outside of api"},
+		},
+		"controllers that reach into the collector": {
+			files: map[string]string{"controllers/property.go": `"github.com/weir-dev/weir/collector/event"`},
+			want: []string{"controllers/property.go imports github.com/weir-dev/weir/collector/event: of the collector, " +
+				"controllers reach config and auth alone, and stream in the one file that administers Redis"},
+		},
+		"controllers that administer Redis in two files": {
+			files: map[string]string{
+				"controllers/redis.go":        `"github.com/weir-dev/weir/collector/stream"`,
+				"controllers/resources/a.go":  goRedis,
+				"controllers/credentials.go":  `"github.com/weir-dev/weir/collector/auth"`,
+				"controllers/redis_access.md": ``,
+			},
+			want: []string{"controllers/redis.go, controllers/resources/a.go: one file of the controllers administers Redis"},
+		},
+		"a router outside of the packages that route": {
+			files: map[string]string{"collector/deliver/worker.go": `"github.com/go-chi/chi/v5/middleware"`},
+			want:  []string{"collector/deliver/worker.go imports github.com/go-chi/chi/v5/middleware: routes belong to ingest, query, server and role"},
+		},
+		"a second package that speaks Redis": {
+			files: map[string]string{"collector/analytics/view.go": goRedis},
+			want:  []string{"collector/analytics/view.go imports github.com/redis/go-redis/v9: stream is the only package that speaks Redis"},
+		},
+		"a role that starts a Redis": {
+			files: map[string]string{"collector/role/role.go": `"github.com/weir-dev/weir/collector/redisserver"`},
+			want: []string{"collector/role/role.go imports github.com/weir-dev/weir/collector/redisserver: " +
+				"a Redis is started by weir dev and by tests alone"},
+		},
+		"a drawer": {
+			files: map[string]string{"collector/util/strings.go": `"strings"`},
+			want:  []string{"collector/util: a package is named for what it knows"},
+		},
+		"a chain of imports that is too long": {
+			files: map[string]string{
+				"main.go":             `"github.com/weir-dev/weir/collector/a"`,
+				"collector/a/file.go": `"github.com/weir-dev/weir/collector/b"; "github.com/weir-dev/weir/collector/f"`,
+				"collector/b/file.go": `"github.com/weir-dev/weir/collector/c"`,
+				"collector/c/file.go": `"github.com/weir-dev/weir/collector/d"`,
+				"collector/d/file.go": `"github.com/weir-dev/weir/collector/e"`,
+				"collector/e/file.go": `"github.com/weir-dev/weir/collector/f"`,
+				"collector/f/file.go": ``,
+			},
+			want: []string{". → collector/a → collector/b → collector/c → collector/d → collector/e → collector/f: 5 imports deep, at most 4"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tree, err := parseTree(fileSystem(tt.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, tree.faults()); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// fileSystem makes Go files that hold nothing but the imports.
+func fileSystem(imports map[string]string) fstest.MapFS {
+	files := fstest.MapFS{}
+	for name, list := range imports {
+		files[name] = &fstest.MapFile{Data: fmt.Appendf(nil, "package p\n\nimport (%s)\n", list)}
+	}
+	return files
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+//go:embed config/crd/bases/weir.dev_properties.yaml
+var propertyDefinition []byte
+
+// defaultNamespace is where an object belongs that names no namespace, as with kubectl.
+const defaultNamespace = "default"
+
+// loadedProperty is a Property from a file, with its defaults and with what its Secrets hold.
+type loadedProperty struct {
+	*v1alpha1.Property
+	file string
+	// apiKeys are the keys that the owner brings, by their names in the spec.
+	apiKeys map[string]string
+	// platformSecrets are the values that the platforms need, by the platform's name and the Secret's key.
+	platformSecrets map[string]map[string]string
+	// redisURL is "" where the spec names no Redis.
+	redisURL string
+}
+
+// propertyLoader gathers the objects of all files before it looks at what refers to what.
+type propertyLoader struct {
+	validator  *validation.Validator
+	properties []*loadedProperty
+	secrets    map[objectName]*loadedSecret
+	faults     faultList
+}
+
+// objectName is what tells the objects of one kind apart.
+type objectName struct{ namespace, name string }
+
+func (n objectName) String() string { return n.namespace + "/" + n.name }
+
+// loadProperties reads the Properties and Secrets of files and of the *.yaml, *.yml and *.json files of folders,
+// in that order, and does to the Properties what the API server and the operator do. The error is a faultList
+// with everything that is wrong; nothing in it repeats a Secret's value.
+func loadProperties(ctx context.Context, paths []string) ([]*loadedProperty, error) {
+	validator, err := validation.New(propertyDefinition)
+	if err != nil {
+		return nil, err
+	}
+	return newPropertyLoader(validator).load(ctx, paths)
+}
+
+func newPropertyLoader(validator *validation.Validator) *propertyLoader {
+	return &propertyLoader{validator: validator, secrets: map[objectName]*loadedSecret{}}
+}
+
+func (l *propertyLoader) load(ctx context.Context, paths []string) ([]*loadedProperty, error) {
+	for _, path := range paths {
+		files, err := manifestFiles(path)
+		if err != nil {
+			l.fault("%v", err)
+		}
+		for _, file := range files {
+			l.readFile(ctx, file)
+		}
+	}
+	for _, property := range l.properties {
+		l.resolve(property)
+	}
+	l.checkClaims()
+	if len(l.properties) == 0 && len(l.faults) == 0 {
+		l.fault("%s: there is no Property in it; config/samples has one to start from", strings.Join(paths, ", "))
+	}
+	if len(l.faults) > 0 {
+		return nil, l.faults
+	}
+	return l.properties, nil
+}
+
+func (l *propertyLoader) fault(format string, args ...any) {
+	l.faults = append(l.faults, fmt.Sprintf(format, args...))
+}
+
+// faultAt notes what is wrong with a field of a Property that has been accepted as such.
+func (l *propertyLoader) faultAt(property *loadedProperty, field, format string, args ...any) {
+	l.fault("%s: Property %s: %s: %s", property.file, property.id(), field, fmt.Sprintf(format, args...))
+}
+
+func (p *loadedProperty) id() objectName { return objectName{p.Namespace, p.Name} }
+
+func (l *propertyLoader) readFile(ctx context.Context, file string) {
+	manifests, faults := readManifests(file)
+	for _, fault := range faults {
+		l.fault("%v", fault)
+	}
+	for _, manifest := range manifests {
+		apiVersion := v1alpha1.GroupVersion.String()
+		read := func() { l.readProperty(ctx, file, manifest) }
+		switch manifest.kind() {
+		case v1alpha1.Kind:
+		case "Secret":
+			apiVersion = "v1"
+			read = func() { l.readSecret(file, manifest) }
+		case "":
+			l.fault("%s: %s: kind: is required; it must be %s or Secret", file, manifest, v1alpha1.Kind)
+			continue
+		default:
+			l.fault("%s: %s: kind: must be %s or Secret; nothing else is served", file, manifest, v1alpha1.Kind)
+			continue
+		}
+		if got, _ := manifest.object["apiVersion"].(string); got != apiVersion {
+			l.fault("%s: %s: apiVersion: must be %s", file, manifest, apiVersion)
+			continue
+		}
+		read()
+	}
+}
+
+// readProperty does what the API server does with a Property, and then what a pod does with its configuration:
+// it knows, for one, which currencies there are.
+func (l *propertyLoader) readProperty(ctx context.Context, file string, manifest manifest) {
+	label := manifest.String()
+	property, errs := l.validator.Create(ctx, manifest.object)
+	for _, fault := range validation.Describe(errs) {
+		if fault.Field == "" {
+			l.fault("%s: %s: %s", file, label, fault.Message)
+		} else {
+			l.fault("%s: %s: %s: %s", file, label, fault.Field, fault.Message)
+		}
+	}
+	if property == nil {
+		return
+	}
+	if _, err := resources.PropertyConfig(property, resources.Options{}); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			l.fault("%s: %s: spec.%s", file, label, strings.TrimSpace(line))
+		}
+		return
+	}
+	l.properties = append(l.properties, &loadedProperty{Property: property, file: file})
+}
+
+// checkClaims sees to what only one Property may have: a name, which is the property id of the read API, a
+// collectHost, an API key. In a cluster the older Property keeps it; in files the first one does.
+func (l *propertyLoader) checkClaims() {
+	for i, younger := range l.properties {
+		for _, older := range l.properties[:i] {
+			l.checkClaimsOf(younger, older)
+		}
+	}
+}
+
+func (l *propertyLoader) checkClaimsOf(younger, older *loadedProperty) {
+	switch {
+	case younger.id() == older.id():
+		l.faultAt(younger, "metadata.name", "must be unique, but stands in %s already", older.file)
+		return // and so does all the rest
+	case younger.Name == older.Name:
+		l.faultAt(younger, "metadata.name", "must be unique across namespaces, because it is the property id of the read API, but is that of %s (%s) already", older.id(), older.file)
+	}
+	mine, theirs := younger.Spec.Exposure, older.Spec.Exposure
+	if mine.CollectHost != "" && (mine.CollectHost == theirs.CollectHost || mine.CollectHost == theirs.APIHost) {
+		l.faultAt(younger, "spec.exposure.collectHost", "must belong to one Property, but is a host of %s (%s) already", older.id(), older.file)
+	}
+	if mine.APIHost != "" && mine.APIHost == theirs.CollectHost {
+		l.faultAt(younger, "spec.exposure.apiHost", "must not be the collectHost of another Property, but is that of %s (%s)", older.id(), older.file)
+	}
+	for i, key := range younger.Spec.APIKeys {
+		secret, brought := younger.apiKeys[key.Name]
+		if brought && slices.ContainsFunc(older.Spec.APIKeys, func(other v1alpha1.APIKey) bool { return older.apiKeys[other.Name] == secret }) {
+			l.faultAt(younger, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), "must bring a key of its own, but %s (%s) has the same one", older.id(), older.file)
+		}
+	}
+}

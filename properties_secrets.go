@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	kubevalidation "k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// loadedSecret is a Secret from a file.
+type loadedSecret struct {
+	file   string
+	values map[string]string
+}
+
+// secretFields are the members of a Secret.
+var secretFields = []string{"apiVersion", "data", "immutable", "kind", "metadata", "stringData", "type"}
+
+func (l *propertyLoader) readSecret(file string, manifest manifest) {
+	for _, field := range slices.Sorted(maps.Keys(manifest.object)) {
+		if !slices.Contains(secretFields, field) {
+			l.fault("%s: %s: %s: is no field here; the fields are %s", file, manifest, field, strings.Join(secretFields, ", "))
+		}
+	}
+	name := manifest.name()
+	if faults := kubevalidation.IsDNS1123Subdomain(name.name); len(faults) > 0 {
+		l.fault("%s: %s: metadata.name: must be lower-case letters, digits, '-' and '.', such as shop-crm", file, manifest)
+		return
+	}
+	if name.namespace == "" {
+		l.fault("%s: %s: metadata.namespace: must be text; put it in quotes", file, manifest)
+		return
+	}
+	if earlier, found := l.secrets[name]; found {
+		l.fault("%s: %s: metadata.name: must be unique, but stands in %s already", file, manifest, earlier.file)
+		return
+	}
+	secret := &loadedSecret{file: file, values: map[string]string{}}
+	l.secrets[name] = secret
+	// stringData is the later of the two, because it wins.
+	for _, field := range []string{"data", "stringData"} {
+		members, isMap := manifest.object[field].(map[string]any)
+		if !isMap && manifest.object[field] != nil {
+			l.fault("%s: %s: %s: must be an object of texts", file, manifest, field)
+		}
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			value, err := secretValue(field, key, members[key])
+			if err != nil {
+				l.fault("%s: %s: %s.%s: %v", file, manifest, field, key, err)
+			}
+			secret.values[key] = value
+		}
+	}
+}
+
+// secretValue reads one member of a Secret's data or stringData. Its errors never repeat the value.
+func secretValue(field, key string, member any) (string, error) {
+	if len(kubevalidation.IsConfigMapKey(key)) > 0 {
+		return "", fmt.Errorf("the key must be letters, digits, '-', '_' and '.'")
+	}
+	value, isText := member.(string)
+	switch {
+	case member == nil:
+		return "", nil
+	case !isText:
+		return "", fmt.Errorf("must be text; put it in quotes")
+	case field == "stringData":
+		return value, nil
+	}
+	decoded, err := base64.StdEncoding.DecodeString(value)
+	if err != nil {
+		return "", fmt.Errorf("must be base64; plain text belongs under stringData")
+	}
+	return string(decoded), nil
+}
+
+// resolve looks up every Secret that a Property refers to.
+func (l *propertyLoader) resolve(property *loadedProperty) {
+	property.apiKeys = map[string]string{}
+	for i, key := range property.Spec.APIKeys {
+		if key.SecretKeyRef == nil {
+			continue
+		}
+		field := fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i)
+		if value, found := l.lookUp(property, field, *key.SecretKeyRef); found {
+			brought, err := resources.BroughtAPIKey(value)
+			if err != nil {
+				l.faultAt(property, field, "key %s of Secret %s/%s: %v", key.SecretKeyRef.Key, property.Namespace, key.SecretKeyRef.Name, err)
+			}
+			property.apiKeys[key.Name] = brought
+		}
+	}
+	property.platformSecrets = map[string]map[string]string{}
+	for i := range property.Spec.Platforms {
+		l.resolvePlatform(property, i)
+	}
+	if redis := property.Spec.Redis; redis != nil {
+		const field = "spec.redis.urlSecretKeyRef"
+		if value, found := l.lookUp(property, field, redis.URLSecretKeyRef); found {
+			property.redisURL = strings.TrimSpace(value)
+			if !isRedisURL(property.redisURL) {
+				l.faultAt(property, field, "key %s of Secret %s/%s: must be a URL that begins with redis://, rediss:// or unix://",
+					redis.URLSecretKeyRef.Key, property.Namespace, redis.URLSecretKeyRef.Name)
+			}
+		}
+	}
+}
+
+// resolvePlatform looks up a platform's credentials and has them judged as the deliverer judges them.
+func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
+	spec := &property.Spec.Platforms[i]
+	field := fmt.Sprintf("spec.platforms[%d].credentialsSecretRef", i)
+	values := map[string]string{}
+	complete := true
+	if spec.CredentialsSecretRef != nil {
+		traits, _ := config.PlatformType(spec.Type).Traits()
+		for _, key := range traits.Credentials {
+			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: spec.CredentialsSecretRef.Name, Key: key})
+			values[key], complete = value, complete && found
+		}
+	}
+	property.platformSecrets[spec.Name] = values
+	if !complete {
+		return
+	}
+	rendered, err := resources.PropertyConfig(property.Property, resources.Options{})
+	if err == nil {
+		_, err = platform.Open(rendered.Platforms[i], values)
+	}
+	if err != nil {
+		l.faultAt(property, field, "%v", err)
+	}
+}
+
+// lookUp finds one key of a Secret, or notes what is missing and where it is referred to.
+func (l *propertyLoader) lookUp(property *loadedProperty, field string, reference v1alpha1.SecretKeyReference) (string, bool) {
+	name := objectName{property.Namespace, reference.Name}
+	secret, found := l.secrets[name]
+	if !found {
+		l.faultAt(property, field, "Secret %s, of which the key %s is needed, is in none of the files; add it to one of them", name, reference.Key)
+		return "", false
+	}
+	value, found := secret.values[reference.Key]
+	if !found {
+		l.faultAt(property, field, "Secret %s (%s) must have the key %s", name, secret.file, reference.Key)
+	}
+	return value, found
+}
+
+func isRedisURL(text string) bool {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return false
+	}
+	switch parsed.Scheme {
+	case "redis", "rediss":
+		return parsed.Host != ""
+	case "unix":
+		return parsed.Path != ""
+	default:
+		return false
+	}
+}
