@@ -48,7 +48,7 @@ func open(directory string, o Options) (*property, error) {
 	}
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
 	if o.has(Collect) {
-		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow()})
+		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), Logger: o.Logger})
 	}
 	if o.has(Query) {
 		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger})

@@ -17,8 +17,15 @@ func newCluster(t *testing.T) string {
 	t.Helper()
 	var nodes []*Client
 	var addresses []string
-	for range 3 {
-		server := redistest.Start(t, redisserver.Options{Loopback: true, Extra: []string{"cluster-enabled yes", `requirepass ""`}})
+	first := freePort(t)
+	for i := range 3 {
+		bus := first
+		if i > 0 {
+			bus = freePort(t)
+		}
+		server := redistest.Start(t, redisserver.Options{Loopback: true, Extra: []string{
+			"cluster-enabled yes", "cluster-port " + bus, `requirepass ""`,
+		}})
 		parsed, err := url.Parse(server.URL())
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +43,7 @@ func newCluster(t *testing.T) string {
 			t.Fatal(err)
 		}
 		host, port, _ := net.SplitHostPort(addresses[0])
-		if err := node.redis.Do(ctx, "CLUSTER", "MEET", host, port).Err(); err != nil {
+		if err := node.redis.Do(ctx, "CLUSTER", "MEET", host, port, first).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,6 +57,21 @@ func newCluster(t *testing.T) string {
 		return true
 	})
 	return "redis://" + addresses[0] + "?addr=" + addresses[1] + "&addr=" + addresses[2]
+}
+
+// freePort returns a loopback port for a node's cluster bus, which by default is beyond the highest for some ports.
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 func TestClusterSpreadsProperties(t *testing.T) {
