@@ -20,8 +20,8 @@ GOLANGCI_LINT = $$(hack/tool.sh hack/lint github.com/golangci/golangci-lint/v2/c
 ##@ Using it
 
 .PHONY: run
-run: build ## Serve config/samples on this machine, with a receiver for its webhook. RUN_ARGS: flags of weir dev
-	@hack/run.sh $(RUN_ARGS)
+run: build ## Serve config/samples on this machine, with a receiver for its webhook. RUN_ARGS: flags of weir dev. HOOK: HOST:PORT of the receiver
+	@HOOK='$(HOOK)' hack/run.sh $(RUN_ARGS)
 
 .PHONY: build
 build: check-go ## Build bin/weir (the operator and weir dev), bin/collector (the tenant pods) and bin/receiver
@@ -47,6 +47,35 @@ test-one: check-go check-cc ## Run the tests that match NAME in PKG, verbosely: 
 .PHONY: bench
 bench: check-go ## Run the benchmarks that match NAME in PKG
 	@$(PHASE) bench go test -run '^$$' -bench '$(NAME)' -benchmem $(TEST_ARGS) $(PKG)
+	@if [ '$(PKG)' = ./... ]; then $(MAKE) --no-print-directory bench-collect bench-read; fi
+
+.PHONY: bench-collect
+bench-collect: check-go ## Load the collector end to end, in turn with a bare handler: three minutes. BENCH_ARGS: see hack/bench/collect
+	@go build $(BUILD_FLAGS) -o bin/collector ./collector
+	@wrk=$$(hack/wrk.sh); $(PHASE) bench-collect go run ./hack/bench/collect -wrk "$$wrk" $(BENCH_ARGS)
+
+.PHONY: bench-deliver
+bench-deliver: check-go ## Deliver to a local sink, in turn with a bare consumer of the same stream, five rounds each
+	@$(PHASE) bench-deliver go test ./collector/deliver -run '^$$' -bench Delivery -benchtime 5x $(TEST_ARGS)
+
+READ_EVENTS ?= 10000000
+
+.PHONY: bench-read
+bench-read: check-go check-cc ## Ask the read API and DuckDB the same about READ_EVENTS (10 million: 4 GB, minutes). READ_ARGS: see hack/duckbench
+	@$(PHASE) bench-read hack/bench-read.sh -events $(READ_EVENTS) $(READ_ARGS)
+
+SOAK_KILLS ?= 200
+SOAK_DELIVERERS ?= 100
+SOAK_EVENTS ?= 10000
+SOAK_REPEATS ?= 10
+
+.PHONY: soak
+soak: check-go ## Kill collectors and Redis again and again under load, and prove exactness at full size; takes minutes
+	@$(PHASE) soak go test ./collector -count=1 -v -timeout 60m -run 'Crashes|TheSameEvents|Failover|Outage|Abuse|Hang' \
+	  -soak.kills $(SOAK_KILLS) -soak.events $(SOAK_EVENTS) -soak.repeats $(SOAK_REPEATS) -soak.outage 2s
+	@go build $(BUILD_FLAGS) -o bin/collector ./collector
+	@$(PHASE) soak-deliver go test ./collector/deliver -count=1 -v -timeout 20m -run AreKilled \
+	  -soak.kills $(SOAK_DELIVERERS) -soak.collector '$(CURDIR)/bin/collector'
 
 FUZZTIME ?= 10s
 

@@ -11,19 +11,14 @@ import (
 	"os"
 	"path"
 	"slices"
-	"time"
 	_ "time/tzdata" // a machine may have no zone files
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
-
-// redisPatience is how long a Redis may take to answer at the start, and to end when we do.
-const redisPatience = 10 * time.Second
 
 // dev serves the Properties of some files until ctx ends. It renders them to the same files that the operator
 // mounts into pods, and runs the pods' roles on those.
@@ -53,46 +48,77 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, state.Close()) }()
 
+	fakes, err := options.fakePlatforms(ctx, properties, stdout, logger)
+	if err != nil {
+		return err
+	}
+	defer fakes.close()
+
 	redisURL := options.redisURL
 	if redisURL == "" && slices.ContainsFunc(properties, func(p *loadedProperty) bool { return p.redisURL == "" }) {
 		private, startErr := startRedis(ctx, state.redisDir(), logger)
 		if startErr != nil {
 			return startErr
 		}
-		defer func() {
-			limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisPatience)
-			defer cancel()
-			err = errors.Join(err, private.Stop(limit))
-		}()
-		redisURL = private.URL()
+		defer func() { err = errors.Join(err, private.stop(ctx)) }()
+		redisURL, ctx = private.URL(), private.whileAlive(ctx)
 	}
+	err = options.serve(ctx, devRun{
+		state: state, properties: properties, redisURL: redisURL, listener: listener, metricsListener: metricsListener,
+		logger: logger, stdout: stdout,
+	})
+	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
 
-	credentials, err := state.readCredentials()
+// devRun is what one run has to work with.
+type devRun struct {
+	state                     *stateDir
+	properties                []*loadedProperty
+	redisURL                  string
+	listener, metricsListener net.Listener
+	logger                    *slog.Logger
+	stdout                    io.Writer
+}
+
+// serve renders the properties and runs the roles on them until ctx ends.
+func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
+	before, err := run.state.readCredentials()
 	if err != nil {
 		return err
 	}
-	credentials = credentials.renewed(properties, "http://"+reachable(listener.Addr()))
-	directories, err := options.render(ctx, state, properties, credentials, redisURL)
+	credentials := before.renewed(run.properties, "http://"+reachable(run.listener.Addr()))
+	redises := &redisSet{logger: run.logger}
+	defer func() { err = errors.Join(err, redises.close()) }()
+	directories, err := o.render(ctx, run, credentials, redises)
 	if err != nil {
+		return err
+	}
+	if err := o.demo.fill(ctx, directories, run.stdout); err != nil {
 		return err
 	}
 	consumer, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("host name: %w", err)
 	}
-	var notReady error
-	err = role.Run(ctx, role.Options{
-		Roles: options.roles, Directories: directories, Listener: listener, MetricsListener: metricsListener,
-		Consumer: consumer, Logger: logger,
-		Ready: func() {
-			if notReady = state.writeCredentials(credentials); notReady != nil {
-				return
+	keeping, stop := context.WithCancel(ctx)
+	defer stop()
+	go redises.keepLibraries(keeping)
+	return role.Run(ctx, role.Options{
+		Roles: o.roles, Directories: directories, Listener: run.listener, MetricsListener: run.metricsListener,
+		Consumer: consumer, Logger: run.logger,
+		Ready: func() error {
+			if err := run.state.writeCredentials(credentials); err != nil {
+				return fmt.Errorf("--state-dir: %w", err)
 			}
-			fmt.Fprintf(stdout, "listening on %s; keys and tokens are in %s. Try:\n\n%s\n",
-				credentials.Properties[0].CollectURL, state.credentialsFile(), credentials.Properties[0].curlLines())
+			first := credentials.Properties[0]
+			_, err := fmt.Fprintf(run.stdout, "listening on %s; keys and tokens are in %s.%s\n",
+				first.CollectURL, run.state.credentialsFile(), first.curlLines(o.roles))
+			return err
 		},
 	})
-	return errors.Join(notReady, err)
 }
 
 // open takes the ports before anything is started, so that a port in use costs nothing.
@@ -114,31 +140,19 @@ func closeAll(listeners ...net.Listener) {
 	}
 }
 
-// startRedis runs a Redis of our own that loses nothing: append-only, on the disk before it answers.
-func startRedis(ctx context.Context, directory string, logger *slog.Logger) (*redisserver.Server, error) {
-	binary, err := redisserver.Find(ctx, logger)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(directory, 0o700); err != nil {
-		return nil, err
-	}
-	return redisserver.Start(ctx, binary, redisserver.Options{Dir: directory, Persist: true, Fsync: redisserver.FsyncAlways})
-}
-
 // render makes each property's Redis ready and writes its configuration. It returns the directories.
-func (o *devOptions) render(ctx context.Context, state *stateDir, properties []*loadedProperty, credentials devCredentials, redisURL string) ([]string, error) {
-	var directories, prepared []string
-	for _, p := range properties {
-		address, source := redisURL, "--redis"
+func (o *devOptions) render(ctx context.Context, run devRun, credentials devCredentials, redises *redisSet) ([]string, error) {
+	if err := run.state.removePods(); err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
+	var directories []string
+	for _, p := range run.properties {
+		address, source := run.redisURL, "--redis"
 		if p.redisURL != "" && o.redisURL == "" {
 			address, source = p.redisURL, fmt.Sprintf("%s: Property %s: spec.redis", p.file, p.id())
 		}
-		if !slices.Contains(prepared, address) {
-			if err := prepareRedis(ctx, address); err != nil {
-				return nil, fmt.Errorf("%s: %w", source, err)
-			}
-			prepared = append(prepared, address)
+		if err := redises.prepare(ctx, address); err != nil {
+			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		files, err := resources.PodConfig(p.Property, credentials.property(p.Name).rendered(), resources.Options{
 			EgressAllowCIDRs: o.egress, PlatformEndpoints: o.endpoints, RedisURL: address,
@@ -151,28 +165,13 @@ func (o *devOptions) render(ctx context.Context, state *stateDir, properties []*
 				files[path.Join(config.PlatformsDir, platform, key)] = []byte(value)
 			}
 		}
-		directory, err := state.writePod(p.Namespace, p.Name, files)
+		directory, err := run.state.writePod(p.Namespace, p.Name, files)
 		if err != nil {
 			return nil, err
 		}
 		directories = append(directories, directory)
 	}
 	return directories, nil
-}
-
-// prepareRedis checks that a Redis answers and will not forget, and loads the function library into it.
-func prepareRedis(ctx context.Context, address string) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
-	defer cancel()
-	client, err := stream.Dial(address)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	if err := client.Check(ctx); err != nil {
-		return err
-	}
-	return client.Load(ctx)
 }
 
 // reachable returns the address under which this machine reaches a listener.

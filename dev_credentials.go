@@ -3,15 +3,19 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
 // devCredentials is the content of credentials.json.
 type devCredentials struct {
 	Properties []devProperty `json:"properties"`
+	// Kept are those of properties that earlier runs served and this one does not: their events are still there.
+	Kept []devProperty `json:"kept,omitempty"`
 }
 
 // devProperty is what a person needs to send to a property and to read from it.
@@ -27,6 +31,8 @@ type devProperty struct {
 type devKey struct {
 	Name string `json:"name"`
 	Key  string `json:"key"`
+	// Brought says that the key is from a Secret of the owner's, and goes when the reference to that does.
+	Brought bool `json:"brought,omitempty"`
 }
 
 type devToken struct {
@@ -43,11 +49,12 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 		before := c.property(p.Name)
 		now := devProperty{ID: p.Name, CollectURL: host, BaseURL: host + "/api/v1"}
 		for _, key := range p.Spec.APIKeys {
-			secret := cmp.Or(p.apiKeys[key.Name], before.key(key.Name))
+			brought := p.apiKeys[key.Name]
+			secret := cmp.Or(brought, before.key(key.Name))
 			if secret == "" {
 				secret = auth.NewAPIKey()
 			}
-			now.APIKeys = append(now.APIKeys, devKey{Name: key.Name, Key: secret})
+			now.APIKeys = append(now.APIKeys, devKey{Name: key.Name, Key: secret, Brought: brought != ""})
 		}
 		for _, token := range p.Spec.AccessTokens {
 			secret := before.token(token.Name)
@@ -58,12 +65,17 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 		}
 		all.Properties = append(all.Properties, now)
 	}
+	for _, p := range slices.Concat(c.Properties, c.Kept) {
+		if !slices.ContainsFunc(all.Properties, func(served devProperty) bool { return served.ID == p.ID }) {
+			all.Kept = append(all.Kept, p)
+		}
+	}
 	return all
 }
 
 // property returns the credentials of one property.
 func (c devCredentials) property(id string) devProperty {
-	for _, p := range c.Properties {
+	for _, p := range slices.Concat(c.Properties, c.Kept) {
 		if p.ID == id {
 			return p
 		}
@@ -71,10 +83,10 @@ func (c devCredentials) property(id string) devProperty {
 	return devProperty{ID: id}
 }
 
-// key returns the named key's secret, or "".
+// key returns the named key that was made here, or "".
 func (p devProperty) key(name string) string {
 	for _, k := range p.APIKeys {
-		if k.Name == name {
+		if k.Name == name && !k.Brought {
 			return k.Key
 		}
 	}
@@ -91,15 +103,24 @@ func (p devProperty) token(name string) string {
 	return ""
 }
 
-// curlLines are three requests to paste: send a purchase, list it, read the numbers.
-func (p devProperty) curlLines() string {
+// curlLines introduces requests to paste: send a purchase, list it, read the numbers. It leaves out what the roles
+// do not serve, or what the property has no key or token for.
+func (p devProperty) curlLines(roles []role.Name) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "curl -sS %s/collect/%s -H 'Content-Type: application/json' -d '%s'\n", p.CollectURL, p.APIKeys[0].Key,
-		`{"event":"purchase","client_id":"1234.5678","user":{"email":"jane@example.com","phone":"+14155550123","first_name":"Jane"},`+
-			`"data":{"value":49.90,"currency":"EUR","order_id":"'"$(date +%s)"'"}}`)
-	fmt.Fprintf(&b, "curl -sS -H 'Authorization: Bearer %s' %s/properties/%s/events\n", p.AccessTokens[0].Token, p.BaseURL, p.ID)
-	fmt.Fprintf(&b, "curl -sS -H 'Authorization: Bearer %s' %s/properties/%s/analytics/summary\n", p.AccessTokens[0].Token, p.BaseURL, p.ID)
-	return b.String()
+	if slices.Contains(roles, role.Collect) && len(p.APIKeys) > 0 {
+		fmt.Fprintf(&b, "curl -sS -w '\\n' %s/collect/%s -H 'Content-Type: application/json' -d '%s'\n", p.CollectURL, p.APIKeys[0].Key,
+			`{"event":"purchase","client_id":"1234.5678","user":{"email":"jane@example.com","phone":"+14155550123","first_name":"Jane"},`+
+				`"data":{"value":49.90,"currency":"EUR","order_id":"'"$(date +%s)"'"}}`)
+	}
+	if slices.Contains(roles, role.Query) && len(p.AccessTokens) > 0 {
+		for _, path := range []string{"events", "analytics/summary"} {
+			fmt.Fprintf(&b, "curl -sS -w '\\n' -H 'Authorization: Bearer %s' %s/properties/%s/%s\n", p.AccessTokens[0].Token, p.BaseURL, p.ID, path)
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return " Try:\n\n" + b.String()
 }
 
 // rendered returns the credentials as the rendering takes them.

@@ -59,7 +59,7 @@ spec:
 		{"an invalid Property", []string{"-f", bad}, 2, []string{"bad.yaml…spec.colour…is no field here", "bad.yaml…spec.currency…ISO 4217"}},
 		{"a missing Secret", []string{"-f", secretless}, 2, []string{"secretless.yaml…spec.platforms[0].credentialsSecretRef…absent"}},
 		{"a port in use", []string{"-f", good, "--listen", taken.Addr().String()}, 1, []string{taken.Addr().String() + " is in use by process…--listen 127.0.0.1:"}},
-		{"a Redis that does not answer", []string{"-f", good, "--listen", "127.0.0.1:0", "--redis", "redis://:secret@127.0.0.1:1/0"}, 1, []string{"--redis: …connection refused"}},
+		{"a Redis that does not answer", []string{"-f", good, "--listen", "127.0.0.1:0", "--redis", "redis://:secret@127.0.0.1:1/0"}, 1, []string{"--redis: …connection refused; start that Redis or name another…redis://127.0.0.1:6379"}},
 		{"a Redis URL that is none", []string{"-f", good, "--listen", "127.0.0.1:0", "--redis", "http://u:secret@h"}, 1, []string{"--redis: …redis://"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -24,6 +24,9 @@ type devOptions struct {
 	roles         []role.Name
 	egress        []netip.Prefix
 	endpoints     map[config.PlatformType]string
+	// fakes says to put servers of our own in the platforms' place.
+	fakes bool
+	demo  demoOptions
 }
 
 // parseDevFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else a faultList with
@@ -45,7 +48,11 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	flags.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
 	flags.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
 	flags.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", repeated(&cidrs))
+	flags.BoolVar(&o.fakes, "fake-platforms", false, "deliver to fakes of the platforms on this machine, which print what they get, and to no platform")
 	flags.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", repeated(&endpoints))
+	flags.IntVar(&o.demo.events, "demo-events", 0, "make up a past of `N` events for each Property that has none yet")
+	flags.IntVar(&o.demo.days, "demo-days", demoDays, "over how many `DAYS` the made-up past is spread")
+	flags.Uint64Var(&o.demo.seed, "demo-seed", demoSeed, "`SEED` of the made-up past; the same one makes the same past")
 
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(output, "Usage: weir dev -f FILE… [flags]\n\n")
@@ -91,6 +98,9 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 			fault("--platform-endpoint: %v", err)
 		}
 	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	faults = append(faults, o.demo.faults(given)...)
 	if faults != nil {
 		return o, faults
 	}

@@ -49,12 +49,12 @@ func (s *stateDir) podDir(namespace, name string) string {
 	return filepath.Join(s.path, "pods", namespace, name)
 }
 
-// writePod replaces a property's configuration. Paths in files are relative to its directory.
+// removePods removes every property's configuration, and with it the Secrets of properties that are served no more.
+func (s *stateDir) removePods() error { return os.RemoveAll(filepath.Join(s.path, "pods")) }
+
+// writePod writes a property's configuration. Paths in files are relative to its directory.
 func (s *stateDir) writePod(namespace, name string, files map[string][]byte) (string, error) {
 	directory := s.podDir(namespace, name)
-	if err := os.RemoveAll(directory); err != nil {
-		return "", err
-	}
 	for path, content := range files {
 		file := filepath.Join(directory, filepath.FromSlash(path))
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -9,12 +9,20 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/redisserver"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
 // The tests of this file run the whole program in this process: flags, Property files, a Redis of its own, all
@@ -47,6 +55,7 @@ type weirDev struct {
 	stdout, stderr logBuffer
 	devProperty
 	stop func() int // drains and returns the exit code
+	wait func() int // returns the exit code when it has ended of itself
 }
 
 // startWeirDev runs `weir dev` until it listens. Flags for files and the state directory come from the caller.
@@ -60,13 +69,13 @@ func startWeirDev(t *testing.T, stateDir string, args ...string) *weirDev {
 		exited <- run(ctx, args, &w.stdout, &w.stderr)
 	}()
 	code, ended := 0, false
-	w.stop = func() int {
-		cancel()
+	w.wait = func() int {
 		if !ended {
 			code, ended = <-exited, true
 		}
 		return code
 	}
+	w.stop = func() int { cancel(); return w.wait() }
 	t.Cleanup(func() { w.stop() })
 
 	await(t, "weir dev listens", func() bool {
@@ -87,6 +96,32 @@ func startWeirDev(t *testing.T, stateDir string, args ...string) *weirDev {
 	}
 	w.devProperty = credentials.Properties[0]
 	return w
+}
+
+// killRedis kills the redis-server that weir dev runs below its state directory, as a crash would.
+func killRedis(t *testing.T, stateDir string) {
+	t.Helper()
+	address, err := os.ReadFile(filepath.Join(stateDir, "redis", "redis.url"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := redis.ParseURL(strings.TrimSpace(string(address)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	info, err := client.InfoMap(t.Context(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(info["Server"]["process_id"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // await polls until done or the patience is over.
@@ -265,4 +300,81 @@ stringData: {signingSecret: ` + webhookSecret + `}
 		t.Fatal(err)
 	}
 	return file
+}
+
+func TestDevKeepsCredentialsOfPropertiesThatAreNotServed(t *testing.T) {
+	state, folder := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	file := func(name, spec string) string {
+		path := filepath.Join(folder, name+".yaml")
+		text := "apiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	shop, blog := file("shop", "{currency: EUR}"), file("blog", "{currency: EUR, apiKeys: [], accessTokens: []}")
+
+	first := startWeirDev(t, state, "-f", shop)
+	first.stop()
+	between := startWeirDev(t, state, "-f", blog)
+	if between.ID != "blog" || strings.Contains(between.stdout.String(), "curl") {
+		t.Errorf("a property without keys and tokens is introduced as %s", between.stdout.String())
+	}
+	between.stop()
+	again := startWeirDev(t, state, "-f", shop)
+	if diff := cmp.Diff(first.APIKeys, again.APIKeys); diff != "" {
+		t.Errorf("API keys (-before +after):\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(state, "pods", "default", "blog")); !os.IsNotExist(err) {
+		t.Errorf("the configuration of a property that is served no more: %v", err)
+	}
+}
+
+func TestRenewedCredentials(t *testing.T) {
+	property := func(names ...string) *loadedProperty {
+		p := &loadedProperty{Property: &v1alpha1.Property{}}
+		p.Name = "shop"
+		for _, name := range names {
+			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: name})
+		}
+		return p
+	}
+	brought := property("old")
+	brought.apiKeys = map[string]string{"old": "a-key-that-the-owner-brings"}
+	first := devCredentials{}.renewed([]*loadedProperty{brought}, "http://h")
+	if got := first.Properties[0].APIKeys[0].Key; got != "a-key-that-the-owner-brings" {
+		t.Errorf("the brought key is %q", got)
+	}
+	second := first.renewed([]*loadedProperty{property("old")}, "http://h")
+	if got := second.Properties[0].APIKeys[0].Key; !strings.HasPrefix(got, "wk_") {
+		t.Errorf("without its Secret the key is still %q", got)
+	}
+	third := second.renewed([]*loadedProperty{property("old", "new")}, "http://h")
+	if third.Properties[0].APIKeys[0] != second.Properties[0].APIKeys[0] || third.Properties[0].APIKeys[1].Key == "" {
+		t.Errorf("keys after one more was asked for: %+v", third.Properties[0].APIKeys)
+	}
+}
+
+func TestDevEndsWhenItsRedisDoes(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	weir := startWeirDev(t, state, "-f", shopFile(t, "http://127.0.0.1:9/"))
+	killRedis(t, state)
+	if code := weir.wait(); code != 1 || !strings.Contains(weir.stderr.String(), "has ended of itself; its log is in") {
+		t.Errorf("exit code %d:\n%s", code, weir.stderr.String())
+	}
+}
+
+func TestDevLoadsTheLibraryIntoARedisThatLostIt(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{})
+	weir := startWeirDev(t, filepath.Join(t.TempDir(), "state"), "-f", shopFile(t, "http://127.0.0.1:9/"), "--redis", server.URL())
+	if got := weir.collect(`{"event": "lead"}`); got.status != http.StatusAccepted {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	if err := server.Kill(); err != nil { // it keeps nothing
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "events are taken again", func() bool { return weir.collect(`{"event": "lead"}`).status == http.StatusAccepted })
 }

@@ -35,10 +35,15 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	flags.StringVar(&directory, "config-dir", "/etc/weir", "`DIRECTORY` with the Property's rendered configuration")
 	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` for collecting and reading; not used by deliver alone")
 	flags.StringVar(&metricsListen, "metrics-listen", ":9090", "`ADDRESS` for /metrics, /livez and /readyz")
+	flags.StringVar(&options.Consumer, "consumer", "", "what tells this deliverer from the Property's others, `NAME`; the same one after a restart (default: the host name)")
 	flags.DurationVar(&options.DrainDelay, "drain-delay", 0, "how long to go on serving after readiness has turned false, so that load balancers notice")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
+		return 2
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(stderr, "collector: %q is no flag; -h lists them\n", flags.Arg(0))
 		return 2
 	}
 
@@ -60,8 +65,10 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 // serve opens the listeners that the roles need and runs the roles. A pod's name is its host name, and with it
 // what tells one deliverer from another.
 func serve(ctx context.Context, o role.Options, listen, metricsListen string) (err error) {
-	if o.Consumer, err = os.Hostname(); err != nil {
-		return fmt.Errorf("host name: %w", err)
+	if o.Consumer == "" {
+		if o.Consumer, err = os.Hostname(); err != nil {
+			return fmt.Errorf("host name: %w", err)
+		}
 	}
 	if slices.Contains(o.Roles, role.Collect) || slices.Contains(o.Roles, role.Query) {
 		if o.Listener, err = server.Listen(ctx, listen, "--listen"); err != nil {

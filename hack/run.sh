@@ -2,7 +2,9 @@
 # Serves config/samples on this machine: `weir dev`, and the receiver that the samples' webhook points to.
 # Both must have been built; `make run` does it.
 #
-#   hack/run.sh [WEIR_DEV_FLAG…]
+#   [HOOK=HOST:PORT] hack/run.sh [WEIR_DEV_FLAG…]
+#
+# HOOK moves the receiver elsewhere than to the samples' 127.0.0.1:9099, and the samples' webhook with it.
 #
 # Ctrl-C or SIGTERM ends both: first weir, which drains its deliveries, then the receiver that takes them. A
 # second Ctrl-C ends weir without the drain.
@@ -11,6 +13,7 @@ cd "$(dirname "$0")/.."
 
 samples=config/samples
 address=127.0.0.1:9099 # where the samples' webhook points to
+hook=${HOOK:-$address}
 
 # The samples' signing secret, read from there so that it stands in one place.
 WEIR_WEBHOOK_SECRET=$(sed -n 's/^ *signingSecret: *"\{0,1\}\(whsec_[A-Za-z0-9+/=]*\)"\{0,1\} *$/\1/p' "$samples"/*.yaml | head -n 1)
@@ -40,10 +43,21 @@ trap interrupt INT TERM HUP
 # gets one signal, by which it drains, rather than two, by which it would end at once.
 set -m
 
-bin/receiver --listen "$address" --ready-file "$scratch/ready" </dev/null &
+if [ "$hook" != "$address" ]; then
+  mkdir "$scratch/samples"
+  for file in "$samples"/*.yaml; do
+    sed "s|http://$address/|http://$hook/|" "$file" >"$scratch/samples/${file##*/}"
+  done
+  samples=$scratch/samples
+fi
+
+bin/receiver --listen "$hook" --ready-file "$scratch/ready" </dev/null &
 receiver=$!
 until [ -e "$scratch/ready" ]; do
-  kill -0 "$receiver" 2>/dev/null || exit 1 # it has said why
+  kill -0 "$receiver" 2>/dev/null || { # it has said why
+    echo "run: the receiver is moved with HOOK, as in: make run HOOK=127.0.0.1:9199" >&2
+    exit 1
+  }
   sleep 0.05
 done
 
@@ -56,4 +70,7 @@ while kill -0 "$weir" 2>/dev/null; do
   status=0
   wait "$weir" || status=$?
 done
+if [ "$status" -ne 0 ]; then
+  echo "run: flags of weir dev are passed with RUN_ARGS, as in: make run RUN_ARGS='--listen 127.0.0.1:8081'" >&2
+fi
 exit "$status"

@@ -27,11 +27,15 @@ func TestPlatforms(t *testing.T) {
 		"one of each type is accepted": {spec: `
 platforms:
 - {name: meta, type: Meta, meta: {pixelID: "1234567890", testEventCode: TEST1}, credentialsSecretRef: {name: s}, events: [purchase, add_to_cart], suspend: false}
+- {name: analytics, type: GA4, ga4: {measurementID: G-ABC123DEF4, region: EU}, credentialsSecretRef: {name: s}}
+- {name: tiktok, type: TikTok, tiktok: {eventSourceID: C4A1B2C3D4, testEventCode: TEST1}, credentialsSecretRef: {name: s}}
+- {name: pinterest, type: Pinterest, pinterest: {adAccountID: "549755885175", test: true}, credentialsSecretRef: {name: s}}
+- {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
 		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},
 
-		"an unknown type is refused": {spec: "platforms: [{name: a, type: meta}]", want: []string{`spec.platforms[0].type: must be one of "Meta", "Webhook", "Log"`}},
+		"an unknown type is refused": {spec: "platforms: [{name: a, type: meta}]", want: []string{`spec.platforms[0].type: must be one of "Meta", "GA4", "TikTok", "Pinterest", "Mixpanel", "Webhook", "Log"`}},
 		"a platform needs a type":    {spec: "platforms: [{name: a}]", want: []string{"spec.platforms[0].type: is required"}},
 		"a platform needs a name":    {spec: "platforms: [{type: Log}]", want: []string{"spec.platforms[0].name: is required"}},
 		"a name is a label": {
@@ -64,6 +68,66 @@ platforms:
 		"Meta's testEventCode has no spaces": {
 			spec: "platforms: [{name: a, type: Meta, meta: {pixelID: '1', testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].meta.testEventCode: must be a code of Meta's Events Manager, such as TEST12345"},
+		},
+		"GA4 needs its member": {
+			spec: "platforms: [{name: a, type: GA4, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].ga4: must be set for a platform of type GA4, and for no other"},
+		},
+		"GA4 needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: GA4, ga4: {measurementID: G-A1}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key apiSecret is a Measurement Protocol API secret of the data stream"},
+		},
+		"GA4's measurementID is that of a web data stream": {
+			spec: "platforms: [{name: a, type: GA4, ga4: {measurementID: UA-1234-1}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].ga4.measurementID: must be the id of a web data stream, such as G-ABC123DEF4"},
+		},
+		"GA4's region is the EU or none": {
+			spec: "platforms: [{name: a, type: GA4, ga4: {measurementID: G-A1, region: IN}, credentialsSecretRef: {name: s}}]",
+			want: []string{`spec.platforms[0].ga4.region: must be one of "EU"`},
+		},
+		"TikTok needs its member": {
+			spec: "platforms: [{name: a, type: TikTok, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].tiktok: must be set for a platform of type TikTok, and for no other"},
+		},
+		"TikTok needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C1}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is the token of TikTok's Events API"},
+		},
+		"TikTok's eventSourceID is a pixel's code": {
+			spec: "platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: 'C1 '}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].tiktok.eventSourceID: must be a pixel's code: letters and digits, such as C4A1B2C3D4E5F6G7H8I9"},
+		},
+		"TikTok's testEventCode has no spaces": {
+			spec: "platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C1, testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].tiktok.testEventCode: must be a code of TikTok's Events Manager, such as TEST12345"},
+		},
+		"Pinterest needs its member": {
+			spec: "platforms: [{name: a, type: Pinterest, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].pinterest: must be set for a platform of type Pinterest, and for no other"},
+		},
+		"Pinterest needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Pinterest, pinterest: {adAccountID: '1'}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key conversionToken is a conversion access token of the ad account"},
+		},
+		"Pinterest's adAccountID is digits": {
+			spec: "platforms: [{name: a, type: Pinterest, pinterest: {adAccountID: 1/x}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].pinterest.adAccountID: must be the digits of an ad account's id, in quotes"},
+		},
+		"Mixpanel needs its member": {
+			spec: "platforms: [{name: a, type: Mixpanel, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].mixpanel: must be set for a platform of type Mixpanel, and for no other"},
+		},
+		"Mixpanel needs a Secret, and is told which keys": {
+			spec: "platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: '1'}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose keys serviceAccountUsername and serviceAccountSecret are a service account of the project"},
+		},
+		"Mixpanel's projectID is digits": {
+			spec: "platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: shop}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].mixpanel.projectID: must be the digits of a project's id, in quotes"},
+		},
+		"Mixpanel's region is one that Mixpanel has": {
+			spec: "platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: '1', region: eu}, credentialsSecretRef: {name: s}}]",
+			want: []string{`spec.platforms[0].mixpanel.region: must be one of "US", "EU", "IN"`},
 		},
 		"Webhook needs its member": {
 			spec: "platforms: [{name: a, type: Webhook, credentialsSecretRef: {name: s}}]",

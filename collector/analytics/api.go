@@ -45,6 +45,10 @@ type Status struct {
 	// Last is the position of the newest event, 0 where there is none; AsOf is its time.
 	Last stream.Position
 	AsOf time.Time
+	// CurrentAt is the last time, by this machine's clock, at which the view is known to have held all that the
+	// events stream had; zero before it has come to its end. While the view is connected it is at most a few seconds
+	// old, and it stands still while the source is away.
+	CurrentAt time.Time
 	// CompleteFrom is the time from which on no event is missing; zero where none was ever trimmed.
 	CompleteFrom time.Time
 	// Events counts the events that are retained.

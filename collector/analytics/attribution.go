@@ -2,7 +2,6 @@ package analytics
 
 import (
 	"context"
-	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -12,9 +11,12 @@ import (
 
 // Attribution returns what the conversions of a range are owed to. A conversion's touches are its visitor's
 // from Lookback before it up to and including it; consecutive ones with the same source, medium and campaign
-// are one. It fails only where the context ends.
+// are one. It fails with [ErrReplaying] or where the context ends.
 func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
-	s, done := v.read(q.ConversionEvent)
+	s, done, err := v.read(q.ConversionEvent)
+	if err != nil {
+		return Attribution{}, err
+	}
 	defer done()
 	w := newCreditWalk(s, q)
 	if err := w.findConversions(ctx); err != nil {
@@ -24,18 +26,20 @@ func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution
 	if err != nil {
 		return Attribution{}, err
 	}
-	chosen.sort()
-	for visitor := range chosen.count {
+	if err := chosen.sort(ctx, w.rows); err != nil {
+		return Attribution{}, err
+	}
+	for visitor := range chosen.ends {
 		if visitor%chunkRows == 0 && ctx.Err() != nil {
 			return Attribution{}, ctx.Err()
 		}
-		if rows := chosen.of(visitor); len(rows) > 0 {
-			if err := w.follow(ctx, rows); err != nil {
+		if events := chosen.of(visitor); len(events) > 0 {
+			if err := w.follow(ctx, events); err != nil {
 				return Attribution{}, err
 			}
 		}
 	}
-	return w.result(ctx)
+	return w.result()
 }
 
 // creditWalk goes through the visitors with a conversion.
@@ -50,26 +54,19 @@ type creditWalk struct {
 	converted numberSet
 	count     int
 	revenue   map[uint16]*event.Sum
+	// values holds the values in the property's currency by the conversions' numbers, which begin with 1 and pass
+	// over those of nobody.
+	values []event.Amount
 
 	// groups numbers what credit is given to; groupOf holds the number for each touch, by the touch's number.
 	groups  *dictionary[string]
 	groupOf []uint32
-	credits map[creditKey]*credit
-
-	// of one visitor
-	touches touchWindow
-}
-
-// creditKey says to which group credits are given and into how many equal parts each conversion is shared.
-type creditKey struct {
-	group uint32
-	parts int
-}
-
-// credit is a number of parts, and the revenue of which they are that part.
-type credit struct {
-	parts   int64
-	revenue event.Sum
+	// direct is the group of conversions without a touch.
+	direct uint32
+	// ledger has the credits of whole conversions and of those that are shared into few parts; fine has those that
+	// are shared into more.
+	ledger ledger
+	fine   map[int]*fineLedger
 }
 
 func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
@@ -79,41 +76,59 @@ func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
 	if q.Lookback == 0 {
 		rows.first = s.first
 	}
-	return &creditWalk{
+	w := &creditWalk{
 		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.first,
-		revenue: map[uint16]*event.Sum{}, groups: newDictionary[string](), groupOf: make([]uint32, len(s.touches)),
-		credits: map[creditKey]*credit{},
+		revenue: map[uint16]*event.Sum{}, values: make([]event.Amount, 1),
+		groups: newDictionary[string](), groupOf: make([]uint32, len(s.touches)), fine: map[int]*fineLedger{},
 	}
+	w.direct = w.groups.acquire(untouched(q.GroupBy))
+	return w
 }
 
 // findConversions counts the conversions and notes who had one. Those of nobody have no touches.
 func (w *creditWalk) findConversions(ctx context.Context) error {
 	conversions := w.rows
 	conversions.first = w.from
-	direct := w.groups.acquire(untouched(w.query.GroupBy))
+	buffer := make([]uint16, 0, chunkRows)
 	return conversions.each(ctx, func(c stretch) {
-		for i := c.from; i < c.to; i++ {
-			if c.name[i] != w.name {
-				continue
-			}
-			w.count++
-			if currency := c.currency[i]; currency != 0 && c.value[i] != noValue {
-				if w.revenue[currency] == nil {
-					w.revenue[currency] = &event.Sum{}
-				}
-				w.revenue[currency].Add(c.value[i])
-			}
-			if visitor := c.visitor[i]; visitor != 0 {
+		rows := c.named(w.name, buffer)
+		w.count += len(rows)
+		w.addRevenue(c, rows)
+		for _, row := range rows {
+			value := w.value(c.chunk, row)
+			if visitor := c.visitor[row]; visitor != 0 {
 				w.converted.add(visitor)
+				w.values = append(w.values, value)
 			} else {
-				w.give(direct, 1, 1, w.value(c.chunk, i))
+				w.ledger.give(w.direct, value)
 			}
 		}
 	})
 }
 
+// addRevenue adds the values of the stretch's conversions by currency.
+func (w *creditWalk) addRevenue(c stretch, rows []uint16) {
+	add := func(currency uint16) *event.Sum {
+		if w.revenue[currency] == nil {
+			w.revenue[currency] = &event.Sum{}
+		}
+		return w.revenue[currency]
+	}
+	if c.whole() {
+		for _, v := range c.sealed.of(w.name).values {
+			add(v.currency).Merge(v.sum)
+		}
+		return
+	}
+	for _, row := range rows {
+		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
+			add(currency).Add(c.value[row])
+		}
+	}
+}
+
 // value is a conversion's value in the property's currency.
-func (w *creditWalk) value(c *chunk, row int) event.Amount {
+func (w *creditWalk) value(c *chunk, row uint16) event.Amount {
 	if uint32(c.currency[row]) != w.snapshot.reporting || c.value[row] == noValue {
 		return 0
 	}
@@ -123,74 +138,36 @@ func (w *creditWalk) value(c *chunk, row int) event.Amount {
 // choose returns the touches and conversions of those who had a conversion.
 func (w *creditWalk) choose(ctx context.Context) (*visits, error) {
 	chosen := newVisits(len(w.snapshot.keys))
+	namedBuffer, touchedBuffer := make([]uint16, 0, chunkRows), make([]uint16, 0, chunkRows)
+	conversion := uint32(0)
 	err := w.rows.each(ctx, func(c stretch) {
-		for i := c.from; i < c.to; i++ {
-			isConversion := c.name[i] == w.name && c.ordinal+uint64(i-c.from) >= w.from
-			if (c.touch[i] != 0 || isConversion) && c.visitor[i] != 0 && w.converted.has(c.visitor[i]) {
-				chosen.add(c.visitor[i], uint32(c.ordinal-w.rows.first)+uint32(i-c.from))
+		offset := uint32(c.ordinal-w.rows.first) - uint32(c.from) // of the chunk's row 0
+		touched := c.touched(touchedBuffer)
+		for _, row := range c.named(w.name, namedBuffer) {
+			if w.rows.first+uint64(offset+uint32(row)) < w.from || c.visitor[row] == 0 {
+				continue
 			}
+			for len(touched) > 0 && touched[0] < row {
+				w.chooseTouch(chosen, c.chunk, touched[0], offset)
+				touched = touched[1:]
+			}
+			if len(touched) > 0 && touched[0] == row {
+				touched = touched[1:] // the event is both
+			}
+			conversion++
+			chosen.add(c.visitor[row], offset+uint32(row), conversion)
+		}
+		for _, row := range touched {
+			w.chooseTouch(chosen, c.chunk, row, offset)
 		}
 	})
 	return chosen, err
 }
 
-// follow gives the credit for a visitor's conversions.
-func (w *creditWalk) follow(ctx context.Context, offsets []uint32) error {
-	w.touches.clear()
-	for i, offset := range offsets {
-		if i%chunkRows == chunkRows-1 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		ordinal := w.rows.first + uint64(offset)
-		c, row := w.rows.at(ordinal)
-		at := c.position[row].Time()
-		if number := c.touch[row]; number != 0 {
-			w.touches.enter(windowTouch{at: at, number: number, group: w.group(number)})
-		}
-		if c.name[row] != w.name || ordinal < w.from {
-			continue
-		}
-		if w.query.Lookback > 0 {
-			w.touches.leaveBefore(at.Add(-w.query.Lookback))
-		}
-		w.share(w.value(c, row))
+func (w *creditWalk) chooseTouch(chosen *visits, c *chunk, row uint16, offset uint32) {
+	if visitor := c.visitor[row]; visitor != 0 && w.converted.has(visitor) {
+		chosen.add(visitor, offset+uint32(row), 0)
 	}
-	return nil
-}
-
-// share gives the credit for one conversion to the touches in the window.
-func (w *creditWalk) share(value event.Amount) {
-	first, last, some := w.touches.ends()
-	switch {
-	case !some:
-		w.give(w.groups.acquire(untouched(w.query.GroupBy)), 1, 1, value)
-	case w.query.Model == FirstTouch:
-		w.give(first, 1, 1, value)
-	case w.query.Model == LastTouch:
-		w.give(last, 1, 1, value)
-	default:
-		parts := w.touches.len()
-		for group, count := range w.touches.counts {
-			w.give(group, count, parts, value)
-		}
-	}
-}
-
-// give adds count of a conversion's equal parts to a group's credit.
-func (w *creditWalk) give(group uint32, count, parts int, value event.Amount) {
-	key := creditKey{group, parts}
-	c := w.credits[key]
-	if c == nil {
-		c = &credit{}
-		w.credits[key] = c
-	}
-	c.parts += int64(count)
-	if count == 1 {
-		c.revenue.Add(value)
-		return
-	}
-	product := new(big.Int).Mul(big.NewInt(int64(value)), big.NewInt(int64(count)))
-	c.revenue.Merge(event.SumOf(product))
 }
 
 // group returns the number of what a touch's credit goes to.
@@ -232,7 +209,7 @@ func groupName(t Touch, by GroupBy) string {
 }
 
 // result rounds the credits and returns them in order.
-func (w *creditWalk) result(ctx context.Context) (Attribution, error) {
+func (w *creditWalk) result() (Attribution, error) {
 	result := Attribution{Conversions: w.count}
 	for currency, sum := range w.revenue {
 		result.RevenueByCurrency = append(result.RevenueByCurrency, CurrencySum{w.snapshot.currencies[currency], *sum})
@@ -241,18 +218,37 @@ func (w *creditWalk) result(ctx context.Context) (Attribution, error) {
 		}
 	}
 	slices.SortFunc(result.RevenueByCurrency, func(a, b CurrencySum) int { return strings.Compare(a.Currency, b.Currency) })
-
-	shares := map[string]*share{}
-	for _, key := range slices.SortedFunc(maps.Keys(w.credits), compareCreditKeys) {
-		if err := ctx.Err(); err != nil {
-			return Attribution{}, err
-		}
-		name, c := w.groups.values[key.group], w.credits[key]
-		if shares[name] == nil {
-			shares[name] = newShare(name)
-		}
-		shares[name].add(c, key.parts)
-	}
-	result.Results = resultsOf(slices.Collect(maps.Values(shares)), result)
+	credits, whole := w.credits()
+	result.Results = resultsOf(credits, whole, result)
 	return result, nil
+}
+
+// credits returns what each group is owed, in parts of whole.
+func (w *creditWalk) credits() (credits []namedCredit, whole *big.Int) {
+	finest := fewParts
+	for parts := range w.fine {
+		finest = max(finest, parts)
+	}
+	whole = leastMultiple(finest)
+	byGroup := make([]exactCredit, len(w.groups.values))
+	times := new(big.Int).Quo(whole, big.NewInt(wholeUnits))
+	for group, c := range w.ledger.credits {
+		byGroup[group] = newExactCredit()
+		byGroup[group].add(exactCredit{c.conversions.big(), c.revenue.big()}, times)
+	}
+	for _, l := range w.fine {
+		times.Quo(whole, l.whole)
+		for group, c := range l.credits {
+			if byGroup[group].conversions == nil {
+				byGroup[group] = newExactCredit()
+			}
+			byGroup[group].add(c, times)
+		}
+	}
+	for group, c := range byGroup {
+		if c.conversions != nil && c.conversions.Sign() != 0 {
+			credits = append(credits, namedCredit{w.groups.values[group], c})
+		}
+	}
+	return credits, whole
 }

@@ -18,10 +18,10 @@ import (
 
 var benchEvents = flag.Int("events", 1_000_000, "how many events the benchmarks' view holds")
 
-// benchDays is how long the benchmarks' events took to come; queries ask for the last 30 of them.
-const benchDays = 60
+// benchDays is how long the benchmarks' events took to come; queries ask for all of them.
+const benchDays = 30
 
-// shopper makes up entries as a shop's server would send them: one visitor in ten events, two platforms.
+// shopper makes up entries as a shop's server would send them: one visitor in twenty events, two platforms.
 type shopper struct {
 	*rand.Rand
 	total int
@@ -40,7 +40,7 @@ func (s *shopper) uuid() (id uuid.UUID) {
 }
 
 func (s *shopper) entry(n int) stream.Entry {
-	visitor := s.IntN(s.total/10 + 1)
+	visitor := s.IntN(s.total/20 + 1)
 	e := event.Event{
 		DeliveryID: s.uuid(), ID: s.uuid().String(), Name: "pageview", Platforms: []string{"meta", "crm"},
 		ClientID: fmt.Sprintf("%08x-0000-4000-8000-%012x", visitor, visitor*7919),

@@ -44,6 +44,9 @@ type chunk struct {
 	// detailEnd is where the row's details end in details; they begin where the row before ends.
 	detailEnd [chunkRows]uint32
 
+	// sealed is made when the last row is written. It is there for whoever may read all of the chunk's rows.
+	sealed *seal
+
 	mu sync.Mutex
 	// details is what only the listing shows: see appendDetail.
 	details []byte

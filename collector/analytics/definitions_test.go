@@ -283,6 +283,10 @@ func TestAResetViewIsEmpty(t *testing.T) {
 	if got := v.Status(); got != (Status{}) {
 		t.Errorf("status is %+v, want nothing", got)
 	}
+	if _, err := v.Summary(t.Context(), afternoon()); !errors.Is(err, ErrReplaying) {
+		t.Errorf("asked while it is being built anew it says %v, want ErrReplaying", err)
+	}
+	v.setReady()
 	s, err := v.Summary(t.Context(), afternoon())
 	mustNot(t, err)
 	sameAs(t, "summary", s, Summary{})

@@ -24,8 +24,9 @@ type Source interface {
 const (
 	// readCount is how many entries are asked for at a time.
 	readCount = 5000
-	// readBlock is how long a read waits for a new entry.
-	readBlock = 5 * time.Second
+	// readBlock is how long a read waits for a new entry. It also bounds how old [Status.CurrentAt] grows while
+	// nothing happens.
+	readBlock = time.Second
 	// watchEvery is how often the streams' ends are looked at: that is how late a trimmed event leaves the view.
 	watchEvery = 5 * time.Second
 	// Between attempts to reach the source the view waits minBackoff, then twice as long each time up to maxBackoff.
@@ -109,11 +110,8 @@ func (f *follower) run(ctx context.Context) error {
 
 // catchUp reads both streams to their ends: the events first, so that hardly a record comes before its event.
 func (f *follower) catchUp(ctx context.Context) error {
-	for more := true; more; {
-		var err error
-		if more, err = f.readEvents(ctx, 0); err != nil {
-			return err
-		}
+	if err := f.replayEvents(ctx); err != nil {
+		return err
 	}
 	for more := true; more; {
 		var err error
@@ -124,9 +122,67 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return nil
 }
 
+// replayed is what reading ahead found: entries, or why there are no more.
+type replayed struct {
+	decoded
+	err error
+}
+
+// replayEvents reads the events stream to its end. What comes next is read and decoded while what came before is
+// added.
+func (f *follower) replayEvents(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	found := make(chan replayed, 1)
+	var reader sync.WaitGroup
+	reader.Go(func() { f.readAhead(ctx, found) })
+	defer reader.Wait()
+	defer cancel()
+	for r := range found {
+		if r.err != nil {
+			return r.err
+		}
+		f.add(ctx, r.decoded)
+	}
+	return ctx.Err()
+}
+
+// readAhead reads and decodes events until there are no more.
+func (f *follower) readAhead(ctx context.Context, found chan<- replayed) {
+	defer close(found)
+	for after := stream.Position(f.events.Load()); ; {
+		asked := time.Now()
+		entries, err := f.source.ReadEvents(ctx, after, readCount, 0)
+		if err == nil && len(entries) == 0 {
+			f.view.setCurrent(asked)
+			return
+		}
+		next := replayed{err: err}
+		if err == nil {
+			next.decoded = f.view.decode(entries)
+		}
+		select {
+		case found <- next:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+		after = next.last
+	}
+}
+
+// add adds events to the view and remembers how far they reach.
+func (f *follower) add(ctx context.Context, d decoded) {
+	if err := f.view.add(d); err != nil {
+		f.view.log.ErrorContext(ctx, "entries left out of the view", slog.String("property", f.view.property), slog.Any("error", err))
+	}
+	f.events.Store(uint64(d.last))
+}
+
 func (f *follower) tailEvents(ctx context.Context) error {
 	for {
-		if _, err := f.readEvents(ctx, readBlock); err != nil {
+		if err := f.readEvents(ctx); err != nil {
 			return err
 		}
 	}
@@ -156,17 +212,22 @@ func (f *follower) watch(ctx context.Context) error {
 	}
 }
 
-// readEvents reads on in the events stream. It says whether there was something to read.
-func (f *follower) readEvents(ctx context.Context, block time.Duration) (more bool, err error) {
-	entries, err := f.source.ReadEvents(ctx, stream.Position(f.events.Load()), readCount, block)
-	if err != nil || len(entries) == 0 {
-		return false, errors.Join(err, ctx.Err())
+// readEvents reads on in the events stream, and waits where there is nothing to read.
+func (f *follower) readEvents(ctx context.Context) error {
+	asked := time.Now()
+	entries, err := f.source.ReadEvents(ctx, stream.Position(f.events.Load()), readCount, readBlock)
+	if err != nil {
+		return err
 	}
-	if err := f.view.AddEvents(entries); err != nil {
-		f.view.log.ErrorContext(ctx, "entries left out of the view", slog.String("property", f.view.property), slog.Any("error", err))
+	if len(entries) == 0 {
+		f.view.setCurrent(time.Now()) // whatever came while the read waited would have ended it
+		return ctx.Err()
 	}
-	f.events.Store(uint64(entries[len(entries)-1].Position))
-	return true, nil
+	f.add(ctx, f.view.decode(entries))
+	if len(entries) < readCount {
+		f.view.setCurrent(asked)
+	}
+	return nil
 }
 
 // readRecords reads on in the deliveries stream. It says whether there was something to read. An entry that
@@ -204,6 +265,9 @@ func (f *follower) look(ctx context.Context) error {
 		first = bounds.Newest + 1
 	}
 	f.view.Forget(first)
+	if bounds.Added > bounds.Length {
+		f.view.setTrimmed(first)
+	}
 	return nil
 }
 

@@ -2,7 +2,6 @@ package analytics
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -10,139 +9,164 @@ import (
 // first step's name an attempt begins, and takes for each further step the earliest later event of that name
 // that is not more than window behind the attempt's beginning; a window of 0 means no such limit. A visitor is
 // counted by the attempt that came furthest, of several the earliest. Steps are 1 to 64 names. It fails
-// only where the context ends.
+// with [ErrReplaying] or where the context ends.
 func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
-	s, done := v.read(steps...)
-	defer done()
-	w := newFunnelWalk(s, s.in(r), window)
-	chosen, err := w.choose(ctx)
+	s, done, err := v.read(steps...)
 	if err != nil {
 		return Funnel{}, err
 	}
-	chosen.sort()
-	for visitor := range chosen.count {
-		if visitor%chunkRows == 0 && ctx.Err() != nil {
-			return Funnel{}, ctx.Err()
-		}
-		if rows := chosen.of(visitor); len(rows) > 0 {
-			if err := w.follow(ctx, rows); err != nil {
-				return Funnel{}, err
-			}
+	defer done()
+	w := newFunnelWalk(s, s.in(r), window)
+	if window > 0 && len(steps) > 1 {
+		if err := w.reach(ctx); err != nil {
+			return Funnel{}, err
 		}
 	}
-	return w.result(steps), nil
+	if err := w.walk(ctx); err != nil {
+		return Funnel{}, err
+	}
+	return w.result(ctx, steps)
 }
 
-// funnelWalk goes through the visitors of a funnel.
+// funnelWalk goes through a funnel's rows in stream order, with a little state for each visitor.
+//
+// Without a window a visitor's best attempt is the first one, so that one pass finds it. With a window, a first
+// pass finds how far each visitor comes at all and when they first come that far; any attempt that does begins no
+// earlier than a window before that moment, and the earliest that begins there does: of two attempts that are both
+// within their windows, the one that began earlier is never behind. So the second pass is the one
+// without a window again, but for a moment for each visitor before which no attempt begins.
 type funnelWalk struct {
-	snapshot *snapshot
-	rows     span
-	window   time.Duration
-	// names are the numbers of the steps' names.
-	names []uint32
-	// gaps holds per step how many milliseconds after the step before each visitor came.
-	gaps [][]int64
-
-	// What follows is of one visitor, kept to be used again for the next: the rows' times and steps, and the
-	// current and the best attempt's rows.
-	times   []int64
-	masks   []uint64
-	attempt []int
-	best    []int
+	rows span
+	// window is in milliseconds.
+	window int64
+	steps  int
+	// masks holds by a name's number the steps that it fills, a bit each.
+	masks []uint64
+	// notBefore and depth are by visitor, nil without a window: when the best attempt may begin, and how many
+	// steps it reaches; 0 where that is one at most.
+	notBefore []int64
+	depth     []uint8
+	// reached is by visitor how many steps the attempt has reached, finished once that is as far as it comes; at is
+	// when it came to the last of them.
+	reached []uint8
+	at      []int64
+	// visitors counts by step who came there; gaps holds how many milliseconds after the step before.
+	visitors []int
+	gaps     [][]int64
 }
+
+// finished is beyond any number of steps, so that no step's bit in a mask lies there.
+const finished = 255
 
 func newFunnelWalk(s *snapshot, rows span, window time.Duration) *funnelWalk {
-	return &funnelWalk{
-		snapshot: s, rows: rows, window: window, names: s.numbers,
-		gaps: make([][]int64, len(s.numbers)), attempt: make([]int, len(s.numbers)),
+	w := &funnelWalk{
+		rows: rows, window: window.Milliseconds(), steps: len(s.numbers), masks: make([]uint64, len(s.names)),
+		reached: make([]uint8, len(s.keys)), at: make([]int64, len(s.keys)),
+		visitors: make([]int, len(s.numbers)), gaps: make([][]int64, len(s.numbers)),
 	}
+	for step, name := range s.numbers {
+		if name != noName {
+			w.masks[name] |= 1 << step
+		}
+	}
+	return w
 }
 
-// choose returns the rows that may fill a step: those with a step's name, from each visitor's first event of
-// the first step on.
-func (w *funnelWalk) choose(ctx context.Context) (*visits, error) {
-	chosen := newVisits(len(w.snapshot.keys))
-	var begun numberSet
-	names := slices.Compact(slices.Sorted(slices.Values(w.names)))
-	err := w.rows.each(ctx, func(c stretch) {
+// reach finds out how far each visitor comes within the window. For each step it keeps by visitor when the latest
+// of the attempts began that have come there: if that one is too old for a further step, all are.
+func (w *funnelWalk) reach(ctx context.Context) error {
+	w.notBefore, w.depth = make([]int64, len(w.reached)), make([]uint8, len(w.reached))
+	// Times count from 1 on, so that 0 can stand for none.
+	begun := make([][]int64, w.steps)
+	for step := range w.steps - 1 {
+		begun[step] = make([]int64, len(w.reached))
+	}
+	first, masks := begun[0], w.masks
+	return w.rows.each(ctx, func(c stretch) {
 		for i := c.from; i < c.to; i++ {
-			if c.visitor[i] == 0 || !slices.Contains(names, c.name[i]) {
+			mask := masks[c.name[i]]
+			if mask == 0 {
 				continue
 			}
-			if c.name[i] == w.names[0] {
-				begun.add(c.visitor[i])
-			} else if !begun.has(c.visitor[i]) {
-				continue
+			visitor, now := c.visitor[i], c.position[i].Milliseconds()+1
+			if mask > 1 && visitor != 0 {
+				w.advance(begun, mask, visitor, now)
 			}
-			chosen.add(c.visitor[i], uint32(c.ordinal-w.rows.first)+uint32(i-c.from))
+			if mask&1 != 0 {
+				first[visitor] = now
+			}
 		}
 	})
-	return chosen, err
 }
 
-// follow finds the best attempt among a visitor's rows and counts it. Each attempt's rows lie at or behind
-// those of the attempt before, so that all attempts together pass over the rows once per step.
-func (w *funnelWalk) follow(ctx context.Context, offsets []uint32) error {
-	w.times, w.masks, w.best = w.times[:0], w.masks[:0], w.best[:0]
-	for _, offset := range offsets {
-		c, row := w.rows.at(w.rows.first + uint64(offset))
-		mask := uint64(0)
-		for step, name := range w.names {
-			if name == c.name[row] {
-				mask |= 1 << step
-			}
-		}
-		w.times = append(w.times, c.position[row].Time().UnixMilli())
-		w.masks = append(w.masks, mask)
-	}
-	clear(w.attempt)
-	for begin, mask := range w.masks {
-		if mask&1 == 0 {
+// advance takes the visitor's attempts on by an event that fills steps behind the first. Later steps go
+// first, since one event fills one step of an attempt.
+func (w *funnelWalk) advance(begun [][]int64, mask uint64, visitor uint32, now int64) {
+	for step := w.steps - 1; step > 0; step-- {
+		if mask>>step&1 == 0 {
 			continue
 		}
-		if begin%chunkRows == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		began := begun[step-1][visitor]
+		if began == 0 || now-began > w.window {
+			continue
 		}
-		if reached := w.try(begin); reached > len(w.best) {
-			w.best = append(w.best[:0], w.attempt[:reached]...)
+		if step < w.steps-1 {
+			begun[step][visitor] = began
 		}
-		// Without a window no later attempt comes further than the first.
-		if len(w.best) == len(w.attempt) || w.window == 0 {
-			break
+		if int(w.depth[visitor]) <= step {
+			w.depth[visitor] = uint8(step + 1)
+			w.notBefore[visitor] = now - 1 - w.window
 		}
 	}
-	for step := range w.best {
-		gap := int64(0)
-		if step > 0 {
-			gap = w.times[w.best[step]] - w.times[w.best[step-1]]
-		}
-		w.gaps[step] = append(w.gaps[step], gap)
-	}
-	return nil
 }
 
-// try takes the attempt that begins at a row and returns how many steps it reached.
-func (w *funnelWalk) try(begin int) int {
-	w.attempt[0] = begin
-	for step := 1; step < len(w.attempt); step++ {
-		row := max(w.attempt[step], w.attempt[step-1]+1)
-		for row < len(w.masks) && w.masks[row]&(1<<step) == 0 {
-			row++
+// walk follows each visitor's best attempt.
+func (w *funnelWalk) walk(ctx context.Context) error {
+	masks, reached := w.masks, w.reached
+	return w.rows.each(ctx, func(c stretch) {
+		for i := c.from; i < c.to; i++ {
+			mask := masks[c.name[i]]
+			if mask == 0 {
+				continue
+			}
+			visitor := c.visitor[i]
+			if mask>>reached[visitor]&1 != 0 && visitor != 0 {
+				w.enter(visitor, c.position[i].Milliseconds())
+			}
 		}
-		w.attempt[step] = row
-		if row == len(w.masks) || w.window > 0 && time.Duration(w.times[row]-w.times[begin])*time.Millisecond > w.window {
-			return step
+	})
+}
+
+// enter takes the visitor's attempt to the next step.
+func (w *funnelWalk) enter(visitor uint32, now int64) {
+	step := w.reached[visitor]
+	last := w.steps
+	if w.notBefore != nil {
+		if step == 0 && now < w.notBefore[visitor] {
+			return
 		}
+		last = max(1, int(w.depth[visitor]))
 	}
-	return len(w.attempt)
+	w.visitors[step]++
+	if step > 0 {
+		w.gaps[step] = append(w.gaps[step], now-w.at[visitor])
+	}
+	w.at[visitor] = now
+	w.reached[visitor] = step + 1
+	if int(step)+1 == last {
+		w.reached[visitor] = finished
+	}
 }
 
 // result returns the numbers of the steps.
-func (w *funnelWalk) result(steps []string) Funnel {
+func (w *funnelWalk) result(ctx context.Context, steps []string) (Funnel, error) {
 	result := Funnel{Steps: make([]FunnelStep, len(steps))}
-	first, previous := len(w.gaps[0]), len(w.gaps[0])
+	first, previous := w.visitors[0], w.visitors[0]
 	for i, name := range steps {
-		visitors := len(w.gaps[i])
+		if err := ctx.Err(); err != nil {
+			return Funnel{}, err
+		}
+		visitors := w.visitors[i]
 		step := FunnelStep{
 			Event: name, Visitors: visitors, DropOff: previous - visitors,
 			ConversionRate:     rateOf(int64(visitors), int64(first)),
@@ -156,16 +180,5 @@ func (w *funnelWalk) result(steps []string) Funnel {
 		previous = visitors
 	}
 	result.ConversionRate = result.Steps[len(steps)-1].ConversionRate
-	return result
-}
-
-// medianOf returns the median of at least one number of milliseconds, the mean of the two middle ones where
-// their count is even.
-func medianOf(ms []int64) time.Duration {
-	slices.Sort(ms)
-	middle := len(ms) / 2
-	if len(ms)%2 == 1 {
-		return time.Duration(ms[middle]) * time.Millisecond
-	}
-	return time.Duration(ms[middle-1]+ms[middle]) * time.Millisecond / 2
+	return result, nil
 }

@@ -8,9 +8,13 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Listing returns a page of the events of a range, newest first. It fails only where the context ends.
+// Listing returns a page of the events of a range, newest first. It fails with [ErrReplaying] or where the context
+// ends.
 func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
-	s, done := v.read(q.Events...)
+	s, done, err := v.read(q.Events...)
+	if err != nil {
+		return Page{}, err
+	}
 	defer done()
 	rows := s.in(q.Range)
 	if q.Before != 0 {
@@ -24,6 +28,10 @@ func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
 		}
 		c, last := s.at(end - 1)
 		from := max(0, last+1-int(end-rows.first))
+		if last-from+1 == chunkRows && filter.skips(c) {
+			end -= chunkRows
+			continue
+		}
 		c.mu.Lock()
 		for row := last; row >= from; row-- {
 			if !filter.keeps(c, row) {
@@ -61,6 +69,19 @@ func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
 		}
 	}
 	return f
+}
+
+// skips says that no row of a full chunk has one of the names.
+func (f *listingFilter) skips(c *chunk) bool {
+	if f.names == nil {
+		return false
+	}
+	for name := range f.names {
+		if len(c.sealed.of(name).rows) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // keeps says whether the row is shown. The caller holds the chunk's mu.

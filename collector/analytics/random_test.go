@@ -233,7 +233,7 @@ func (w *world) check(t testing.TB) {
 
 	q := AttributionQuery{
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
-		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond, GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
+		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond * time.Duration(min(1, w.IntN(4))), GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
 	}
 	attribution, err := w.view.Attribution(ctx, q)
 	mustNot(t, err)
@@ -291,5 +291,19 @@ func TestNumbersAreThoseOfTheDefinitionsOnLongStreams(t *testing.T) {
 		w.grow(t, chunkRows*3/4)
 		w.forget()
 		w.check(t)
+	}
+	w.check(t)
+}
+
+func TestNumbersAreThoseOfTheDefinitionsForBusyVisitors(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			w := newWorld(seed)
+			w.visitors = 3
+			for range 3 {
+				w.grow(t, 200)
+				w.check(t)
+			}
+		})
 	}
 }

@@ -13,14 +13,16 @@ import (
 )
 
 // EventStats returns the numbers of every event name of a range, the largest count first, ties by name. It
-// fails only where the context ends.
+// fails with [ErrReplaying] or where the context ends.
 func (v *View) EventStats(ctx context.Context, r Range) ([]EventStats, error) {
-	s, done := v.read()
+	s, done, err := v.read()
+	if err != nil {
+		return nil, err
+	}
 	defer done()
 	rows := s.in(r)
 	tally := tallies{snapshot: s, byName: make([]*tally, len(s.names))}
-	err := rows.each(ctx, tally.count)
-	if err != nil {
+	if err := rows.each(ctx, tally.count); err != nil {
 		return nil, err
 	}
 	unique, err := s.uniqueByName(ctx, rows, tally.byName)
@@ -70,20 +72,48 @@ type tallies struct {
 func (ts *tallies) count(c stretch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := c.from; i < c.to; i++ {
-		t := ts.byName[c.name[i]]
-		if t == nil {
-			t = &tally{first: c.position[i], byPlatform: map[string]*deliveryTally{}}
-			ts.byName[c.name[i]] = t
+	if c.whole() {
+		for i := range c.sealed.names {
+			n := &c.sealed.names[i]
+			t := ts.of(n.name, c.position[n.rows[0]])
+			t.count += len(n.rows)
+			t.last = c.position[n.rows[len(n.rows)-1]]
+			t.value.Merge(n.sum(ts.reporting))
+			t.countDeliveries(c.chunk, n.rows, ts.platforms)
 		}
+		return
+	}
+	for i := c.from; i < c.to; i++ {
+		t := ts.of(c.name[i], c.position[i])
 		t.count++
 		t.last = c.position[i]
 		if uint32(c.currency[i]) == ts.reporting && c.value[i] != noValue {
 			t.value.Add(c.value[i])
 		}
-		for slot, d := range t.listed(c.platforms[i], ts.platforms) {
-			d.count(c.deliveries[slot][i])
+		t.countDeliveries(c.chunk, []uint16{uint16(i)}, ts.platforms)
+	}
+}
+
+// of returns the tally of a name; first is where its first event is if it is new.
+func (ts *tallies) of(name uint32, first stream.Position) *tally {
+	if ts.byName[name] == nil {
+		ts.byName[name] = &tally{first: first, byPlatform: map[string]*deliveryTally{}}
+	}
+	return ts.byName[name]
+}
+
+// countDeliveries counts the deliveries of some rows of a chunk.
+func (t *tally) countDeliveries(c *chunk, rows []uint16, lists []string) {
+	for len(rows) > 0 {
+		// Hardly ever does a property's list of platforms change.
+		list, same := c.platforms[rows[0]], 1
+		for same < len(rows) && c.platforms[rows[same]] == list {
+			same++
 		}
+		for slot, d := range t.listed(list, lists) {
+			d.count(c.deliveries[slot], rows[:same])
+		}
+		rows = rows[same:]
 	}
 }
 
@@ -103,11 +133,14 @@ func (t *tally) listed(list uint16, lists []string) []*deliveryTally {
 	return t.byList[list]
 }
 
-func (t *deliveryTally) count(d delivery) {
-	status := d.status()
-	t.counts[status]++
-	if status == stream.Delivered && d.attempts > 0 {
-		t.latencies.add(d.latency())
+func (t *deliveryTally) count(deliveries *[chunkRows]delivery, rows []uint16) {
+	for _, row := range rows {
+		d := deliveries[row]
+		status := d.status()
+		t.counts[status]++
+		if status == stream.Delivered && d.attempts > 0 {
+			t.latencies.add(d.latency())
+		}
 	}
 }
 
@@ -123,44 +156,74 @@ func (t *tally) deliveries() []DeliveryStats {
 	return result
 }
 
-// uniqueByName returns the number of visitors per number of a name. The visitors' numbers are first put side
-// by side for each name, so that one mark per visitor suffices to tell who has been counted.
+// uniques finds the number of visitors per name.
+type uniques struct {
+	// counts is by a name's number, as are the sets of visitors of frequent names and the lists of those of others: a
+	// set takes room for all visitors, so that it is only for names that many have.
+	counts []int
+	sets   []numberSet
+	lists  [][]uint32
+}
+
+// frequent is how many visitors there are at most for each event of a name that gets a set.
+const frequent = 8
+
+// uniqueByName returns the number of visitors per number of a name.
 func (s *snapshot) uniqueByName(ctx context.Context, rows span, byName []*tally) ([]int, error) {
-	next := make([]int, len(byName)+1)
+	u := uniques{counts: make([]int, len(byName)), sets: make([]numberSet, len(byName)), lists: make([][]uint32, len(byName))}
 	for name, t := range byName {
-		next[name+1] = next[name]
-		if t != nil {
-			next[name+1] += t.count
+		if t != nil && t.count >= len(s.keys)/frequent {
+			u.sets[name] = make(numberSet, len(s.keys)/64+1)
 		}
 	}
-	visitors := make([]uint32, rows.len())
 	err := rows.each(ctx, func(c stretch) {
-		for i := c.from; i < c.to; i++ {
-			name := c.name[i]
-			visitors[next[name]] = c.visitor[i]
-			next[name]++
+		if !c.whole() {
+			for i := c.from; i < c.to; i++ {
+				u.add(c.name[i], c.chunk, []uint16{uint16(i)})
+			}
+			return
+		}
+		for i := range c.sealed.names {
+			u.add(c.sealed.names[i].name, c.chunk, c.sealed.names[i].rows)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	// Each name's next is now where the name behind it began.
-	unique := make([]int, len(byName))
-	countedFor := make([]uint32, len(s.keys))
-	from := 0
-	for name := range byName {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		for _, visitor := range visitors[from:next[name]] {
-			if visitor != 0 && countedFor[visitor] != uint32(name)+1 {
-				countedFor[visitor] = uint32(name) + 1
-				unique[name]++
+	return u.counts, u.countLists(ctx, len(s.keys))
+}
+
+// add notes the visitors of a name's rows.
+func (u *uniques) add(name uint32, c *chunk, rows []uint16) {
+	if set := u.sets[name]; set != nil {
+		for _, row := range rows {
+			if visitor := c.visitor[row]; visitor != 0 && set.add(visitor) {
+				u.counts[name]++
 			}
 		}
-		from = next[name]
+		return
 	}
-	return unique, nil
+	for _, row := range rows {
+		u.lists[name] = append(u.lists[name], c.visitor[row])
+	}
+}
+
+// countLists counts the visitors of the names without a set: one mark per visitor tells for which name they
+// were counted last.
+func (u *uniques) countLists(ctx context.Context, limit int) error {
+	countedFor := make([]uint32, limit)
+	for name, visitors := range u.lists {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, visitor := range visitors {
+			if visitor != 0 && countedFor[visitor] != uint32(name)+1 {
+				countedFor[visitor] = uint32(name) + 1
+				u.counts[name]++
+			}
+		}
+	}
+	return nil
 }
 
 // latencies counts milliseconds exactly, in pages that are made when a latency falls into them.

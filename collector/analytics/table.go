@@ -107,6 +107,9 @@ func (t *table) add(r *row) error {
 		c.touch[at] = t.touches.acquire(r.touch)
 	}
 	c.append(at, r)
+	if at == chunkRows-1 {
+		c.sealed = newSeal(c)
+	}
 	t.last = r.position
 	t.next++
 	t.catchUp(r.position)

@@ -52,43 +52,56 @@ func (s *snapshot) totalsOf(ctx context.Context, rows span) (totals, error) {
 	purchase, addToCart, pageview, refund := s.numbers[0], s.numbers[1], s.numbers[2], s.numbers[3]
 	t := totals{revenue: map[uint16]*turnover{}}
 	var buyers numberSet
+	buffer := make([]uint16, 0, chunkRows)
 	err := rows.each(ctx, func(c stretch) {
-		// A visitor's first event of the span is the one whose previous event lies before the span.
-		since := uint32(c.ordinal - rows.first)
-		for i := c.from; i < c.to; i, since = i+1, since+1 {
-			if c.back[i] > since {
-				t.visitors++
-			}
-			switch c.name[i] {
-			case pageview:
-				t.pageviews++
-			case addToCart:
-				t.addToCarts++
-			case purchase:
-				t.purchases++
-				if sums := t.turnover(c, i); sums != nil {
-					sums.gross.Add(c.value[i])
-				}
-				if c.visitor[i] != 0 && buyers.add(c.visitor[i]) {
-					t.buyers++
-				}
-			case refund:
-				t.refunds++
-				if sums := t.turnover(c, i); sums != nil {
-					sums.refunded.Add(c.value[i])
-				}
+		t.visitors += c.visitorsSince(uint32(c.ordinal - rows.first))
+		purchases := c.named(purchase, buffer)
+		t.purchases += len(purchases)
+		for _, row := range purchases {
+			if visitor := c.visitor[row]; visitor != 0 && buyers.add(visitor) {
+				t.buyers++
 			}
 		}
+		t.turnOver(c, purchase, purchases, func(sums *turnover) *event.Sum { return &sums.gross })
+		refunds := c.named(refund, buffer)
+		t.refunds += len(refunds)
+		t.turnOver(c, refund, refunds, func(sums *turnover) *event.Sum { return &sums.refunded })
+		t.pageviews += len(c.named(pageview, buffer))
+		t.addToCarts += len(c.named(addToCart, buffer))
 	})
 	return t, err
 }
 
-// turnover returns the sums to which a row's value belongs, nil where it has no value or no currency.
-func (t *totals) turnover(c stretch, row int) *turnover {
-	currency := c.currency[row]
-	if c.value[row] == noValue || currency == 0 {
-		return nil
+// visitorsSince counts the rows that are the first of their visitor since the row that lies distance rows before
+// the stretch: those whose visitor's previous event lies further back.
+func (c *stretch) visitorsSince(distance uint32) int {
+	count := 0
+	for _, back := range c.back[c.from:c.to] {
+		if back > distance {
+			count++
+		}
+		distance++
 	}
+	return count
+}
+
+// turnOver adds the values of a name's rows to one of the sums of their currency.
+func (t *totals) turnOver(c stretch, name uint32, rows []uint16, sum func(*turnover) *event.Sum) {
+	if c.whole() {
+		for _, v := range c.sealed.of(name).values {
+			sum(t.turnover(v.currency)).Merge(v.sum)
+		}
+		return
+	}
+	for _, row := range rows {
+		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
+			sum(t.turnover(currency)).Add(c.value[row])
+		}
+	}
+}
+
+// turnover returns the sums of a currency.
+func (t *totals) turnover(currency uint16) *turnover {
 	if t.revenue[currency] == nil {
 		t.revenue[currency] = &turnover{}
 	}
@@ -103,9 +116,12 @@ func (t *totals) in(currency uint32) turnover {
 	return turnover{}
 }
 
-// Summary returns the KPIs of a range. It fails only where the context ends.
+// Summary returns the KPIs of a range. It fails with [ErrReplaying] or where the context ends.
 func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
-	s, done := v.read(totalNames()...)
+	s, done, err := v.read(totalNames()...)
+	if err != nil {
+		return Summary{}, err
+	}
 	defer done()
 	t, err := s.totalsOf(ctx, s.in(r))
 	if err != nil {
@@ -139,9 +155,13 @@ func averageOf(sum event.Sum, count int) event.Amount {
 	return event.Amount(cents.Int64() * cent)
 }
 
-// Daily returns the numbers of each of the days, in the order given. It fails only where the context ends.
+// Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying] or where the context
+// ends.
 func (v *View) Daily(ctx context.Context, days []Day) ([]DayTotals, error) {
-	s, done := v.read(totalNames()...)
+	s, done, err := v.read(totalNames()...)
+	if err != nil {
+		return nil, err
+	}
 	defer done()
 	result := make([]DayTotals, len(days))
 	for i, day := range days {

@@ -27,7 +27,12 @@ type View struct {
 	mu     sync.Mutex
 	table  *table
 	status Status
+	// rebuilding is true from a Reset until the view is ready again: what it holds meanwhile is a part of the truth.
+	rebuilding bool
 }
+
+// ErrReplaying says that the view is being built anew and cannot answer meanwhile.
+var ErrReplaying = errors.New("the view is still being built anew")
 
 // NewView returns an empty view.
 func NewView(o Options) *View {
@@ -36,36 +41,45 @@ func NewView(o Options) *View {
 
 // AddEvents appends entries of the events stream, in its order; those that are known already are passed over.
 // An entry that cannot be decoded is left out and counted; the error names each.
-func (v *View) AddEvents(entries []stream.Entry) error {
-	var errs []error
-	rows := make([]row, 0, len(entries))
-	for _, entry := range entries {
-		e, err := event.DecodeEntry(entry.Data)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("entry %s: %w", entry.Position, err))
-			continue
-		}
-		rows = append(rows, rowOf(v.property, entry.Position, &e))
-	}
-	errs = append(errs, v.addRows(rows)...)
-	if len(errs) > 0 {
-		v.mu.Lock()
-		v.status.Unreadable += len(errs)
-		v.mu.Unlock()
-	}
-	return errors.Join(errs...)
+func (v *View) AddEvents(entries []stream.Entry) error { return v.add(v.decode(entries)) }
+
+// decoded are entries on their way into the view.
+type decoded struct {
+	rows []row
+	// errs name the entries that could not be decoded.
+	errs []error
+	// last is the position of the last entry.
+	last stream.Position
 }
 
-func (v *View) addRows(rows []row) (errs []error) {
+// decode does what can be done for entries without the view's lock.
+func (v *View) decode(entries []stream.Entry) decoded {
+	d := decoded{rows: make([]row, 0, len(entries))}
+	for _, entry := range entries {
+		d.last = entry.Position
+		e, err := event.DecodeEntry(entry.Data)
+		if err != nil {
+			d.errs = append(d.errs, fmt.Errorf("entry %s: %w", entry.Position, err))
+			continue
+		}
+		d.rows = append(d.rows, rowOf(v.property, entry.Position, &e))
+	}
+	return d
+}
+
+// add appends decoded entries.
+func (v *View) add(d decoded) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for i := range rows {
-		if err := v.table.add(&rows[i]); err != nil {
-			errs = append(errs, fmt.Errorf("entry %s: %w", rows[i].position, err))
+	errs := d.errs
+	for i := range d.rows {
+		if err := v.table.add(&d.rows[i]); err != nil {
+			errs = append(errs, fmt.Errorf("entry %s: %w", d.rows[i].position, err))
 		}
 	}
 	v.table.discardOrphans()
-	return errs
+	v.status.Unreadable += len(errs)
+	return errors.Join(errs...)
 }
 
 // AddRecords notes delivery records, in the order of their stream. A record may come before its event.
@@ -84,8 +98,7 @@ func (v *View) Forget(before stream.Position) {
 	first := v.table.first
 	droppable := v.table.forget(before)
 	if v.table.first > first {
-		// Events of the position's millisecond may be among those that are gone.
-		v.status.CompleteFrom = before.Time().Add(time.Millisecond)
+		v.status.trimmed(before)
 	}
 	v.mu.Unlock()
 	if !droppable {
@@ -102,8 +115,8 @@ func (v *View) Forget(before stream.Position) {
 func (v *View) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.table = newTable()
-	v.status = Status{Connected: v.status.Connected}
+	v.table, v.rebuilding = newTable(), true
+	v.status = Status{Connected: v.status.Connected, CurrentAt: v.status.CurrentAt}
 }
 
 // setConnected notes whether the source can be reached.
@@ -113,10 +126,34 @@ func (v *View) setConnected(connected bool) {
 	v.status.Connected = connected
 }
 
+// setTrimmed notes that events before a position are gone, whether the view has had them or not.
+func (v *View) setTrimmed(before stream.Position) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.status.trimmed(before)
+}
+
+// trimmed notes that events before a position are gone.
+func (s *Status) trimmed(before stream.Position) {
+	// Events of the position's millisecond may be among them.
+	if from := before.Time().Add(time.Millisecond); from.After(s.CompleteFrom) {
+		s.CompleteFrom = from
+	}
+}
+
+// setCurrent notes that the view held at a moment all that the events stream had.
+func (v *View) setCurrent(at time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if at.After(v.status.CurrentAt) {
+		v.status.CurrentAt = at
+	}
+}
+
 func (v *View) setReady() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.status.Ready = true
+	v.status.Ready, v.rebuilding = true, false
 }
 
 // Status returns how far the view has come.
@@ -152,13 +189,17 @@ type snapshot struct {
 const noName = ^uint32(0)
 
 // read returns the view as it is now, and what must be called when the query is done. names are those whose
-// numbers the query needs.
-func (v *View) read(names ...string) (*snapshot, func()) {
+// numbers the query needs. It fails only with [ErrReplaying].
+func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
 	v.retained.RLock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.rebuilding {
+		v.retained.RUnlock()
+		return nil, nil, ErrReplaying
+	}
 	t := v.table
-	s := &snapshot{
+	s = &snapshot{
 		span:  span{chunks: t.chunks, base: t.base, first: t.first, end: t.next},
 		names: t.names.values, touches: t.touches.values, currencies: t.currencies.values, platforms: t.platforms.values,
 		keys: t.visitors.keys, clientIDs: t.visitors.clientIDs, reasons: t.reasons,
@@ -173,7 +214,7 @@ func (v *View) read(names ...string) (*snapshot, func()) {
 	if number, known := t.currencies.numbers[v.currency]; known {
 		s.reporting = number
 	}
-	return s, v.retained.RUnlock
+	return s, v.retained.RUnlock, nil
 }
 
 // in returns the rows that were received in a range.

@@ -203,6 +203,28 @@ func FuzzWellFormedAcceptsOnlyWhatHasItsChecksum(f *testing.F) {
 	})
 }
 
+// FuzzFind holds that a secret is found where it is the credential's own, byte by byte, and nowhere else.
+func FuzzFind(f *testing.F) {
+	f.Add("wk_0123456789ABCDEFGHIJKLMNOPQ2WYluI", "wk_0123456789ABCDEFGHIJKLMNOPQ2WYluI", 1)
+	f.Add("wk_0123456789ABCDEFGHIJKLMNOPQ2WYluI", "WK_0123456789ABCDEFGHIJKLMNOPQ2WYluI", 0)
+	f.Add("", "\x00", 3)
+	f.Fuzz(func(t *testing.T, secret, other string, at int) {
+		credentials := make([]auth.Credential, 4)
+		for i := range credentials {
+			credentials[i].Hash = auth.HashOf("some other secret")
+		}
+		at &= 3
+		credentials[at].Hash = auth.HashOf(other)
+		got, found := auth.Find(credentials, secret, time.Unix(0, 0))
+		if secret == "some other secret" {
+			return
+		}
+		if found != (secret == other) || (found && got != at) {
+			t.Errorf("Find(%q among the place %d of %q) = %d, %v", secret, at, other, got, found)
+		}
+	})
+}
+
 func BenchmarkMatchTwoCredentials(b *testing.B) {
 	credentials := []auth.Credential{{Hash: auth.HashOf("one")}, {Hash: auth.HashOf("two")}}
 	now := time.Now()

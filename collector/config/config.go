@@ -11,9 +11,7 @@
 package config
 
 import (
-	"maps"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -80,68 +78,14 @@ type Platform struct {
 	// Endpoint replaces the platform's own base URL; "" in production.
 	Endpoint string `json:"endpoint,omitempty"`
 
-	Meta    *Meta    `json:"meta,omitempty"`
-	Webhook *Webhook `json:"webhook,omitempty"`
-	Log     *Log     `json:"log,omitempty"`
+	Meta      *Meta      `json:"meta,omitempty"`
+	GA4       *GA4       `json:"ga4,omitempty"`
+	TikTok    *TikTok    `json:"tiktok,omitempty"`
+	Pinterest *Pinterest `json:"pinterest,omitempty"`
+	Mixpanel  *Mixpanel  `json:"mixpanel,omitempty"`
+	Webhook   *Webhook   `json:"webhook,omitempty"`
+	Log       *Log       `json:"log,omitempty"`
 }
-
-// Meta configures Meta's Conversions API. Credential: accessToken.
-type Meta struct {
-	PixelID       string `json:"pixelID"`
-	TestEventCode string `json:"testEventCode,omitempty"`
-}
-
-// Webhook configures an HTTP receiver of the customer's. Credential: signingSecret.
-type Webhook struct {
-	URL string `json:"url"`
-}
-
-// Log configures a platform that writes each event to the deliverer's log. It needs no credential.
-type Log struct{}
-
-// PlatformType discriminates a [Platform].
-type PlatformType string
-
-// The platform types.
-const (
-	TypeMeta    PlatformType = "Meta"
-	TypeWebhook PlatformType = "Webhook"
-	TypeLog     PlatformType = "Log"
-)
-
-// PlatformTraits is what the other roles and the operator have to know of a platform type; how it is spoken
-// to is known to the deliverer alone.
-type PlatformTraits struct {
-	// Credentials are the keys that the referred Secret must hold.
-	Credentials []string
-	// Variants are the hashes that the platform matches by.
-	Variants event.VariantSet
-	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
-	HasEndpoint bool
-}
-
-// platformTraits has a row for every type.
-var platformTraits = map[PlatformType]PlatformTraits{
-	TypeMeta: {
-		Credentials: []string{"accessToken"},
-		Variants:    event.Variants(event.EmailLower, event.PhoneDigits, event.FirstNameMeta),
-		HasEndpoint: true,
-	},
-	TypeWebhook: {
-		Credentials: []string{"signingSecret"},
-		Variants:    event.Variants(event.EmailLower, event.PhoneE164, event.FirstNameLower),
-	},
-	TypeLog: {},
-}
-
-// Traits returns the type's traits and whether the type is known.
-func (t PlatformType) Traits() (PlatformTraits, bool) {
-	traits, ok := platformTraits[t]
-	return traits, ok
-}
-
-// PlatformTypes returns all types, sorted.
-func PlatformTypes() []PlatformType { return slices.Sorted(maps.Keys(platformTraits)) }
 
 // Variants returns the hashes that the property's platforms need, beside those that are always kept.
 func (p *Property) Variants() event.VariantSet {

@@ -21,11 +21,8 @@ func (l *lane) deliver(sending context.Context, p pass, batch []parcel) outcomes
 		return l.park(batch, left)
 	}
 	verdicts, latency := l.attempt(sending, batch)
-	worst := verdicts[0]
-	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return stops(v.Class) }); i >= 0 {
-		worst = verdicts[i]
-	}
-	stopped := l.gate.report(p, worst)
+	worst := worstOf(verdicts)
+	stopped := l.gate.report(p, batch[0].position, worst)
 
 	switch {
 	case worst.Class == platform.Split && len(batch) > 1:
@@ -44,6 +41,17 @@ func (l *lane) deliver(sending context.Context, p pass, batch []parcel) outcomes
 		all.settled = append(all.settled, l.settlement(batch[i], verdict, latency))
 	}
 	return all
+}
+
+// worstOf returns the verdict that says how the platform is: one that stops it, else any but a failure, else the first.
+func worstOf(verdicts []platform.Verdict) platform.Verdict {
+	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return stops(v.Class) }); i >= 0 {
+		return verdicts[i]
+	}
+	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return v.Class != platform.Retry }); i >= 0 {
+		return verdicts[i]
+	}
+	return verdicts[0]
 }
 
 // isolate sends each event of a batch alone.
@@ -78,9 +86,10 @@ func (l *lane) attempt(sending context.Context, batch []parcel) ([]platform.Verd
 		payloads[i] = p.payload
 	}
 	request := l.platform.Build(payloads, l.now())
-	start := time.Now() // the monotonic clock: a latency is no point in time
+	start, end := time.Now(), l.tracing.start(sending, len(batch)) // the monotonic clock: a latency is no point in time
 	response, failure := l.exchange(sending, request)
 	latency := time.Since(start)
+	end(response, failure)
 	l.metrics.attempts.WithLabelValues(l.cfg.Name).Inc()
 
 	var verdicts []platform.Verdict

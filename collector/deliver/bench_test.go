@@ -1,63 +1,146 @@
 package deliver
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/platform"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// BenchmarkDelivery measures events a second from a filled stream to a platform that takes all, records and
-// classification included.
+// BenchmarkDelivery measures events a second from a filled stream to a platform that takes all, in turn with a bare
+// consumer of the same stream that maps, sends as many requests at a time and acknowledges, but neither judges the
+// answers nor records, retries or watches anything. An iteration is a round of both; "ratio" is the median of the rounds'.
 func BenchmarkDelivery(b *testing.B) {
-	sink := func(latency time.Duration) *httptest.Server {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				return
-			}
-			<-time.After(latency)
-			events := strings.Count(string(body), `"event_name"`)
-			_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(events)+`}`)
-		}))
-		b.Cleanup(server.Close)
-		return server
-	}
-	for name, platform := range map[string]config.Platform{
-		"one a request": {Name: "p", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: sink(0).URL}},
-		"a hundred a request": {
-			Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "42"}, Endpoint: sink(0).URL,
-		},
-		"a hundred a request, each takes 100 ms": {
-			Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "42"}, Endpoint: sink(100 * time.Millisecond).URL,
-		},
+	for _, run := range []struct {
+		name    string
+		batch   int
+		latency time.Duration
+		events  int
+	}{
+		{"1 a request", 1, 0, 5_000},
+		{"100 a request", 100, 0, 50_000},
+		{"1000 a request", 1000, 0, 50_000},
+		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000},
 	} {
-		b.Run(name, func(b *testing.B) {
-			h := newHarness(b, platform)
-			fill(b, h, b.N)
-			b.ResetTimer()
-			h.start("one", func(e *Engine) { e.timing = defaultTiming() })
-			delivered := map[string]string{"platform": "p", "status": "delivered"}
-			for int(h.metric("weir_deliveries_total", delivered)) < b.N {
-				<-time.After(time.Millisecond)
+		b.Run(run.name, func(b *testing.B) {
+			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return
+				}
+				<-time.After(run.latency)
+				received := bytes.Count(body, []byte(`"event_name"`))
+				_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(received)+`}`)
+			}))
+			b.Cleanup(sink.Close)
+			cfg := config.Platform{Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "42"}, Endpoint: sink.URL}
+			bare := cfg
+			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
+			h := newHarness(b, cfg, bare)
+			var ours, theirs, ratios []float64
+			for round := range b.N {
+				fill(b, h, run.events)
+				measures := []func(){
+					func() { ours = append(ours, deliverAll(b, h, run.batch, run.events)) },
+					func() { theirs = append(theirs, consumeAll(b, h, bare, run.batch, run.events)) },
+				}
+				if round%2 == 1 {
+					slices.Reverse(measures)
+				}
+				for _, measure := range measures {
+					measure()
+				}
+				ratios = append(ratios, ours[round]/theirs[round])
 			}
-			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(ours), "events/s")
+			b.ReportMetric(median(theirs), "bare-events/s")
+			b.ReportMetric(median(ratios), "ratio")
 		})
 	}
 }
 
+func median(list []float64) float64 {
+	list = slices.Sorted(slices.Values(list))
+	return list[len(list)/2]
+}
+
+// deliverAll runs an engine until n more events are delivered and recorded, and returns how many that is a second.
+func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
+	delivered := func() int {
+		return int(h.metric("weir_deliveries_total", map[string]string{"platform": "p", "status": "delivered"}))
+	}
+	want := delivered() + n
+	start := time.Now()
+	r := h.start("one", func(e *Engine) { e.timing, e.batch = defaultTiming(), batch })
+	for delivered() < want {
+		<-time.After(time.Millisecond)
+	}
+	rate := float64(n) / time.Since(start).Seconds()
+	r.stop()
+	return rate
+}
+
+// consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
+func consumeAll(b *testing.B, h *harness, cfg config.Platform, batch, n int) float64 {
+	opened, err := platform.Open(cfg, map[string]string{"accessToken": accessToken})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := h.stream.EnsureGroup(b.Context(), cfg.Name, stream.GroupState{}); err != nil {
+		b.Fatal(err)
+	}
+	client := newClient(loopback, time.Minute, time.Now)
+	defer client.close()
+	slots := make(chan struct{}, min(parallelRequests, parallelEvents/batch))
+	var requests sync.WaitGroup
+	start := time.Now()
+	for read := 0; read < n; {
+		deliveries, err := h.stream.Read(b.Context(), cfg.Name, "one", maxTaken, time.Second)
+		if err != nil {
+			b.Fatal(err)
+		}
+		read += len(deliveries)
+		for taken := range slices.Chunk(deliveries, batch) {
+			slots <- struct{}{}
+			requests.Go(func() {
+				defer func() { <-slots }()
+				payloads, positions := make([]platform.Payload, 0, len(taken)), make([]stream.Position, 0, len(taken))
+				for _, d := range taken {
+					e, err := event.DecodeEntry(d.Data)
+					if err != nil {
+						b.Error(err)
+					}
+					payload, _ := opened.Map(&platform.Event{Event: e, ReceivedAt: d.Position.Time()})
+					payloads, positions = append(payloads, payload), append(positions, d.Position)
+				}
+				if _, failure := client.exchange(b.Context(), opened.Build(payloads, time.Now())); failure != nil {
+					b.Error(failure.Reason)
+				}
+				if err := h.stream.Acknowledge(b.Context(), cfg.Name, positions); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+	}
+	requests.Wait()
+	return float64(n) / time.Since(start).Seconds()
+}
+
 // fill appends n purchases.
-func fill(b *testing.B, h *harness, n int) {
+func fill(b testing.TB, h *harness, n int) {
 	b.Helper()
 	amount := event.Amount(95_000)
 	var additions []stream.Addition
@@ -71,7 +154,7 @@ func fill(b *testing.B, h *harness, n int) {
 			ClientID: "123.456", Platforms: h.property.PlatformNames(),
 			Contents: []event.Item{{ID: "sku-1", Quantity: &amount, Price: &amount, Name: "Lamp"}},
 		}
-		additions = append(additions, stream.Addition{Entry: e.Encode(), EventID: e.ID, DeliveryID: id})
+		additions = append(additions, stream.Addition{Entry: e.Encode(), EventID: e.ID, Generated: true})
 		if len(additions) == 500 || i == n-1 {
 			if _, err := h.appender.Append(b.Context(), additions); err != nil {
 				b.Fatal(err)

@@ -17,8 +17,8 @@ import (
 
 const (
 	dialTimeout = 10 * time.Second
-	// maxAnswer is how much of an answer is read. Platforms say what they have to say in far less.
-	maxAnswer = 64 << 10
+	// maxAnswer is how much of an answer is read, after decompression: the verdicts on the events of a batch fit.
+	maxAnswer = 256 << 10
 	// idleConnections per host are as many as requests run at a time, so that none is opened anew under load.
 	idleConnections = parallelRequests
 )
@@ -32,13 +32,11 @@ type client struct {
 }
 
 func newClient(egress config.Egress, timeout time.Duration, now func() time.Time) *client {
-	guard := &egressGuard{allowed: egress.AllowCIDRs}
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: guard.control}
 	return &client{
 		http: &http.Client{
 			Timeout: timeout,
 			Transport: &http.Transport{
-				DialContext:            dialer.DialContext,
+				DialContext:            newDialer(egress).DialContext,
 				ForceAttemptHTTP2:      true,
 				TLSHandshakeTimeout:    dialTimeout,
 				MaxIdleConnsPerHost:    idleConnections,
@@ -49,6 +47,12 @@ func newClient(egress config.Egress, timeout time.Duration, now func() time.Time
 		},
 		now: now,
 	}
+}
+
+// newDialer makes a dialer that asks the guard about each address before it connects to it.
+func newDialer(egress config.Egress) *net.Dialer {
+	guard := &egressGuard{allowed: egress.AllowCIDRs}
+	return &net.Dialer{Timeout: dialTimeout, Control: guard.control}
 }
 
 // close ends the connections that are idle.

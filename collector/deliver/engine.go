@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/platform"
 	"github.com/weir-dev/weir/collector/stream"
@@ -29,15 +31,23 @@ type Options struct {
 	Credentials func(platform string) (map[string]string, error)
 	// Consumer tells this deliverer from the property's other ones, and should be the same after a restart.
 	Consumer string
+	// Resume says that no other engine of this Consumer runs or ends: what it holds in Redis was left by a process
+	// that was killed, and is sent again at once.
+	Resume bool
 	// Metrics are shared with the engines before and after.
 	Metrics *Metrics
 	// Logger gets the lines of the Log platform too.
 	Logger *slog.Logger
+	// Tracing takes a span for each request to a platform; nil for none.
+	Tracing trace.TracerProvider
 	// Now is the clock; time.Now where nil.
 	Now func() time.Time
 	// DrainTimeout is how long requests under way may take to end when the engine stops; 25 s where 0.
 	DrainTimeout time.Duration
 }
+
+// reasonUnusable is why a platform is paused whose configuration or Secret does not suffice to open it.
+const reasonUnusable = "misconfigured"
 
 // timing holds the engine's intervals.
 type timing struct {
@@ -55,8 +65,12 @@ type timing struct {
 	claimIdle, claimPoll time.Duration
 	// trim is how often the streams are trimmed.
 	trim time.Duration
-	// redisPause is the wait after Redis failed, reopen the wait before a platform's credentials are read again.
-	redisPause, reopen time.Duration
+	// lag is how often it is measured what platforms still have to be handed.
+	lag time.Duration
+	// redis is between attempts while Redis fails.
+	redis backoff
+	// reopen is the wait before a platform's credentials are read again.
+	reopen time.Duration
 	// removal is for how long events are still taken from a removed platform's group, because collectors learn
 	// of the removal later than the deliverer; removalPoll is how often.
 	removal, removalPoll time.Duration
@@ -76,7 +90,8 @@ func defaultTiming() timing {
 		claimIdle:   45 * time.Second,
 		claimPoll:   15 * time.Second,
 		trim:        time.Minute,
-		redisPause:  time.Second,
+		lag:         5 * time.Second,
+		redis:       backoff{unit: 500 * time.Millisecond, cap: 15 * time.Second, floor: 100 * time.Millisecond},
 		reopen:      15 * time.Second,
 		removal:     2 * time.Minute,
 		removalPoll: 10 * time.Second,
@@ -89,6 +104,8 @@ type Engine struct {
 	options Options
 	timing  timing
 	client  *client
+	// batch replaces how many events the platforms take a request, for measurements; 0 leaves them their own.
+	batch int
 }
 
 // New makes an engine; [Engine.Run] starts it.
@@ -127,6 +144,7 @@ func (e *Engine) run(taking, alive context.Context) error {
 	}
 	platforms.Go(func() { e.remove(taking) })
 	platforms.Go(func() { e.trim(taking) })
+	platforms.Go(func() { e.measureLag(taking) })
 	platforms.Wait()
 	return nil
 }
@@ -141,13 +159,19 @@ func (e *Engine) suspended(taking context.Context, cfg config.Platform) {
 // serve delivers to one platform until taking ends.
 func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
 	l := e.lane(cfg)
-	if !l.awaitGroup(taking) {
+	if !l.awaitGroup(taking) || !e.findOwn(taking, l) {
 		return
 	}
-	if l.platform = e.open(taking, cfg); l.platform == nil {
+	pauses := e.options.Metrics.pauses(cfg.Name)
+	defer context.AfterFunc(taking, pauses.retire)()
+	if l.platform = e.open(taking, cfg, pauses); l.platform == nil {
 		return
 	}
-	e.options.Metrics.paused.WithLabelValues(cfg.Name).Set(0)
+	if e.batch > 0 {
+		l.platform.Limits.Events = e.batch
+	}
+	l.slots = newSlots(min(parallelRequests, max(1, parallelEvents/l.platform.Limits.Events)))
+	l.gate = newGate(e.timing.gate, e.options.Now, l.logger, pauses, l.slots)
 
 	sending, cutOff := context.WithCancel(alive)
 	defer cutOff()
@@ -170,15 +194,36 @@ func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
 	settler.Wait()
 }
 
+// findOwn notes how far the events reach that a killed process of our name may hold. Nothing must have been taken
+// yet. It returns false when taking has ended.
+func (e *Engine) findOwn(taking context.Context, l *lane) bool {
+	for e.options.Resume {
+		groups, err := l.stream.Groups(taking)
+		if err == nil {
+			for _, group := range groups {
+				if group.Platform == l.cfg.Name && group.Pending > 0 {
+					l.resume = group.LastDelivered
+				}
+			}
+			return true
+		}
+		if !l.recover(taking, err) {
+			return false
+		}
+	}
+	return true
+}
+
 // open makes the platform of its configuration and credentials. Where they do not suffice it says so once,
 // and tries again until they do; nil means that taking has ended.
-func (e *Engine) open(taking context.Context, cfg config.Platform) *platform.Platform {
+func (e *Engine) open(taking context.Context, cfg config.Platform, pauses *pauseMetrics) *platform.Platform {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	for said := ""; ; {
 		credentials, err := e.options.Credentials(cfg.Name)
 		if err == nil {
 			var opened *platform.Platform
 			if opened, err = platform.Open(cfg, credentials); err == nil {
+				pauses.resumed()
 				return opened
 			}
 		}
@@ -186,29 +231,29 @@ func (e *Engine) open(taking context.Context, cfg config.Platform) *platform.Pla
 			said = err.Error()
 			logger.Error("platform cannot be delivered to; its events wait", "error", err)
 		}
-		e.options.Metrics.paused.WithLabelValues(cfg.Name).Set(1)
+		pauses.pausedFor(reasonUnusable)
 		if !pause(taking, e.timing.reopen) {
 			return nil
 		}
 	}
 }
 
-// lane makes a platform's lane; all but serve leave it without the platform itself.
+// lane makes a platform's lane; all but serve leave it without the platform itself, its gate and its slots.
 func (e *Engine) lane(cfg config.Platform) *lane {
 	o := e.options
 	logger := o.Logger.With("platform", cfg.Name)
-	return &lane{
+	l := &lane{
 		cfg:      cfg,
 		stream:   o.Stream,
 		consumer: o.Consumer,
 		client:   e.client,
-		gate:     newGate(e.timing.gate, o.Now, logger, o.Metrics.paused.WithLabelValues(cfg.Name)),
-		settler:  newSettler(o.Stream, cfg.Name, o.Metrics, logger),
 		metrics:  o.Metrics,
+		tracing:  newTracing(o.Tracing, o.Property, cfg),
 		logger:   logger,
 		now:      o.Now,
 		timing:   e.timing,
-		slots:    make(chan struct{}, parallelRequests),
 		held:     map[stream.Position]struct{}{},
 	}
+	l.settler = newSettler(o.Stream, cfg.Name, o.Metrics, logger, l.ensureGroup)
+	return l
 }

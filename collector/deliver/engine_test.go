@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/stream"
@@ -292,7 +291,7 @@ func TestASuspendedPlatformKeepsItsEvents(t *testing.T) {
 func TestAnEntryThatCannotBeReadIsNoPoison(t *testing.T) {
 	hook := newReceiver(t, nil)
 	h := newHarness(t, hook.platform("crm"))
-	bad := h.append(stream.Addition{Entry: []byte{0xff, 0xff}, EventID: "bad", DeliveryID: uuid.New()})
+	bad := h.append(stream.Addition{Entry: []byte{0xff, 0xff}, EventID: "bad"})
 	good := h.accept(purchase)
 	h.start("one", nil)
 	h.eventually("crm", map[stream.Position]record{bad: {"failed", 0, "undecodable"}, good: {"delivered", 1, ""}})

@@ -6,19 +6,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
-// gate stops everything that goes to one platform while the platform wants a pause, refuses the credential or
-// is misconfigured. When the pause is over, one request goes through as a probe: its outcome opens the gate or
-// closes it again, for longer.
+// breakAfter is how many requests with different events have to fail in a row for the platform itself to be down.
+const breakAfter = 5
+
+// gate stops everything that goes to one platform while the platform wants a pause, refuses the credential, is
+// misconfigured or does not work at all. When the pause is over, one request goes through as a probe: its outcome
+// opens the gate or closes it again, for longer.
 type gate struct {
 	backoff backoff
 	now     func() time.Time
 	logger  *slog.Logger
-	paused  prometheus.Gauge
+	metrics *pauseMetrics
+	slots   *slots
 
 	mu      sync.Mutex
 	closed  bool
@@ -26,6 +29,8 @@ type gate struct {
 	until   time.Time
 	// failures counts the closings in a row, epoch all of them.
 	failures, epoch int
+	// suspects are the first events of the requests that have failed since the last one that did not.
+	suspects map[stream.Position]struct{}
 	// changed is closed and replaced when one who waits may look again.
 	changed chan struct{}
 }
@@ -36,9 +41,11 @@ type pass struct {
 	probe bool
 }
 
-func newGate(b backoff, now func() time.Time, logger *slog.Logger, paused prometheus.Gauge) *gate {
-	paused.Set(0)
-	return &gate{backoff: b, now: now, logger: logger, paused: paused, changed: make(chan struct{})}
+func newGate(b backoff, now func() time.Time, logger *slog.Logger, metrics *pauseMetrics, slots *slots) *gate {
+	return &gate{
+		backoff: b, now: now, logger: logger, metrics: metrics, slots: slots,
+		suspects: map[stream.Position]struct{}{}, changed: make(chan struct{}),
+	}
 }
 
 // enter waits until something may be sent, as a probe if need be. It fails only with the context's error.
@@ -105,20 +112,36 @@ func (g *gate) admits(p pass) (time.Duration, bool) {
 	return max(0, g.until.Sub(g.now())), false
 }
 
-// report tells the gate what came of a request. For a verdict that stops the platform it returns for how long.
-func (g *gate) report(p pass, verdict platform.Verdict) time.Duration {
+// report tells the gate what came of a request, given its first event. For a verdict that stops the platform it
+// returns for how long.
+func (g *gate) report(p pass, first stream.Position, verdict platform.Verdict) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !stops(verdict.Class) {
+	switch {
+	case stops(verdict.Class):
+		return g.shut(p, verdict)
+	case verdict.Class != platform.Retry:
+		clear(g.suspects)
+		g.slots.widen()
 		if p.probe && g.closed && p.epoch == g.epoch {
 			g.closed, g.probing, g.failures = false, false, 0
-			g.paused.Set(0)
+			g.metrics.resumed()
 			g.logger.Info("platform resumed")
 			g.announce()
 		}
-		return 0
+	case p.probe:
+		g.shut(p, verdict)
+	case !g.closed:
+		// An event that fails again and again is no reason to keep the others waiting.
+		if g.suspects[first] = struct{}{}; len(g.suspects) >= breakAfter {
+			g.shut(p, verdict)
+		}
 	}
+	return 0
+}
 
+// shut closes the gate, or leaves it closed for longer, and returns for how long; the lock is held.
+func (g *gate) shut(p pass, verdict platform.Verdict) time.Duration {
 	delay := g.backoff.ceiling(g.failures)
 	if verdict.After > 0 {
 		delay = max(verdict.After, g.backoff.floor)
@@ -131,15 +154,31 @@ func (g *gate) report(p pass, verdict platform.Verdict) time.Duration {
 		}
 		return g.until.Sub(g.now())
 	}
-	if !g.closed {
-		g.logger.Warn("platform paused", "reason", verdict.Reason, "for", delay)
+	if !g.closed || g.metrics.reason != verdict.Reason {
+		g.logger.Warn("platform paused", "reason", verdict.Reason, "for", delay, "advice", advice(verdict.Class))
 	}
 	g.closed, g.probing, g.until = true, false, until
+	clear(g.suspects)
+	g.slots.narrow()
 	g.failures++
 	g.epoch++
-	g.paused.Set(1)
+	g.metrics.pausedFor(verdict.Reason)
 	g.announce()
 	return delay
+}
+
+// advice says what whoever runs the property can do about a pause.
+func advice(class platform.Class) string {
+	switch class {
+	case platform.Auth:
+		return "put a credential that the platform accepts into its Secret; it is used at once"
+	case platform.Config:
+		return "correct the platform's address, identifiers or permissions; see its page in the documentation"
+	case platform.Throttle:
+		return "none needed: the platform asks for patience; if it lasts, ask the platform for a higher limit"
+	default:
+		return "none needed: the platform does not work and is tried from time to time"
+	}
 }
 
 // announce wakes those who wait; the lock is held.

@@ -21,8 +21,11 @@ var (
 
 func testGate() *gate {
 	b := backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond}
-	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "paused"})
-	return newGate(b, time.Now, slog.New(slog.DiscardHandler), gauge)
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		panic(err)
+	}
+	return newGate(b, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm"), newSlots(parallelRequests))
 }
 
 func mustEnter(t *testing.T, g *gate) pass {
@@ -38,14 +41,14 @@ func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
 		start := time.Now()
-		if got := g.report(mustEnter(t, g), throttled); got != 7*time.Second {
+		if got := g.report(mustEnter(t, g), 1, throttled); got != 7*time.Second {
 			t.Errorf("got a pause of %s, want 7s", got)
 		}
 		p := mustEnter(t, g)
 		if !p.probe || time.Since(start) != 7*time.Second {
 			t.Errorf("got %+v after %s, want a probe after 7s", p, time.Since(start))
 		}
-		g.report(p, delivered)
+		g.report(p, 1, delivered)
 		if p := mustEnter(t, g); p.probe || time.Since(start) != 7*time.Second {
 			t.Errorf("the gate is not open after the probe: %+v", p)
 		}
@@ -60,7 +63,7 @@ func TestGateProbesLessAndLessOften(t *testing.T) {
 			start := time.Now()
 			p := mustEnter(t, g)
 			pauses = append(pauses, time.Since(start))
-			g.report(p, refused)
+			g.report(p, 1, refused)
 		}
 		want := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600}
 		for i, pause := range pauses {
@@ -74,7 +77,7 @@ func TestGateProbesLessAndLessOften(t *testing.T) {
 func TestGateLetsOneProbeThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
-		g.report(mustEnter(t, g), refused)
+		g.report(mustEnter(t, g), 1, refused)
 		first := mustEnter(t, g)
 		second := make(chan pass)
 		go func() { second <- mustEnter(t, g) }()
@@ -99,7 +102,7 @@ func TestGateLetsOneProbeThrough(t *testing.T) {
 		if !p.probe {
 			t.Errorf("got %+v, want the probe that was given back", p)
 		}
-		g.report(p, platform.Verdict{Class: platform.Retry})
+		g.report(p, 1, delivered)
 		if p := <-open; p.probe {
 			t.Errorf("got %+v, want an open gate after a probe that was not refused", p)
 		}
@@ -111,7 +114,7 @@ func TestGateCountsRequestsUnderWayTogetherOnce(t *testing.T) {
 		g := testGate()
 		passes := []pass{mustEnter(t, g), mustEnter(t, g), mustEnter(t, g)}
 		for _, p := range passes {
-			g.report(p, refused)
+			g.report(p, 1, refused)
 		}
 		start := time.Now()
 		mustEnter(t, g)
@@ -125,12 +128,12 @@ func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
 		early, late := mustEnter(t, g), mustEnter(t, g)
-		g.report(early, throttled)
+		g.report(early, 1, throttled)
 		<-time.After(2 * time.Second)
 		if left, ok := g.admits(late); ok || left != 5*time.Second {
 			t.Errorf("got %s, %t; want 5s, false", left, ok)
 		}
-		g.report(late, delivered)
+		g.report(late, 1, delivered)
 		if _, ok := g.admits(late); ok {
 			t.Error("an answer to a request from before opened the gate")
 		}
@@ -140,7 +143,7 @@ func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
 func TestGateWaitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
-		g.report(mustEnter(t, g), refused)
+		g.report(mustEnter(t, g), 1, refused)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
 		if _, err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -112,7 +112,7 @@ func (h *harness) accept(envelope string) stream.Position {
 	e := event.Pseudonymise(valid, event.Acceptance{
 		DeliveryID: id, Variants: h.property.Variants(), Platforms: h.property.PlatformNames(),
 	})
-	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID, DeliveryID: id})
+	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID, Generated: e.ID == id.String()})
 }
 
 func (h *harness) append(addition stream.Addition) stream.Position {
@@ -171,14 +171,7 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 		Stream: h.stream, Property: h.property, Credentials: h.credentialsOf, Consumer: consumer, Metrics: h.metrics,
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.now, DrainTimeout: 5 * time.Second,
 	})
-	quick := backoff{unit: 20 * time.Millisecond, cap: 100 * time.Millisecond, floor: 10 * time.Millisecond}
-	e.timing = timing{
-		backoff: quick, gate: quick, request: 5 * time.Second, block: 50 * time.Millisecond,
-		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
-		claimIdle: 2 * time.Second, claimPoll: 50 * time.Millisecond, trim: 50 * time.Millisecond,
-		redisPause: 20 * time.Millisecond, reopen: 20 * time.Millisecond,
-		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
-	}
+	e.timing = quickTiming()
 	if adjust != nil {
 		adjust(e)
 	}
@@ -196,6 +189,18 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 		killAll()
 	})
 	return r
+}
+
+// quickTiming has intervals short enough for a test.
+func quickTiming() timing {
+	quick := backoff{unit: 20 * time.Millisecond, cap: 100 * time.Millisecond, floor: 10 * time.Millisecond}
+	return timing{
+		backoff: quick, gate: quick, request: 5 * time.Second, block: 50 * time.Millisecond,
+		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
+		claimIdle: 2 * time.Second, claimPoll: 50 * time.Millisecond, trim: 50 * time.Millisecond,
+		redis: quick, reopen: 20 * time.Millisecond, lag: 10 * time.Millisecond,
+		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
+	}
 }
 
 // stop ends the engine as Run's context would.
@@ -266,7 +271,12 @@ func (h *harness) eventuallyLike(platform string, want map[stream.Position]recor
 // await polls until difference returns "".
 func (h *harness) await(what string, difference func() string) {
 	h.t.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	h.awaitFor(15*time.Second, what, difference)
+}
+
+func (h *harness) awaitFor(most time.Duration, what string, difference func() string) {
+	h.t.Helper()
+	deadline := time.Now().Add(most)
 	for {
 		diff := difference()
 		if diff == "" {

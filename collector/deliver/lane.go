@@ -14,11 +14,13 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// parallelRequests is how many requests one platform of a property gets at a time.
-const parallelRequests = 32
-
-// maxTaken bounds how many events are taken from Redis at once.
-const maxTaken = 1000
+const (
+	// maxTaken bounds how many events are taken from Redis at once.
+	maxTaken = 1000
+	// aloneAfter is the number of attempts from which an event is sent alone, so that it cannot be what makes the
+	// platform fail for a whole batch again and again.
+	aloneAfter = 5
+)
 
 // lane delivers a property's events to one platform. Lanes share nothing but the Redis connection, so that
 // one platform never slows another. Three goroutines take events: the worker new ones, the retrier due ones,
@@ -32,22 +34,31 @@ type lane struct {
 	gate     *gate
 	settler  *settler
 	metrics  *Metrics
+	tracing  tracing
 	logger   *slog.Logger
 	now      func() time.Time
 	timing   timing
 
-	// slots holds a token per request that is under way.
-	slots chan struct{}
+	// slots bounds the requests that are under way.
+	slots *slots
 	// sends counts the requests that are under way.
 	sends sync.WaitGroup
+	// resume is the newest of the events that a process of our name may have left claimed when it was killed; 0
+	// where none can have.
+	resume stream.Position
+	// troubles counts the failures in a row to take events from Redis.
+	troubles atomic.Int32
 	// latestRetry is when the last of the retries that this lane has scheduled is due, in Unix milliseconds.
 	latestRetry atomic.Int64
 
 	mu sync.Mutex
 	// held are the events that this lane is busy with, so that the reclaimer leaves them alone.
 	held map[stream.Position]struct{}
-	// finals are the events that were final on this platform before its group was lost.
-	finals finals
+
+	// restoring lets one at a time make the group; restored is when that was done last, restores how often in a row.
+	restoring sync.Mutex
+	restored  time.Time
+	restores  int
 }
 
 // parcel is an event on its way to the platform.
@@ -57,43 +68,35 @@ type parcel struct {
 	payload  platform.Payload
 }
 
-// acquire waits for one slot and takes as many of the free ones as max allows. It returns 0 when the context
+// grant is the permission to make n requests with events of a kind.
+type grant struct {
+	kind share
+	n    int
+}
+
+// acquire waits for slots, as many as it makes sense to take events for, or for one. It returns none when the context
 // has ended.
-func (l *lane) acquire(ctx context.Context, most int) int {
-	select {
-	case l.slots <- struct{}{}:
-	case <-ctx.Done():
-		return 0
+func (l *lane) acquire(ctx context.Context, p pass, kind share, single bool) grant {
+	most := max(1, maxTaken/l.platform.Limits.Events)
+	if p.probe || single {
+		most = 1
 	}
-	n := 1
-	for n < most {
-		select {
-		case l.slots <- struct{}{}:
-			n++
-		default:
-			return n
-		}
-	}
-	return n
+	return grant{kind, l.slots.acquire(ctx, kind, most)}
 }
 
-func (l *lane) release(n int) {
-	for range n {
-		<-l.slots
-	}
-}
+func (l *lane) release(g grant) { l.slots.release(g.kind, g.n) }
 
-// room is how many slots, at most, it makes sense to take events for.
-func (l *lane) room(p pass) int {
+// count is how many events to take with a grant; one makes a probe.
+func (l *lane) count(p pass, g grant) int {
 	if p.probe {
 		return 1
 	}
-	return min(parallelRequests, max(1, maxTaken/l.platform.Limits.Events))
+	return min(g.n*l.platform.Limits.Events, maxTaken)
 }
 
-// dispatch maps what was taken, settles what needs no request and sends the rest in batches. It owns the slots
+// dispatch maps what was taken, settles what needs no request and sends the rest in batches. It owns the grant
 // and the pass, and returns when the last batch is under way.
-func (l *lane) dispatch(sending context.Context, p pass, slots int, deliveries []stream.Delivery) {
+func (l *lane) dispatch(sending context.Context, p pass, g grant, deliveries []stream.Delivery) {
 	parcels, decided := l.accept(deliveries)
 	if decided.len() > 0 {
 		l.sends.Add(1)
@@ -104,19 +107,18 @@ func (l *lane) dispatch(sending context.Context, p pass, slots int, deliveries [
 		l.gate.giveBack(p)
 	}
 	for _, batch := range batches {
-		if slots == 0 {
-			l.slots <- struct{}{} // one comes free: every request ends in bounded time
-			slots++
+		if g.n == 0 {
+			g.n = l.slots.acquire(context.WithoutCancel(sending), g.kind, 1) // one comes free: every request ends in bounded time
 		}
-		slots--
+		g.n--
 		l.sends.Go(func() {
 			written := make(chan struct{})
 			l.settle(l.deliver(sending, p, batch), func() { close(written) })
 			<-written
-			l.release(1)
+			l.release(grant{g.kind, 1})
 		})
 	}
-	l.release(slots)
+	l.release(g)
 }
 
 // accept parts deliveries into those to send and those whose outcome is clear.
@@ -140,13 +142,9 @@ func (l *lane) accept(deliveries []stream.Delivery) ([]parcel, outcomes) {
 	return parcels, decided
 }
 
-// prepare decodes and maps an event. It says whether the event names this platform and has no final record;
-// the others are passed over.
+// prepare decodes and maps an event. It says whether the event names this platform; the others are passed over.
 func (l *lane) prepare(delivery stream.Delivery) (parcel, platform.Verdict, bool) {
 	p := parcel{position: delivery.Position, attempts: delivery.Attempts}
-	if l.finals.has(delivery.Position) {
-		return p, platform.Verdict{}, false
-	}
 	e, err := event.DecodeEntry(delivery.Data)
 	if err != nil {
 		l.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
@@ -156,7 +154,9 @@ func (l *lane) prepare(delivery stream.Delivery) (parcel, platform.Verdict, bool
 		return p, platform.Verdict{}, false
 	}
 	var verdict platform.Verdict
-	p.payload, verdict = l.platform.Map(&platform.Event{Event: e, ReceivedAt: delivery.Position.Time()})
+	p.payload, verdict = l.platform.Map(&platform.Event{
+		Event: e, ReceivedAt: delivery.Position.Time(), ReplayedAt: delivery.Replayed,
+	})
 	if verdict.Class == platform.Undecided && !l.now().Before(p.payload.Expires) {
 		verdict = platform.Verdict{Class: platform.Expired, Reason: "too_old"}
 	}
@@ -168,8 +168,8 @@ func split(parcels []parcel, limits platform.Limits) [][]parcel {
 	var batches [][]parcel
 	start, size := 0, 0
 	for i, p := range parcels {
-		full := i-start == limits.Events || (limits.Bytes > 0 && i > start && size+len(p.payload.Body) > limits.Bytes)
-		if full {
+		full := i-start == limits.Events || (limits.Bytes > 0 && size+len(p.payload.Body) > limits.Bytes)
+		if i > start && (full || p.attempts >= aloneAfter || parcels[start].attempts >= aloneAfter) {
 			batches = append(batches, parcels[start:i])
 			start, size = i, 0
 		}

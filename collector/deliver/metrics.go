@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -9,35 +10,47 @@ import (
 )
 
 // Metrics count what becomes of events. They outlive an [Engine], so that a reload of the configuration does
-// not set them back. Their labels are the platform's name and the delivery status, nothing of the events.
+// not set them back. Their labels are the platform's name, the delivery status and codes, nothing of the events.
 type Metrics struct {
-	settled  *prometheus.CounterVec
-	attempts *prometheus.CounterVec
-	paused   *prometheus.GaugeVec
-	lag      *prometheus.GaugeVec
+	settled     *prometheus.CounterVec
+	deadLetters *prometheus.CounterVec
+	attempts    *prometheus.CounterVec
+	paused      *prometheus.GaugeVec
+	faults      *prometheus.GaugeVec
+	lagSeconds  *prometheus.GaugeVec
+	lagEvents   *prometheus.GaugeVec
+	waiting     *prometheus.GaugeVec
 }
 
 // NewMetrics makes the metrics and registers them. It fails where the registerer has them already.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
-	m := &Metrics{
-		settled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_deliveries_total",
-			Help: "Delivery records written, by the status that they carry.",
-		}, []string{"platform", "status"}),
-		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_delivery_requests_total",
-			Help: "Requests made to the platform.",
-		}, []string{"platform"}),
-		paused: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_platform_paused",
-			Help: "1 while nothing is sent because the platform wants a pause, refuses the credential or is misconfigured.",
-		}, []string{"platform"}),
-		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_delivery_lag_seconds",
-			Help: "How long the event that was taken up last had waited since it was received; 0 when no more wait.",
-		}, []string{"platform"}),
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
-	for _, collector := range []prometheus.Collector{m.settled, m.attempts, m.paused, m.lag} {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		settled: counter("weir_deliveries_total",
+			"Delivery records written, by the status that they carry.", "platform", "status"),
+		deadLetters: counter("weir_dead_letters_total",
+			"Events given up on, failed or expired, by the record's reason.", "platform", "reason"),
+		attempts: counter("weir_delivery_requests_total",
+			"Requests made to the platform.", "platform"),
+		paused: gauge("weir_platform_paused",
+			"1 while nothing is sent because the platform wants a pause, refuses the credential, is misconfigured or is down.", "platform"),
+		faults: gauge("weir_platform_fault",
+			"1 while the platform is paused, with the reason why.", "platform", "reason"),
+		lagSeconds: gauge("weir_delivery_lag_seconds",
+			"How long the oldest event that was not taken up yet has been waiting for that; 0 when there is none.", "platform"),
+		lagEvents: gauge("weir_delivery_lag_events",
+			"Events that were not taken up yet.", "platform"),
+		waiting: gauge("weir_delivery_waiting_events",
+			"Events that wait for another attempt.", "platform"),
+	}
+	for _, collector := range []prometheus.Collector{
+		m.settled, m.deadLetters, m.attempts, m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting,
+	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("deliver: registering metrics: %w", err)
 		}
@@ -47,16 +60,67 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 
 // forget removes the gauges of a platform that is not delivered to any more; the counters stay.
 func (m *Metrics) forget(platform string) {
-	m.paused.DeleteLabelValues(platform)
-	m.lag.DeleteLabelValues(platform)
-}
-
-func (m *Metrics) count(platform string, settlements []stream.Settlement) {
-	for _, s := range settlements {
-		m.settled.WithLabelValues(platform, s.Status.String()).Inc()
+	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting} {
+		gauge.DeletePartialMatch(prometheus.Labels{"platform": platform})
 	}
 }
 
-func (m *Metrics) expired(platform string, n int) {
+func (m *Metrics) count(settlements []stream.Settlement, platform string) {
+	statuses := map[stream.Status]float64{}
+	for i := range settlements {
+		s := &settlements[i]
+		statuses[s.Status]++
+		if s.Status == stream.Failed || s.Status == stream.Expired {
+			m.deadLetters.WithLabelValues(platform, s.Reason).Inc()
+		}
+	}
+	for status, n := range statuses {
+		m.settled.WithLabelValues(platform, status.String()).Add(n)
+	}
+}
+
+func (m *Metrics) expired(platform, reason string, n int) {
 	m.settled.WithLabelValues(platform, stream.Expired.String()).Add(float64(n))
+	m.deadLetters.WithLabelValues(platform, reason).Add(float64(n))
+}
+
+// pauses returns what tells whether a platform is paused; it is not yet.
+func (m *Metrics) pauses(platform string) *pauseMetrics {
+	p := &pauseMetrics{platform: platform, metrics: m}
+	p.resumed()
+	return p
+}
+
+// pauseMetrics tell whether one platform is paused, and why.
+type pauseMetrics struct {
+	platform string
+	metrics  *Metrics
+
+	mu      sync.Mutex
+	reason  string
+	retired bool
+}
+
+func (p *pauseMetrics) pausedFor(reason string) { p.set(1, reason) }
+
+func (p *pauseMetrics) resumed() { p.set(0, "") }
+
+func (p *pauseMetrics) set(paused float64, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason = reason; p.retired {
+		return
+	}
+	p.metrics.paused.WithLabelValues(p.platform).Set(paused)
+	p.metrics.faults.DeletePartialMatch(prometheus.Labels{"platform": p.platform})
+	if reason != "" {
+		p.metrics.faults.WithLabelValues(p.platform, reason).Set(1)
+	}
+}
+
+// retire leaves the metrics to the next engine.
+func (p *pauseMetrics) retire() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retired = true
 }

@@ -1,11 +1,18 @@
 package deliver
 
-import "context"
+import (
+	"context"
+
+	"github.com/weir-dev/weir/collector/stream"
+)
 
 // reclaim takes over events that a deliverer claimed and never settled, because it died, until taking ends. A
 // claim counts as abandoned when it is older than any attempt can be. What such an event's platform has seen of
 // it is not known, so it is sent again, with the same id.
 func (l *lane) reclaim(taking, sending context.Context) {
+	if !l.resumeOwn(taking, sending) {
+		return
+	}
 	// The first look is soon followed by a second: a reader that was stopped gives back what Redis handed it
 	// too late.
 	wait := 2 * l.timing.block
@@ -14,18 +21,17 @@ func (l *lane) reclaim(taking, sending context.Context) {
 		if err != nil {
 			return
 		}
-		slots := l.acquire(taking, l.room(p))
-		if slots == 0 {
+		g := l.acquire(taking, p, again, false)
+		if g.n == 0 {
 			return
 		}
-		count := min(slots*l.platform.Limits.Events, maxTaken)
-		abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, count)
+		abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, l.count(p, g))
 		if len(abandoned) > 0 {
 			l.logger.Info("events of a deliverer that is gone were taken over", "events", len(abandoned))
-			l.dispatch(sending, p, slots, abandoned)
+			l.dispatch(sending, p, g, abandoned)
 			continue
 		}
-		l.release(slots)
+		l.release(g)
 		if err != nil {
 			if !l.recover(taking, err) {
 				return
@@ -37,4 +43,40 @@ func (l *lane) reclaim(taking, sending context.Context) {
 		}
 		wait = l.timing.claimPoll
 	}
+}
+
+// resumeOwn sends what a process of our own name held when it was killed; nobody else is busy with that, so there
+// is nothing to wait for. It returns false when taking has ended.
+func (l *lane) resumeOwn(taking, sending context.Context) bool {
+	for after := stream.Position(0); after < l.resume; {
+		p, err := l.gate.enterOpen(taking)
+		if err != nil {
+			return false
+		}
+		g := l.acquire(taking, p, again, false)
+		if g.n == 0 {
+			return false
+		}
+		held, last, err := l.stream.Held(taking, l.cfg.Name, l.consumer, after, l.count(p, g))
+		if err != nil {
+			l.release(g)
+			if !l.recover(taking, err) {
+				return false
+			}
+			continue
+		}
+		if last == after {
+			last = l.resume
+		}
+		after = last
+		// What was handed out since is the worker's.
+		for len(held) > 0 && held[len(held)-1].Position > l.resume {
+			held = held[:len(held)-1]
+		}
+		if len(held) > 0 {
+			l.logger.Info("events that this deliverer held when it was killed are sent again", "events", len(held))
+		}
+		l.dispatch(sending, p, g, held)
+	}
+	return true
 }

@@ -48,11 +48,15 @@ func (e *Engine) removed(ctx context.Context) ([]string, error) {
 	}
 	var removed []string
 	for _, group := range groups {
-		if !slices.ContainsFunc(e.options.Property.Platforms, func(p config.Platform) bool { return p.Name == group.Platform }) {
+		if !e.configured(group.Platform) {
 			removed = append(removed, group.Platform)
 		}
 	}
 	return removed, nil
+}
+
+func (e *Engine) configured(name string) bool {
+	return slices.ContainsFunc(e.options.Property.Platforms, func(p config.Platform) bool { return p.Name == name })
 }
 
 func (e *Engine) removePlatform(ctx context.Context, name string, seen map[string]time.Time) error {
@@ -131,6 +135,6 @@ func (e *Engine) skip(ctx context.Context, name string, deliveries []stream.Deli
 	if err := e.options.Stream.Settle(ctx, name, settlements); err != nil {
 		return err
 	}
-	e.options.Metrics.count(name, settlements)
+	e.options.Metrics.count(settlements, name)
 	return e.options.Stream.Acknowledge(ctx, name, passed)
 }

@@ -2,38 +2,62 @@ package deliver
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // retry takes events whose next attempt is due, until taking ends. Other deliverers' retries are looked for
-// now and then; while some of our own are waiting, often.
+// now and then; while some of our own are waiting, often. They get at most half of the requests.
 func (l *lane) retry(taking, sending context.Context) {
 	for {
 		p, err := l.gate.enterOpen(taking)
 		if err != nil {
 			return
 		}
-		slots := l.acquire(taking, l.room(p))
-		if slots == 0 {
+		g := l.acquire(taking, p, again, false)
+		if g.n == 0 {
 			return
 		}
-		count := min(slots*l.platform.Limits.Events, maxTaken)
-		due, _, err := l.stream.Due(taking, l.cfg.Name, l.now(), l.timing.lease, count)
+		due, err := l.due(taking, l.count(p, g))
 		switch {
 		case err != nil:
-			l.release(slots)
+			l.release(g)
 			if !l.recover(taking, err) {
 				return
 			}
 		case len(due) > 0:
-			l.dispatch(sending, p, slots, due)
+			l.dispatch(sending, p, g, due)
 		default:
-			l.release(slots)
+			l.release(g)
 			if !pause(taking, l.retryPause()) {
 				return
 			}
 		}
 	}
+}
+
+// due leases events whose next attempt is due. Those that this lane is still busy with, because what came of the attempt
+// before is only just being written, are put off for a moment rather than for a lease.
+func (l *lane) due(taking context.Context, count int) ([]stream.Delivery, error) {
+	due, _, err := l.stream.Due(taking, l.cfg.Name, l.now(), l.timing.lease, count)
+	var busy []stream.Delivery
+	l.mu.Lock()
+	due = slices.DeleteFunc(due, func(d stream.Delivery) bool {
+		_, held := l.held[d.Position]
+		if held {
+			busy = append(busy, d)
+		}
+		return held
+	})
+	l.mu.Unlock()
+	if len(busy) > 0 {
+		if err := l.stream.Postpone(taking, l.cfg.Name, busy, l.now().Add(l.timing.backoff.floor)); err != nil && taking.Err() == nil {
+			l.logger.Warn("events that are due come again when their lease ends", "events", len(busy), "error", err)
+		}
+	}
+	return due, err
 }
 
 // retryPause is how long to wait before looking for due events again.

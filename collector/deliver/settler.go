@@ -54,6 +54,8 @@ type settler struct {
 	logger   *slog.Logger
 	backoff  backoff
 	queue    chan settling
+	// restore makes the platform's group where it is missing.
+	restore func(context.Context) error
 }
 
 // settling is a request to the settler; written is called once, when the outcomes are in Redis or never will be.
@@ -65,9 +67,9 @@ type settling struct {
 // maxSettlements is about how many outcomes are written at a time.
 const maxSettlements = 1000
 
-func newSettler(s *stream.Stream, platform string, metrics *Metrics, logger *slog.Logger) *settler {
+func newSettler(s *stream.Stream, platform string, metrics *Metrics, logger *slog.Logger, restore func(context.Context) error) *settler {
 	return &settler{
-		stream: s, platform: platform, metrics: metrics, logger: logger,
+		stream: s, platform: platform, metrics: metrics, logger: logger, restore: restore,
 		backoff: backoff{unit: 100 * time.Millisecond, cap: 2 * time.Second, floor: 50 * time.Millisecond},
 		queue:   make(chan settling, 2*parallelRequests),
 	}
@@ -100,17 +102,18 @@ func (s *settler) run(ctx context.Context) {
 	}
 }
 
-// write tries until it succeeds or the context ends. A repeat after an unclear answer is harmless. Without the
-// group there is nothing to settle: what has no final record is handed out again when the group is back.
+// write tries until it succeeds or the context ends. A repeat after an unclear answer is harmless. Where the group is
+// gone it is made anew: what had been handed out waits in it then, and is settled as if nothing had been.
 func (s *settler) write(ctx context.Context, all outcomes) {
 	for failures := 0; ; failures++ {
 		err := s.writeOnce(ctx, all)
-		if err == nil {
-			s.metrics.count(s.platform, all.settled)
-			return
-		}
 		if errors.Is(err, stream.ErrNoGroup) {
-			s.logger.Warn("the platform's consumer group is gone; events without a record will be delivered again", "events", all.len())
+			if err = s.restore(ctx); err == nil {
+				err = s.writeOnce(ctx, all)
+			}
+		}
+		if err == nil {
+			s.metrics.count(all.settled, s.platform)
 			return
 		}
 		if failures == 0 {

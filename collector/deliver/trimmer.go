@@ -65,7 +65,7 @@ func (e *Engine) recordTrimmed(ctx context.Context, lost []stream.Undelivered) e
 		if err := e.options.Stream.Record(ctx, name, list); err != nil {
 			return err
 		}
-		e.options.Metrics.expired(name, len(list))
+		e.options.Metrics.expired(name, reasonTrimmed, len(list))
 		e.options.Logger.Warn("events left the stream undelivered", "platform", name, "events", len(list))
 	}
 	return nil

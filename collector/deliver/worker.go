@@ -3,61 +3,79 @@ package deliver
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 // work takes new events and sends them, until taking ends. It takes no more than it can send at once, so an
 // event waits in Redis, where any deliverer can take it, and not here. While the gate is half open it is the
-// one that probes: with an event that is due again or, where there is none, with a new one.
+// one that probes.
 func (l *lane) work(taking, sending context.Context) {
+	probes, idle := 0, false
 	for {
 		p, err := l.gate.enter(taking)
 		if err != nil {
 			return
 		}
-		slots := l.acquire(taking, l.room(p))
-		if slots == 0 {
+		g := l.acquire(taking, p, fresh, idle)
+		if g.n == 0 {
 			l.gate.giveBack(p)
 			return
 		}
-		deliveries, err := l.take(taking, p, slots*l.platform.Limits.Events)
+		var deliveries []stream.Delivery
+		if p.probe {
+			probes++
+			deliveries, err = l.probe(taking, probes)
+		} else {
+			// Only where there were none does it wait for some, and then with one slot: the others are not kept from
+			// those that are due again.
+			block := time.Duration(0)
+			if idle {
+				block = l.timing.block
+			}
+			deliveries, err = l.stream.Read(taking, l.cfg.Name, l.consumer, l.count(p, g), block)
+			idle = len(deliveries) == 0
+		}
 		if len(deliveries) == 0 {
-			l.release(slots)
+			l.release(g)
 			l.gate.giveBack(p)
 			if err != nil && !l.recover(taking, err) {
 				return
 			}
 			continue
 		}
-		l.dispatch(sending, p, slots, deliveries)
+		l.recovered()
+		// While these are mapped the next are read; the slots that they hold bound how many can be on the way.
+		l.sends.Go(func() { l.dispatch(sending, p, g, deliveries) })
 	}
 }
 
-// take returns events to send: for a probe, first those that are due again. Of events that have left the stream
-// meanwhile the trimmer has written what became of them.
-func (l *lane) take(taking context.Context, p pass, count int) ([]stream.Delivery, error) {
-	count = min(count, maxTaken)
-	if p.probe {
-		due, _, err := l.stream.Due(taking, l.cfg.Name, l.now(), l.timing.lease, count)
-		if err != nil || len(due) > 0 {
-			return due, err
+// probe takes one event for a probe: in turn one that is due again and a new one, so that no event that fails by
+// itself keeps the gate closed for the others; where there is neither, an abandoned one. Of events that have left the stream meanwhile the trimmer has written
+// what became of them.
+func (l *lane) probe(taking context.Context, turn int) ([]stream.Delivery, error) {
+	read := func(block time.Duration) ([]stream.Delivery, error) {
+		return l.stream.Read(taking, l.cfg.Name, l.consumer, 1, block)
+	}
+	if turn%2 == 0 {
+		if fresh, err := read(0); err != nil || len(fresh) > 0 {
+			return fresh, err
 		}
 	}
-	deliveries, err := l.stream.Read(taking, l.cfg.Name, l.consumer, count, l.timing.block)
-	if err != nil {
-		return nil, err
+	due, err := l.due(taking, 1)
+	if err != nil || len(due) > 0 {
+		return due, err
 	}
-	lag := 0.0
-	if len(deliveries) > 0 {
-		lag = l.now().Sub(deliveries[len(deliveries)-1].Position.Time()).Seconds()
+	abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, 1)
+	if err != nil || len(abandoned) > 0 {
+		return abandoned, err
 	}
-	l.metrics.lag.WithLabelValues(l.cfg.Name).Set(max(0, lag))
-	return deliveries, nil
+	return read(l.timing.block)
 }
 
-// recover does what can be done about a failure to take events and waits a moment. It returns false when
-// taking has ended.
+// recover does what can be done about a failure to take events and waits a moment, longer and longer. It returns
+// false when taking has ended.
 func (l *lane) recover(taking context.Context, err error) bool {
 	if taking.Err() != nil {
 		return false
@@ -67,6 +85,16 @@ func (l *lane) recover(taking context.Context, err error) bool {
 			return true
 		}
 	}
-	l.logger.Error("events cannot be taken from Redis", "error", err)
-	return pause(taking, l.timing.redisPause)
+	failures := l.troubles.Add(1)
+	if failures == 1 {
+		l.logger.Error("events cannot be taken from Redis; it is tried again and again", "error", err)
+	}
+	return pause(taking, l.timing.redis.jittered(int(failures)-1))
+}
+
+// recovered notes that Redis answers.
+func (l *lane) recovered() {
+	if l.troubles.Swap(0) > 0 {
+		l.logger.Info("events are taken from Redis again")
+	}
 }

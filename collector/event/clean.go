@@ -32,17 +32,13 @@ func readQuery(c *Context) {
 	if query == "" {
 		return
 	}
-	utm := map[string]*string{
-		"utm_source": &c.UTMSource, "utm_medium": &c.UTMMedium, "utm_campaign": &c.UTMCampaign,
-		"utm_term": &c.UTMTerm, "utm_content": &c.UTMContent,
-	}
 	for parameter := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(parameter, "=")
 		value = percentDecode(strings.ReplaceAll(value, "+", " "))
 		if value == "" {
 			continue
 		}
-		if field := utm[name]; field != nil {
+		if field := c.utm(name); field != nil {
 			if *field == "" {
 				*field = firstCharacters(value, maxTextLength)
 			}
@@ -50,6 +46,23 @@ func readQuery(c *Context) {
 		}
 		readClickID(c, name, value)
 	}
+}
+
+// utm returns the field of a query parameter, nil where it is none of Google's.
+func (c *Context) utm(parameter string) *string {
+	switch parameter {
+	case "utm_source":
+		return &c.UTMSource
+	case "utm_medium":
+		return &c.UTMMedium
+	case "utm_campaign":
+		return &c.UTMCampaign
+	case "utm_term":
+		return &c.UTMTerm
+	case "utm_content":
+		return &c.UTMContent
+	}
+	return nil
 }
 
 // readClickID keeps a click id. One that is too long has been tampered with and would match nothing.

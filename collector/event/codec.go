@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -102,14 +101,11 @@ func (e *Event) AppendEncoded(b []byte) []byte {
 
 // appendID writes the event's id, in 16 bytes where it is a UUID, not at all where it is the delivery's.
 func (e *Event) appendID(b []byte) []byte {
-	if len(e.ID) == len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
-		// Parse takes more forms than one; only the canonical one can be had back from 16 bytes.
-		if id, err := uuid.Parse(e.ID); err == nil && id.String() == e.ID {
-			if id == e.DeliveryID {
-				return b
-			}
-			return appendBytes(b, fieldEventIDUUID, id[:])
+	if id, ok := canonicalUUID(e.ID); ok {
+		if id == e.DeliveryID {
+			return b
 		}
+		return appendBytes(b, fieldEventIDUUID, id[:])
 	}
 	return appendString(b, fieldEventID, e.ID)
 }

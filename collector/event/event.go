@@ -13,7 +13,8 @@ import (
 type Event struct {
 	// ID is what the caller was answered: its own event_id verbatim, or DeliveryID's text where it sent none.
 	ID string
-	// DeliveryID is a UUIDv7 made at acceptance; webhooks carry it on every attempt.
+	// DeliveryID is the caller's event_id where that is a UUID, else a UUIDv7 made at acceptance; webhooks carry it
+	// on every attempt.
 	DeliveryID uuid.UUID
 	// Name is the event's name after the Property's aliases.
 	Name string

@@ -11,7 +11,7 @@ import (
 
 // Acceptance is what accepting an event adds to it.
 type Acceptance struct {
-	// DeliveryID is a new UUIDv7.
+	// DeliveryID is what [Valid.UUID] returns, where the caller gave one, or a new UUIDv7.
 	DeliveryID uuid.UUID
 	// Variants are the hashes that the platforms need; [EmailLower] and [PhoneDigits] are kept in any case.
 	Variants VariantSet
@@ -40,6 +40,16 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 		item.Extra = traces.cleanExtra(v.extras[i])
 	}
 	return e
+}
+
+// canonicalUUID reads a UUID, other than the nil UUID, that is spelt as [uuid.UUID.String] spells it.
+func canonicalUUID(text string) (uuid.UUID, bool) {
+	if len(text) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+		return uuid.Nil, false
+	}
+	// Parse takes upper case too; only what is in lower case can be had back from 16 bytes.
+	id, err := uuid.Parse(text)
+	return id, err == nil && id != uuid.Nil && !strings.ContainsAny(text, "ABCDEF")
 }
 
 // hashes returns the wanted variants of what is known. Of a datum that the caller has hashed there is the

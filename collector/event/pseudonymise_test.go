@@ -216,3 +216,37 @@ func TestAcceptingTwiceGivesTheSame(t *testing.T) {
 		t.Errorf("click ids (-want +got):\n%s", diff)
 	}
 }
+
+func TestACallersUUIDCanServeAsTheDeliveryID(t *testing.T) {
+	const id = "6f1d3c52-3b0a-4f0e-9a51-0c5f7a3f9e21"
+	for name, test := range map[string]struct {
+		sent string
+		want bool
+	}{
+		"a UUID in lower case":   {id, true},
+		"one in upper case":      {strings.ToUpper(id), false},
+		"one with a prefix":      {"urn:uuid:" + id, false},
+		"the nil UUID":           {"00000000-0000-0000-0000-000000000000", false},
+		"36 characters of other": {strings.Repeat("-", 36), false},
+		"another text":           {"order-1", false},
+		"none":                   {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			envelope, err := event.Decode([]byte(`{"event": "lead", "event_id": "` + test.sent + `"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			valid, faults := envelope.Validate(time.Now(), nil)
+			if faults != nil {
+				t.Fatal(faults)
+			}
+			got, ok := valid.UUID()
+			if ok != test.want || (ok && got.String() != test.sent) {
+				t.Errorf("got %s, %v; want %v", got, ok, test.want)
+			}
+			if valid.HasID() != (test.sent != "") {
+				t.Errorf("HasID is %v", valid.HasID())
+			}
+		})
+	}
+}

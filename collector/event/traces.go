@@ -29,9 +29,34 @@ var emailLike = regexp.MustCompile(`[^\s@<>()"',;:/?&=\\]@[\pL\pN_-]+(\.[\pL\pN_
 // contactIn says whether a text holds an e-mail address or this person's phone number, also percent-encoded
 // once or twice.
 func (t *traces) contactIn(text string) bool {
+	if !mayHoldContact(text) {
+		return false
+	}
 	return anyDecoding(text, func(form string) bool {
 		return strings.IndexByte(form, '@') >= 0 && (emailLike.MatchString(form) || t.ownEmailIn(form)) || t.phoneIn(form)
 	})
+}
+
+// shortestPhone is how many digits a phone number has at least; fewer are any number.
+const shortestPhone = 7
+
+// mayHoldContact says whether it is worth to look for a contact at all, which costs much more: an address has an "@" and
+// a number its digits with nothing but punctuation between them, and either may be percent-encoded.
+func mayHoldContact(text string) bool {
+	digits := 0
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '@' || c == '%':
+			return true
+		case c >= '0' && c <= '9':
+			if digits++; digits == shortestPhone {
+				return true
+			}
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+			digits = 0
+		}
+	}
+	return false
 }
 
 // isTrace says whether a value is a contact or, as a whole, this person's first name.
@@ -73,16 +98,16 @@ func (t *traces) phoneIn(text string) bool {
 	if t.phone == "" {
 		return false
 	}
-	const shortest = 7 // digits; fewer are any number
-	var digits []byte
+	var buffer [32]byte
+	digits := buffer[:0]
 	found := func() bool {
 		defer func() { digits = digits[:0] }()
-		if len(digits) < shortest {
+		if len(digits) < shortestPhone {
 			return false
 		}
 		run := string(digits)
 		local := strings.TrimLeft(run, "0")
-		return strings.Contains(run, t.phone) || (len(local) >= shortest && strings.HasSuffix(t.phone, local))
+		return strings.Contains(run, t.phone) || (len(local) >= shortestPhone && strings.HasSuffix(t.phone, local))
 	}
 	for _, r := range strings.ReplaceAll(text, "(0)", "") {
 		switch {
@@ -130,6 +155,9 @@ func anyDecoding(text string, holds func(form string) bool) bool {
 
 // percentDecode decodes what is well-formed of a percent-encoding and leaves the rest as it is.
 func percentDecode(s string) string {
+	if strings.IndexByte(s, '%') < 0 {
+		return strings.ToValidUTF8(s, "\uFFFD")
+	}
 	decoded := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' && i+2 < len(s) {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 )
 
 // How old and how far ahead a caller's timestamp may be.
@@ -36,6 +37,13 @@ type Valid struct {
 	// extras are the unknown members of the event's contents, by the item's index.
 	extras [][]member
 }
+
+// HasID says whether the caller gave the event an id.
+func (v *Valid) HasID() bool { return v.event.ID != "" }
+
+// UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
+// serve as the delivery id, which saves another one.
+func (v *Valid) UUID() (uuid.UUID, bool) { return canonicalUUID(v.event.ID) }
 
 // Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
 // stand for; it applies before everything else does. Exactly one of the results is nil; the faults come in the

@@ -3,12 +3,14 @@ package ingest
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -29,6 +31,11 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 		t.refuse(w, refused)
 		return
 	}
+	held, ok := h.admit(t, w, r, coding, maxBatchBytes)
+	if !ok {
+		return
+	}
+	defer h.admission.leave(held)
 	body, err := h.bodies.read(r, coding, maxBatchBytes)
 	if err != nil {
 		t.refuse(w, err)
@@ -49,14 +56,21 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 	prepared := h.prepareBatch(t, items)
 	var added []stream.Added
 	if len(prepared.additions) > 0 {
-		if added, err = t.Appender.Append(ctx, prepared.additions); err != nil {
+		if added, err = t.append(ctx, prepared.additions); err != nil {
 			t.unavailable(w, err, len(items))
 			return
 		}
 	}
-	t.counters.rejected.Add(float64(len(items) - len(added)))
+	for _, faults := range prepared.faults {
+		if len(faults) > 0 {
+			t.counters.reject(faults)
+		}
+	}
 	for _, a := range added {
 		t.count(a)
+	}
+	if server.Sampled(w) {
+		t.note(w, slog.Int("events", len(items)), slog.Int("stored", len(added)))
 	}
 	answer := h.bodies.buffer()
 	defer h.bodies.release(answer)

@@ -136,6 +136,9 @@ func (b *buffer) reuse() []byte {
 	return b.bytes[:0]
 }
 
+// maxTrustedBytes is for how much of a body a buffer is made on the word of its Content-Length alone.
+const maxTrustedBytes = 8 << 10
+
 // maxPooledBytes bounds the buffers that are kept between requests.
 const maxPooledBytes = 256 << 10
 
@@ -157,7 +160,8 @@ func (b *bodies) read(r *http.Request, coding encoding, limit int64) (*buffer, e
 	into := b.buffer()
 	source := &transfer{body: r.Body, left: transferLimit(coding, limit)}
 	if r.ContentLength > 0 {
-		into.bytes = slices.Grow(into.bytes, int(r.ContentLength)+1) // and one to see that there is no more
+		// And one byte to see that there is no more. What a caller announces costs nothing until it comes.
+		into.bytes = slices.Grow(into.bytes, int(min(r.ContentLength, maxTrustedBytes))+1)
 	}
 	var err error
 	switch coding {

@@ -20,7 +20,10 @@ import (
 const retryAfter = 2 * time.Second
 
 // storeTimeout bounds how long a request waits for Redis in all, where it asks it more than once.
-const storeTimeout = 2 * time.Second
+const storeTimeout = 2500 * time.Millisecond
+
+// allowTimeout is how much of that the rate limit may take: a Redis that hangs must leave time for storing.
+const allowTimeout = 500 * time.Millisecond
 
 // collect answers POST /collect/{api_key}: one event.
 func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +37,11 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 		t.refuse(w, refused)
 		return
 	}
+	held, ok := h.admit(t, w, r, coding, limit)
+	if !ok {
+		return
+	}
+	defer h.admission.leave(held)
 	body, err := h.bodies.read(r, coding, limit)
 	if err != nil {
 		t.refuse(w, err)
@@ -53,16 +61,19 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	}
 	addition, faults := h.prepare(t, envelope)
 	if len(faults) > 0 {
-		t.counters.rejected.Inc()
+		t.counters.reject(faults)
 		t.refuse(w, faults)
 		return
 	}
-	added, err := t.Appender.Append(ctx, []stream.Addition{addition})
+	added, err := t.append(ctx, []stream.Addition{addition})
 	if err != nil {
 		t.unavailable(w, err, 1)
 		return
 	}
 	t.count(added[0])
+	if server.Sampled(w) {
+		t.note(w, slog.Bool("duplicate", added[0].Duplicate))
+	}
 	body.bytes = appendAdded(body.reuse(), added[0])
 	accept(w, body.bytes)
 }
@@ -82,6 +93,8 @@ func (t *tenant) allow(ctx context.Context, w http.ResponseWriter, n int) bool {
 	if limit == 0 {
 		return true
 	}
+	ctx, cancel := context.WithTimeout(ctx, allowTimeout)
+	defer cancel()
 	allowance, err := t.Limiter.Allow(ctx, limit, n)
 	if err != nil {
 		return true

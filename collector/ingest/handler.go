@@ -49,6 +49,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// NewID makes delivery ids; nil means UUIDs of version 7.
 	NewID func() uuid.UUID
+	// MaxInFlightBytes bounds what requests hold in memory at a time, bodies and 8 KiB for each; 0 means 64 MiB.
+	// Requests beyond it are answered 503 at once.
+	MaxInFlightBytes int64
 }
 
 // Handler answers the collect API for the tenants that it serves. It is safe for concurrent use.
@@ -57,7 +60,9 @@ type Handler struct {
 	newID   func() uuid.UUID
 	metrics *metrics
 	bodies  *bodies
-	served  atomic.Pointer[served]
+	// admission is shared by all tenants: it is the process's memory.
+	admission admission
+	served    atomic.Pointer[served]
 }
 
 // served is what one call of Serve has set: all keys, and whose they are.
@@ -77,6 +82,10 @@ type tenant struct {
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
 	h := &Handler{now: o.Now, newID: o.NewID, metrics: newMetrics(o.Registerer), bodies: newBodies()}
+	h.admission.limit = o.MaxInFlightBytes
+	if h.admission.limit == 0 {
+		h.admission.limit = defaultMaxInFlightBytes
+	}
 	if h.newID == nil {
 		h.newID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) } // fails where crypto/rand does: never
 	}
@@ -90,7 +99,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	for _, t := range tenants {
 		owner := &tenant{
 			Tenant: t, variants: t.Property.Variants(), platforms: t.Property.PlatformNames(),
-			counters: h.metrics.of(t.Property.Name),
+			counters: h.metrics.of(t.Property),
 		}
 		for _, key := range t.Keys {
 			all.keys = append(all.keys, key)
@@ -135,8 +144,12 @@ func (h *Handler) prepare(t *tenant, envelope *event.Envelope) (stream.Addition,
 	if len(faults) > 0 {
 		return stream.Addition{}, faults
 	}
-	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: h.newID(), Variants: t.variants, Platforms: t.platforms})
-	addition := stream.Addition{Entry: accepted.Encode(), EventID: accepted.ID, DeliveryID: accepted.DeliveryID}
+	id, given := valid.UUID()
+	if !given {
+		id = h.newID()
+	}
+	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
+	addition := stream.Addition{Entry: accepted.Encode(), EventID: accepted.ID, Generated: !valid.HasID()}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = accepted.OrderID
 	}

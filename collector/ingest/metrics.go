@@ -1,27 +1,101 @@
 package ingest
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
+)
 
 // metrics count what became of the events that were sent. Requests are counted by the server around us.
-type metrics struct{ events *prometheus.CounterVec }
+type metrics struct {
+	events *prometheus.CounterVec
+	faults *prometheus.CounterVec
+}
 
 // counters are one property's, looked up once.
-type counters struct{ accepted, duplicate, rejected, limited, unavailable prometheus.Counter }
+type counters struct {
+	accepted, duplicate, rejected, limited, unavailable prometheus.Counter
+	// faults has a counter for each of the labels that fieldLabel returns.
+	faults *prometheus.CounterVec
+}
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
-	m := &metrics{events: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_collect_events_total",
-		Help: "Events sent with a valid API key in a well-formed request, by what became of them: accepted, duplicate, " +
-			"rejected as invalid, limited by the rate, or refused because the stream was unavailable.",
-	}, []string{"property", "outcome"})}
-	registerer.MustRegister(m.events)
+	m := &metrics{
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_collect_events_total",
+			Help: "Events sent with a valid API key in a well-formed request, by what became of them: accepted, duplicate, " +
+				"rejected as invalid, limited by the rate, or refused because the stream was unavailable.",
+		}, []string{"namespace", "property", "outcome"}),
+		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_collect_faults_total",
+			Help: "Faults of events that were rejected as invalid, by the field that they are about.",
+		}, []string{"namespace", "property", "field"}),
+	}
+	registerer.MustRegister(m.events, m.faults)
 	return m
 }
 
-func (m *metrics) of(property string) counters {
-	outcome := func(name string) prometheus.Counter { return m.events.WithLabelValues(property, name) }
+func (m *metrics) of(p config.Property) counters {
+	outcome := func(name string) prometheus.Counter { return m.events.WithLabelValues(p.Namespace, p.Name, name) }
 	return counters{
 		accepted: outcome("accepted"), duplicate: outcome("duplicate"), rejected: outcome("rejected"),
 		limited: outcome("limited"), unavailable: outcome("unavailable"),
+		faults: m.faults.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
 	}
+}
+
+// reject counts an event that is invalid.
+func (c *counters) reject(faults event.Errors) {
+	c.rejected.Inc()
+	for _, fault := range faults {
+		c.faults.WithLabelValues(fieldLabel(fault.Field)).Inc()
+	}
+}
+
+// otherField is the label of a field that is not in fieldLabels.
+const otherField = "other"
+
+// fieldLabel returns the label that a field is counted under: its path with "*" for each number in it, where that
+// is a field that Weir reads. So nothing that a caller makes up ever becomes a label.
+func fieldLabel(field string) string {
+	label := field
+	if strings.ContainsAny(field, "0123456789") {
+		parts := strings.Split(field, ".")
+		for i, part := range parts {
+			if _, err := strconv.Atoi(part); err == nil {
+				parts[i] = "*"
+			}
+		}
+		label = strings.Join(parts, ".")
+	}
+	if !fieldLabels[label] {
+		return otherField
+	}
+	return label
+}
+
+// fieldLabels are the fields that faults may be about.
+var fieldLabels = makeFieldLabels()
+
+func makeFieldLabels() map[string]bool {
+	labels := map[string]bool{}
+	add := func(prefix, names string) {
+		for name := range strings.FieldsSeq(names) {
+			labels[prefix+name] = true
+		}
+	}
+	add("", "event event_id client_id user data context consent timestamp events.*")
+	add("user.", "email phone first_name")
+	for _, prefix := range []string{"", "data."} { // the older flat form has them at the top level
+		add(prefix, "value currency order_id content_id content_name contents contents.*")
+		add(prefix+"contents.*.", "id content_id sku name category quantity price")
+	}
+	add("context.", "page_url referrer ip user_agent utm_source utm_medium utm_campaign utm_term utm_content click_ids")
+	add("context.click_ids.", strings.Join(event.ClickIDNames[:], " "))
+	add("consent.", "ad_user_data ad_personalization")
+	return labels
 }

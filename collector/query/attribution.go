@@ -74,6 +74,9 @@ func (c creditRecord) MarshalJSONTo(enc *jsontext.Encoder) error {
 
 // attribution answers GET /properties/{property}/analytics/attribution.
 func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	if negotiate(w, r, object) == "" {
+		return
+	}
 	q := h.read(r, t)
 	question := analytics.AttributionQuery{
 		Model:           choose(&q.parameters, "model", analytics.LastTouch, modelChoices),

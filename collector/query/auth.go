@@ -12,14 +12,14 @@ import (
 )
 
 // authorised lets a request through to handle when its bearer token may see the path's property and its
-// scope allows what is needed; it answers 401, 404 or 403 otherwise.
+// scope allows what is needed; it answers 401, 404 or 403 otherwise, and 429 instead of 401 to an address from which
+// too many attempts have failed.
 func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		grant := findGrant(*h.tenants.Load(), bearerToken(r.Header), chi.URLParam(r, propertyParameter), h.now())
 		switch {
 		case !grant.known:
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			server.Message(w, http.StatusUnauthorized, "Unauthenticated.")
+			h.refuse(w, r)
 		case grant.tenant == nil:
 			server.Message(w, http.StatusNotFound, "Property not found.")
 		case !grant.scope.Allows(needed):
@@ -28,6 +28,17 @@ func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter,
 			handle(w, r, grant.tenant)
 		}
 	}
+}
+
+// refuse answers a failed attempt to authenticate.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request) {
+	if wait := h.failures.add(remoteAddress(r), h.now()); wait > 0 {
+		server.RetryAfter(w, wait)
+		server.Message(w, http.StatusTooManyRequests, "Too many failed attempts.")
+		return
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	server.Message(w, http.StatusUnauthorized, "Unauthenticated.")
 }
 
 // bearerToken returns the token of the Authorization header, "" where there is none.

@@ -25,6 +25,10 @@ type dayRecord struct {
 
 // daily answers GET /properties/{property}/analytics/daily.
 func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	answerIn := negotiate(w, r, table)
+	if answerIn == "" {
+		return
+	}
 	q := h.read(r, t)
 	period := q.period(event.LastThirtyDays)
 	if !q.proceed(w) {
@@ -47,6 +51,10 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 			Events:         day.Events,
 			Refunds:        day.Refunds,
 		}
+	}
+	if answerIn != typeJSON {
+		exportDays(w, r, answerIn, answer)
+		return
 	}
 	server.JSON(w, http.StatusOK, answer)
 }

@@ -39,6 +39,9 @@ type stepRecord struct {
 
 // funnel answers GET /properties/{property}/analytics/funnel.
 func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	if negotiate(w, r, object) == "" {
+		return
+	}
 	q := h.read(r, t)
 	steps := q.names("steps", minSteps, maxSteps)
 	period := q.period(event.LastThirtyDays)

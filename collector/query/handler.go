@@ -3,6 +3,8 @@
 package query
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -22,6 +24,8 @@ type Tenant struct {
 	// Tokens are the access tokens that may see the property.
 	Tokens []auth.Credential
 	View   *analytics.View
+	// Replayer is the property's stream.
+	Replayer Replayer
 }
 
 // Options are what a [Handler] needs beside its tenants. Both are required.
@@ -35,11 +39,15 @@ type Handler struct {
 	logger  *slog.Logger
 	now     func() time.Time
 	tenants atomic.Pointer[[]Tenant]
+	// failures are the failed attempts to authenticate.
+	failures failures
+	// turns are for the questions that look at more than a page of events.
+	turns *turns
 }
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{logger: o.Logger, now: o.Now}
+	h := &Handler{logger: o.Logger, now: o.Now, turns: newTurns()}
 	h.Serve(nil)
 	return h
 }
@@ -53,9 +61,17 @@ const replayRetryAfter = 2 * time.Second
 
 // fail answers a request that the view could not.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	if r.Context().Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		// The caller has gone or the request's time is up; a caller that only closed its sending half still reads.
 		server.Unavailable(w, "The request ended before its answer was ready.", replayRetryAfter)
+		return
+	}
+	switch {
+	case errors.Is(err, analytics.ErrReplaying):
+		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
+		return
+	case errors.Is(err, errCrowded):
+		server.Unavailable(w, "Too many questions are being answered.", crowdedRetryAfter)
 		return
 	}
 	h.logger.ErrorContext(r.Context(), "the view failed", "error", err)

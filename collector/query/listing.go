@@ -57,12 +57,20 @@ type deliveryRecord struct {
 
 // events answers GET /properties/{property}/events.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	answerIn := negotiate(w, r, table)
+	if answerIn == "" {
+		return
+	}
 	q := h.read(r, t)
-	question := q.listing()
+	question := q.listing(answerIn)
 	if !q.proceed(w) {
 		return
 	}
-	page, err := t.View.Listing(r.Context(), question)
+	if answerIn != typeJSON {
+		h.exportEvents(w, r, q, answerIn, question)
+		return
+	}
+	page, err := h.page(r, t, question)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -79,11 +87,15 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	server.JSON(w, http.StatusOK, answer)
 }
 
-// listing reads what page of which events is asked for.
-func (q *request) listing() analytics.ListingQuery {
+// listing reads what page of which events is asked for. An export has one page.
+func (q *request) listing(answerIn format) analytics.ListingQuery {
+	usual, most := defaultLimit, maxLimit
+	if answerIn != typeJSON {
+		usual, most = maxExport, maxExport
+	}
 	question := analytics.ListingQuery{
 		Range:    rangeOf(q.period(event.LastDay)),
-		Limit:    q.integer("limit", defaultLimit, 1, maxLimit),
+		Limit:    q.integer("limit", usual, 1, most),
 		Events:   q.names("event", 0, maxListedEvents),
 		Platform: q.one("platform"),
 	}

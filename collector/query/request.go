@@ -51,10 +51,11 @@ func (q *request) proceed(w http.ResponseWriter) bool {
 }
 
 // completeFrom returns the time from which on the answer is complete where trimming has cut into what lies
-// after start, else nil.
+// after start, else nil. It is asked after the view has been, which may have been cut meanwhile.
 func (q *request) completeFrom(start time.Time) *string {
-	if !q.status.CompleteFrom.After(start) {
+	from := q.tenant.View.Status().CompleteFrom
+	if !from.After(start) {
 		return nil
 	}
-	return optional(instant(q.status.CompleteFrom))
+	return optional(instant(from))
 }

@@ -11,8 +11,9 @@ import (
 // propertyParameter names the path parameter that holds the property id.
 const propertyParameter = "property"
 
-// Routes mounts the read API below /api/v1. HEAD is answered wherever GET is.
+// Routes mounts the read API below /api/v1 and the page that describes it at /docs. HEAD is answered wherever GET is.
 func (h *Handler) Routes(r chi.Router) {
+	describe(r)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		get := func(pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {
 			handler := h.authorised(auth.ScopeRead, handle)
@@ -20,10 +21,11 @@ func (h *Handler) Routes(r chi.Router) {
 			r.Head(pattern, handler)
 		}
 		get("/events", h.events)
-		get("/events/stats", h.eventStats)
-		get("/analytics/summary", h.summary)
-		get("/analytics/daily", h.daily)
-		get("/analytics/funnel", h.funnel)
-		get("/analytics/attribution", h.attribution)
+		get("/events/stats", h.inTurn(h.eventStats))
+		get("/analytics/summary", h.inTurn(h.summary))
+		get("/analytics/daily", h.inTurn(h.daily))
+		get("/analytics/funnel", h.inTurn(h.funnel))
+		get("/analytics/attribution", h.inTurn(h.attribution))
+		r.Post("/deliveries/replay", h.authorised(auth.ScopeWrite, h.replay))
 	})
 }

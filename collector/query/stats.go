@@ -43,6 +43,9 @@ type latencyRecords struct {
 
 // eventStats answers GET /properties/{property}/events/stats.
 func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	if negotiate(w, r, object) == "" {
+		return
+	}
 	q := h.read(r, t)
 	period := q.period(event.LastDay)
 	if !q.proceed(w) {

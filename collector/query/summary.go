@@ -36,6 +36,9 @@ type kpis struct {
 
 // summary answers GET /properties/{property}/analytics/summary.
 func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	if negotiate(w, r, object) == "" {
+		return
+	}
 	q := h.read(r, t)
 	period := q.period(event.LastThirtyDays)
 	if !q.proceed(w) {

@@ -1,6 +1,7 @@
 package redisserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -173,9 +174,13 @@ func (s *Server) launch(ctx context.Context) error {
 				return err
 			}
 		}
+		logged := s.logSize()
 		err = s.startProcess(lock)
 		if err == nil {
 			err = s.awaitReady(ctx)
+		}
+		if err == nil {
+			err = s.mendTruncated(ctx, logged)
 		}
 		if err == nil {
 			return nil
@@ -321,6 +326,53 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// mendTruncated has the append-only file written anew where the server, in the log since position logged, says that it
+// has cut a half-written command off its end, as after a kill. Redis 7.0 may leave the beginning of the transaction that
+// the command belonged to, and then what is appended next is lost or repeated at a later start.
+func (s *Server) mendTruncated(ctx context.Context, logged int64) error {
+	log, err := os.ReadFile(filepath.Join(s.options.Dir, logName))
+	if err != nil {
+		return errors.Join(err, s.Kill())
+	}
+	if !bytes.Contains(log[min(logged, int64(len(log))):], []byte("Truncating the AOF")) {
+		return nil
+	}
+	options, err := redis.ParseURL(s.URL())
+	if err != nil {
+		return errors.Join(err, s.Kill())
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	if err := client.BgRewriteAOF(ctx).Err(); err != nil {
+		return errors.Join(fmt.Errorf("rewrite the append-only file that was cut: %w", err), s.Kill())
+	}
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		info, err := client.InfoMap(ctx, "persistence").Result()
+		if err != nil {
+			return errors.Join(fmt.Errorf("rewrite the append-only file that was cut: %w", err), s.Kill())
+		}
+		if state := info["Persistence"]; state["aof_rewrite_in_progress"] == "0" && state["aof_rewrite_scheduled"] == "0" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), s.Kill())
+		case <-ticker.C:
+		}
+	}
+}
+
+// logSize returns how much has been logged so far; nothing where there is no log yet.
+func (s *Server) logSize() int64 {
+	info, err := os.Stat(filepath.Join(s.options.Dir, logName))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // lastWords returns the end of the log.

@@ -247,3 +247,50 @@ func TestFindUnpacksOnceForSeveralCallers(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestATornTransactionTakesNothingWithIt kills a server in the middle of writing a transaction, which is what the
+// torn end of its append-only file amounts to.
+func TestATornTransactionTakesNothingWithIt(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{Persist: true, Dir: t.TempDir(), Loopback: true, Fsync: redisserver.FsyncAlways})
+	c := client(t, server.URL())
+	dir := c.ConfigGet(t.Context(), "dir").Val()["dir"]
+	if err := c.Set(t.Context(), "before", "kept", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.incr.aof"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("append-only files %v, %v, want one", files, err)
+	}
+	file, err := os.OpenFile(files[0], os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	torn := "*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$4\r\ndone\r\n*3\r\n$3\r\nSE"
+	if _, err := file.WriteString(torn); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(t.Context(), "after", "kept", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{"before": "kept", "half": "", "after": "kept"} {
+		if got := c.Get(t.Context(), key).Val(); got != want {
+			t.Errorf("%s = %q, want %q", key, got, want)
+		}
+	}
+}

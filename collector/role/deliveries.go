@@ -6,6 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
+
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver"
 	"github.com/weir-dev/weir/collector/stream"
@@ -16,6 +19,7 @@ type deliveries struct {
 	stream    *stream.Stream
 	directory string
 	metrics   *deliver.Metrics
+	tracing   trace.TracerProvider
 	consumer  string
 	logger    *slog.Logger
 
@@ -24,9 +28,9 @@ type deliveries struct {
 	stop    context.CancelFunc // of the engine that runs
 }
 
-func newDeliveries(p *property, metrics *deliver.Metrics, o Options) *deliveries {
+func newDeliveries(p *property, metrics *deliver.Metrics, tracing trace.TracerProvider, o Options) *deliveries {
 	return &deliveries{
-		stream: p.stream, directory: p.directory, metrics: metrics, consumer: o.Consumer,
+		stream: p.stream, directory: p.directory, metrics: metrics, tracing: tracing, consumer: o.Consumer,
 		logger: o.Logger.With("property", p.String()), current: p.config, stop: func() {},
 	}
 }
@@ -40,27 +44,29 @@ func (d *deliveries) restart(changed config.Property) {
 	d.stop()
 }
 
-// run delivers until ctx ends and what is in flight has been settled.
+// run delivers until ctx ends and what is in flight has been settled. When the configuration changes the next engine
+// starts while requests of the one before still end, so that a slow platform holds up no other.
 func (d *deliveries) run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := d.runOnce(ctx); err != nil {
-			return err
-		}
+	engines, ctx := errgroup.WithContext(ctx)
+	for resume := true; ctx.Err() == nil; resume = false {
+		running, engine := d.next(ctx, resume)
+		engines.Go(func() error { return engine.Run(running) })
+		<-running.Done()
 	}
-	return nil
+	return engines.Wait()
 }
 
-// runOnce delivers until ctx ends or the configuration changes.
-func (d *deliveries) runOnce(ctx context.Context) error {
+// next makes an engine of the configuration as it is now, and the context that ends with ctx or when that changes.
+// Only the process's first engine may take what the consumer holds for that of a process that was killed.
+func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *deliver.Engine) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stop()
 	running, stop := context.WithCancel(ctx)
-	defer stop()
 	d.stop = stop
 	property := d.current
-	d.mu.Unlock()
-
-	return deliver.New(deliver.Options{
-		Stream: d.stream, Property: property, Consumer: d.consumer, Metrics: d.metrics, Logger: d.logger,
+	return running, deliver.New(deliver.Options{
+		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if i := slices.IndexFunc(property.Platforms, func(p config.Platform) bool { return p.Name == platform }); i >= 0 {
 				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {
@@ -69,5 +75,5 @@ func (d *deliveries) runOnce(ctx context.Context) error {
 			}
 			return config.PlatformCredentials(d.directory, platform)
 		},
-	}).Run(running)
+	})
 }

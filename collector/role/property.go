@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
@@ -15,17 +17,13 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// property is one Property in this process: its configuration as last loaded, and what serves it. Its fields
-// are changed by [process.reload] alone.
+// property is one Property in this process: its settings as last accepted, and what serves it. The settings are
+// changed by [process.reload] alone.
 type property struct {
 	directory string
 	options   Options
 	watcher   *config.Watcher
-
-	config   config.Property
-	keys     []auth.Credential
-	tokens   []auth.Credential
-	location *time.Location
+	settings
 
 	client   *stream.Client
 	stream   *stream.Stream
@@ -33,10 +31,19 @@ type property struct {
 	view     *analytics.View  // only for query
 }
 
+// settings are what the roles need of a configuration directory.
+type settings struct {
+	config   config.Property
+	keys     []auth.Credential // only for collect
+	tokens   []auth.Credential // only for query
+	location *time.Location
+}
+
 // open loads a property and connects it with its Redis. It does not wait for that: the roles do.
-func open(directory string, o Options) (*property, error) {
+func open(directory string, o Options, registerer prometheus.Registerer) (*property, error) {
 	p := &property{directory: directory, options: o, watcher: config.NewWatcher(directory)}
-	if err := p.load(); err != nil {
+	var err error
+	if p.settings, err = p.load(); err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
 	address, err := config.LoadRedisURL(directory)
@@ -46,12 +53,20 @@ func open(directory string, o Options) (*property, error) {
 	if p.client, err = stream.Dial(address); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
+	metrics, err := stream.NewMetrics(prometheus.WrapRegistererWith(p.labels(), registerer))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
+	}
+	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
 	if o.has(Collect) {
-		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), Logger: o.Logger})
+		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 	}
 	if o.has(Query) {
 		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger})
+		if err := watchView(p.view, prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
+		}
 	}
 	return p, nil
 }
@@ -59,29 +74,30 @@ func open(directory string, o Options) (*property, error) {
 // String returns namespace/name.
 func (p *property) String() string { return p.config.Namespace + "/" + p.config.Name }
 
-// load reads what the roles need of the configuration, all or nothing.
-func (p *property) load() error {
-	loaded, err := config.Load(p.directory)
-	if err != nil {
-		return err
+// labels tell the property's metrics from those of others in this process.
+func (p *property) labels() prometheus.Labels {
+	return prometheus.Labels{"namespace": p.config.Namespace, "property": p.config.Name}
+}
+
+// load reads the settings as the files have them now, all or nothing.
+func (p *property) load() (loaded settings, err error) {
+	if loaded.config, err = config.Load(p.directory); err != nil {
+		return settings{}, err
 	}
-	var keys, tokens []auth.Credential
 	if p.options.has(Collect) {
-		if keys, err = config.LoadAPIKeys(p.directory); err != nil {
-			return err
+		if loaded.keys, err = config.LoadAPIKeys(p.directory); err != nil {
+			return settings{}, err
 		}
 	}
 	if p.options.has(Query) {
-		if tokens, err = config.LoadAccessTokens(p.directory); err != nil {
-			return err
+		if loaded.tokens, err = config.LoadAccessTokens(p.directory); err != nil {
+			return settings{}, err
 		}
 	}
-	location, err := time.LoadLocation(loaded.TimeZone)
-	if err != nil {
-		return err
+	if loaded.location, err = time.LoadLocation(loaded.config.TimeZone); err != nil {
+		return settings{}, err
 	}
-	p.config, p.keys, p.tokens, p.location = loaded, keys, tokens, location
-	return nil
+	return loaded, nil
 }
 
 func (p *property) collectTenant() ingest.Tenant {
@@ -89,15 +105,19 @@ func (p *property) collectTenant() ingest.Tenant {
 }
 
 func (p *property) queryTenant() query.Tenant {
-	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view}
+	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: p.stream}
 }
 
-// checks say when the property can be served.
+// checks say when the property can be served. A process that only reads needs no Redis for that once its view has
+// caught up: it goes on answering from what it has.
 func (p *property) checks() []server.Check {
-	checks := []server.Check{{Name: "redis " + p.String(), Ready: p.client.Ping}}
+	var checks []server.Check
+	if p.options.has(Collect) || p.options.has(Deliver) {
+		checks = append(checks, server.Check{Name: "redis " + p.String(), Ready: p.client.Ping})
+	}
 	if p.view != nil {
 		checks = append(checks, server.Check{Name: "view " + p.String(), Ready: func(context.Context) error {
-			if !p.view.Status().Ready {
+			if p.replaying() {
 				return errors.New("still replaying the stream")
 			}
 			return nil
@@ -105,6 +125,9 @@ func (p *property) checks() []server.Check {
 	}
 	return checks
 }
+
+// replaying says whether the property has a view that has not yet caught up for the first time.
+func (p *property) replaying() bool { return p.view != nil && !p.view.Status().Ready }
 
 // follow keeps the view up to date until ctx ends.
 func (p *property) follow(ctx context.Context) error {

@@ -24,19 +24,19 @@ func (p *process) reload(ctx context.Context) {
 
 // reloadOne serves a property as its files have it now. A fault in them leaves everything as it was.
 func (p *process) reloadOne(property *property) {
-	before := property.config
-	if err := property.load(); err != nil {
+	loaded, err := property.load()
+	if err != nil {
 		p.Logger.Error("the changed configuration cannot be used; the one before goes on being served",
 			"property", property.String(), "error", err)
 		return
 	}
-	after := property.config
+	before, after := property.config, loaded.config
 	if after.Namespace != before.Namespace || after.Name != before.Name || (property.view != nil && after.Currency != before.Currency) {
 		// A property never changes its name, and the view's sums are in its currency: that takes a new process.
-		property.config = before
 		p.Logger.Error("the name or currency of a property that is served cannot change; restart the process", "property", property.String())
 		return
 	}
+	property.settings = loaded
 	if property.appender != nil {
 		property.appender.SetWindow(after.DeduplicationWindow())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-dev/weir/collector/deliver"
@@ -37,8 +38,9 @@ type Options struct {
 	Logger   *slog.Logger
 	// DrainDelay is for how long requests are still taken after readiness has turned false.
 	DrainDelay time.Duration
-	// Ready is called once the listener answers; nil for none.
-	Ready func()
+	// Ready is called once everything can be served, the views' first replay included; its error ends the run. Nil
+	// for none.
+	Ready func() error
 }
 
 // reloadInterval is how often the configuration is looked at.
@@ -65,7 +67,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	p := &process{Options: o, registry: prometheus.NewRegistry()}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, directory := range o.Directories {
-		property, err := open(directory, o)
+		property, err := open(directory, o, p.registry)
 		if err != nil {
 			return errors.Join(err, p.close())
 		}
@@ -73,7 +75,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 
-	handler, err := p.handlers()
+	provider, closeTracing, err := server.Tracing(ctx, p.Logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endTracing(ctx, closeTracing)) }()
+	handler, err := p.handlers(provider)
 	if err != nil {
 		return err
 	}
@@ -82,14 +89,16 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // handlers makes what the roles need beside the properties, and returns the HTTP side.
-func (p *process) handlers() (http.Handler, error) {
+func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 	var checks []server.Check
 	for _, property := range p.properties {
 		checks = append(checks, property.checks()...)
 	}
 	p.health = server.NewHealth(checks...)
 
-	router := server.NewRouter(server.NewObserver(p.Logger, p.registry))
+	observer := server.NewObserver(p.Logger, p.registry)
+	observer.Trace(tracing)
+	router := server.NewRouter(observer)
 	if p.has(Collect) {
 		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry})
 		p.collect.Routes(router)
@@ -101,12 +110,11 @@ func (p *process) handlers() (http.Handler, error) {
 	if p.has(Deliver) {
 		p.deliver = map[*property]*deliveries{}
 		for _, property := range p.properties {
-			labels := prometheus.Labels{"namespace": property.config.Namespace, "property": property.config.Name}
-			metrics, err := deliver.NewMetrics(prometheus.WrapRegistererWith(labels, p.registry))
+			metrics, err := deliver.NewMetrics(prometheus.WrapRegistererWith(property.labels(), p.registry))
 			if err != nil {
 				return nil, fmt.Errorf("deliveries of %s: %w", property, err)
 			}
-			p.deliver[property] = newDeliveries(property, metrics, p.Options)
+			p.deliver[property] = newDeliveries(property, metrics, tracing, p.Options)
 		}
 	}
 	return router, nil
@@ -136,6 +144,8 @@ func (p *process) publish() {
 func (p *process) serve(ctx context.Context, handler http.Handler) error {
 	// What stands behind the handlers outlives them: it is stopped when the last request has been answered.
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	var back errgroup.Group
 	front, running := errgroup.WithContext(ctx)
 
@@ -158,16 +168,42 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 	if p.MetricsListener != nil {
 		operations := server.OperationsHandler(p.health, p.registry)
 		back.Go(func() error {
-			return server.Run(behind, server.Options{Listener: p.MetricsListener, Handler: operations, Logger: p.Logger})
+			err := server.Run(behind, server.Options{Listener: p.MetricsListener, Handler: operations, Logger: p.Logger})
+			fail(err)
+			return err
 		})
 	}
 	if p.Ready != nil {
-		p.Ready()
+		front.Go(func() error { return p.announce(running) })
 	}
 	err := front.Wait()
 	p.health.Drain()
 	stop()
 	return errors.Join(err, back.Wait())
+}
+
+// announce calls Ready when every view has replayed its streams, or never where ctx ends before.
+func (p *process) announce(ctx context.Context) error {
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for slices.ContainsFunc(p.properties, func(property *property) bool { return property.replaying() }) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+	return p.Ready()
+}
+
+// endTracing sends the spans that are left. A trace backend that is away is no reason to fail.
+func endTracing(ctx context.Context, closing func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := closing(ctx); err != nil && ctx.Err() == nil {
+		return errors.New("the last spans could not be sent")
+	}
+	return nil
 }
 
 // close gives up what the properties hold.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,7 +32,26 @@ type pod struct {
 	property  config.Property
 	collect   string // address of the HTTP side
 	metrics   string
+	log       *logBuffer
 	stop      func() error
+}
+
+// logBuffer collects log lines that are read while more are written.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 func startPod(t *testing.T, property config.Property) *pod {
@@ -46,7 +66,7 @@ func startPod(t *testing.T, property config.Property) *pod {
 		t.Fatal(err)
 	}
 
-	p := &pod{t: t, directory: t.TempDir(), property: property}
+	p := &pod{t: t, directory: t.TempDir(), property: property, log: &logBuffer{}}
 	p.write(config.PropertyFile, property)
 	p.write(config.APIKeysFile, []auth.Credential{{Name: "first", Hash: auth.HashOf("key-1")}})
 	p.write(config.AccessTokensFile, []auth.Credential{{Name: "first", Hash: auth.HashOf("token-1"), Scope: auth.ScopeRead}})
@@ -66,7 +86,7 @@ func startPod(t *testing.T, property config.Property) *pod {
 	go func() {
 		ended <- role.Run(ctx, role.Options{
 			Roles: []role.Name{role.Collect, role.Deliver, role.Query}, Directories: []string{p.directory},
-			Listener: listener, MetricsListener: metrics, Consumer: "test", Logger: slog.New(slog.DiscardHandler),
+			Listener: listener, MetricsListener: metrics, Consumer: "test", Logger: slog.New(slog.NewTextHandler(p.log, nil)),
 		})
 	}()
 	p.stop = func() error { cancel(); return <-ended }
@@ -170,13 +190,31 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 			t.Errorf("the removed token: %d", got)
 		}
 	})
-	t.Run("a faulty file changes nothing", func(t *testing.T) {
+	t.Run("a faulty file changes nothing until it is mended", func(t *testing.T) {
 		p.writeText(config.APIKeysFile, "[{")
 		p.write(config.AccessTokensFile, []auth.Credential{{Name: "third", Hash: auth.HashOf("token-3"), Scope: auth.ScopeRead}})
-		// Both files are loaded together, so the good one waits for the faulty one to be mended.
+		p.await("the fault is logged", func() bool { return strings.Contains(p.log.String(), "the changed configuration cannot be used") })
+		if got := p.send("key-2", "lead"); got != http.StatusAccepted {
+			t.Errorf("the key from before: %d", got)
+		}
+		// All files are loaded together, so the good one waits for the faulty one.
+		if got := p.list("token-3"); got != http.StatusUnauthorized {
+			t.Errorf("the token from beside the faulty file: %d", got)
+		}
 		p.write(config.APIKeysFile, []auth.Credential{{Name: "third", Hash: auth.HashOf("key-3")}})
 		p.await("the third key is taken", func() bool { return p.send("key-3", "lead") == http.StatusAccepted })
 		p.await("the third token is taken", func() bool { return p.list("token-3") == http.StatusOK })
+	})
+	t.Run("a refused change is refused whole", func(t *testing.T) {
+		changed := p.property
+		changed.Currency = "USD"
+		p.write(config.AccessTokensFile, []auth.Credential{{Name: "fourth", Hash: auth.HashOf("token-4"), Scope: auth.ScopeRead}})
+		p.write(config.PropertyFile, changed)
+		p.await("the refusal is logged", func() bool {
+			return strings.Contains(p.log.String(), "currency of a property that is served cannot change")
+		})
+		p.write(config.PropertyFile, p.property)
+		p.await("the fourth token is taken once the currency is what it was", func() bool { return p.list("token-4") == http.StatusOK })
 	})
 	t.Run("a new platform gets the events from then on", func(t *testing.T) {
 		var received atomic.Int32

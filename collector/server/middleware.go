@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // methods are those that routes are registered for, and that logs name.
@@ -63,11 +65,14 @@ func SecurityHeaders(next http.Handler) http.Handler {
 }
 
 // Observer sees every request from outside the routes: it counts and times them by route pattern and status,
-// logs those that were not served, and turns a panic into a 500. It never sees or keeps the path itself, for
-// API keys stand in it.
+// logs those that were not served and a sample of those that were, traces them where that is wanted, and turns a
+// panic into a 500. It never keeps the path itself, for API keys stand in it.
 type Observer struct {
 	logger   *slog.Logger
 	duration *prometheus.HistogramVec
+	tracer   trace.Tracer // nil where nothing is traced
+	// sampled is the second, since 1970, in which a served request was last logged.
+	sampled atomic.Int64
 }
 
 // NewObserver registers the metric weir_http_request_duration_seconds with labels route and code.
@@ -81,11 +86,22 @@ func NewObserver(logger *slog.Logger, registerer prometheus.Registerer) *Observe
 	return o
 }
 
+// Trace makes a span of each request from now on; it is called before the first one. A nil provider changes nothing.
+func (o *Observer) Trace(provider trace.TracerProvider) {
+	if provider != nil {
+		o.tracer = provider.Tracer(TracerName)
+	}
+}
+
 // Middleware wraps the routes of a chi router. It belongs outermost.
 func (o *Observer) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		seen := response{ResponseWriter: w}
+		seen := response{ResponseWriter: w, sampled: o.sample(start)}
+		var span trace.Span
+		if o.tracer != nil {
+			r, span = startSpan(o.tracer, r)
+		}
 		defer func() {
 			if failure := recover(); failure != nil {
 				if failure == http.ErrAbortHandler { //nolint:errorlint // net/http compares it likewise
@@ -95,35 +111,55 @@ func (o *Observer) Middleware(next http.Handler) http.Handler {
 					defer panic(http.ErrAbortHandler) // cut the connection, so that nobody takes the answer for whole
 				}
 			}
-			o.observe(&seen, r, time.Since(start))
+			o.observe(&seen, r, span, time.Since(start))
 		}()
 		next.ServeHTTP(&seen, r)
 	})
 }
 
-func (o *Observer) observe(seen *response, r *http.Request, took time.Duration) {
+// sample says whether a request that begins now is logged if it is served: one in a second at most, so that a
+// busy collector's log stays small and shows what the served ones are like.
+func (o *Observer) sample(now time.Time) bool {
+	second, last := now.Unix(), o.sampled.Load()
+	return second != last && o.sampled.CompareAndSwap(last, second)
+}
+
+func (o *Observer) observe(seen *response, r *http.Request, span trace.Span, took time.Duration) {
 	status := seen.status
 	if status == 0 {
 		status = http.StatusOK // net/http's own answer where the handler wrote nothing
 	}
 	route := routeOf(r)
 	o.duration.WithLabelValues(route, strconv.Itoa(status)).Observe(took.Seconds())
-	if status < http.StatusBadRequest {
-		return
+	refused := status >= http.StatusBadRequest
+	if refused && seen.sampled {
+		o.sampled.Store(0) // it is logged anyway, and the next that is served may be instead
 	}
-	level := slog.LevelInfo
-	if status >= http.StatusInternalServerError {
-		level = slog.LevelWarn
+	if span == nil && !refused && !seen.sampled {
+		return
 	}
 	method := r.Method
 	if !slices.Contains(methods, method) {
 		method = "other" // any text at all may stand there
 	}
+	if span != nil {
+		endSpan(span, method, route, status)
+	}
+	if !refused && !seen.sampled {
+		return
+	}
 	attributes := append([]slog.Attr{
 		slog.String("method", method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("content_length", r.ContentLength),
 	}, seen.notes...)
-	o.logger.LogAttrs(r.Context(), level, "request not served", attributes...)
+	switch {
+	case status >= http.StatusInternalServerError:
+		o.logger.LogAttrs(r.Context(), slog.LevelWarn, "request not served", attributes...)
+	case refused:
+		o.logger.LogAttrs(r.Context(), slog.LevelInfo, "request not served", attributes...)
+	default:
+		o.logger.LogAttrs(r.Context(), slog.LevelInfo, "request served", attributes...)
+	}
 }
 
 // routeOf returns the pattern that the request was routed by, or "unmatched".
@@ -139,18 +175,30 @@ func routeOf(r *http.Request) string {
 	return pattern
 }
 
-// Note adds attributes to the log line that is written if the request is not served. They hold nothing secret
-// or personal. Without an [Observer] around the handler it does nothing.
+// Note adds attributes to the log line that is written if the request is not served, or is one of the sample of
+// those that are. They hold nothing secret or personal. Without an [Observer] around the handler it does nothing.
 func Note(w http.ResponseWriter, attributes ...slog.Attr) {
+	if seen := observed(w); seen != nil {
+		seen.notes = append(seen.notes, attributes...)
+	}
+}
+
+// Sampled says whether the request will be logged though it is served, so that it is worth a [Note].
+func Sampled(w http.ResponseWriter) bool {
+	seen := observed(w)
+	return seen != nil && seen.sampled
+}
+
+// observed finds the Observer's writer, nil where there is none.
+func observed(w http.ResponseWriter) *response {
 	for {
 		switch writer := w.(type) {
 		case *response:
-			writer.notes = append(writer.notes, attributes...)
-			return
+			return writer
 		case interface{ Unwrap() http.ResponseWriter }:
 			w = writer.Unwrap()
 		default:
-			return
+			return nil
 		}
 	}
 }
@@ -158,8 +206,9 @@ func Note(w http.ResponseWriter, attributes ...slog.Attr) {
 // response remembers what was answered.
 type response struct {
 	http.ResponseWriter
-	status int
-	notes  []slog.Attr
+	status  int
+	notes   []slog.Attr
+	sampled bool
 }
 
 // WriteHeader remembers the final status.

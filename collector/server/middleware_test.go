@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -69,10 +70,11 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 		body         string
 		allow        string
 		route        string
-		logged       string // a part of the log line, "" for no line
+		logged       string // a part of the log line
 	}{
 		"one that is served": {
 			method: "POST", path: "/collect/" + secret, status: 202, body: `{"message":"served"}`, route: "/collect/{key}",
+			logged: `"level":"INFO","msg":"request served","method":"POST","route":"/collect/{key}","status":202`,
 		},
 		"one that is refused, with what the handler notes": {
 			method: "POST", path: "/collect/" + secret + "?do=refuse", status: 422,
@@ -97,9 +99,10 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 		},
 		"one below a router": {
 			method: "GET", path: "/api/v1/properties/" + secret, status: 200, body: `{"message":"read"}`, route: "/api/v1/properties/{id}",
+			logged: `"msg":"request served"`,
 		},
 		"one that the handler leaves unanswered": {
-			method: "POST", path: "/collect/" + secret + "?do=nothing", status: 200, route: "/collect/{key}",
+			method: "POST", path: "/collect/" + secret + "?do=nothing", status: 200, route: "/collect/{key}", logged: `"msg":"request served"`,
 		},
 		"one that panics": {
 			method: "POST", path: "/collect/" + secret + "?do=panic", status: 500, body: `{"message":"Server Error"}`, route: "/collect/{key}",
@@ -127,10 +130,10 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 			if got := recorder.Header().Get("Cache-Control"); got != "no-store" {
 				t.Errorf("Cache-Control: got %q, want no-store", got)
 			}
-			if c.logged == "" && o.log.Len() > 0 || !strings.Contains(o.log.String(), c.logged) {
+			if !strings.Contains(o.log.String(), c.logged) {
 				t.Errorf("log: got %s, want %s", o.log, c.logged)
 			}
-			if lines := strings.Count(o.log.String(), "\n"); lines > 1 {
+			if lines := strings.Count(o.log.String(), "\n"); lines != 1 {
 				t.Errorf("log: got %d lines, want one", lines)
 			}
 			if strings.Contains(o.log.String(), secret) {
@@ -142,6 +145,32 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOfServedRequestsOneASecondIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObserved()
+		send := func(query string) {
+			o.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/collect/"+secret+query, nil))
+		}
+		lines := func(message string) int { return strings.Count(o.log.String(), `"msg":"`+message+`"`) }
+		for range 50 {
+			send("?do=refuse")
+		}
+		for range 50 {
+			send("")
+		}
+		if served, refused := lines("request served"), lines("request not served"); served != 1 || refused != 50 {
+			t.Errorf("in the first second %d served and %d refused requests are logged, want 1 and 50", served, refused)
+		}
+		<-time.After(time.Second) // at once: the clock is synctest's
+		for range 50 {
+			send("")
+		}
+		if served := lines("request served"); served != 2 {
+			t.Errorf("in two seconds %d served requests are logged, want 2", served)
+		}
+	})
 }
 
 // counted returns the labels of the requests that were counted, with the status in words.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 // The limits of a connection. They bound what a slow or hostile client can hold; a route that has reason to
@@ -25,6 +27,9 @@ const (
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 16 << 10
 )
+
+// DefaultMaxConnections is how many connections are open at a time where [Options] say nothing.
+const DefaultMaxConnections = 8192
 
 // DefaultDrainTimeout is how long requests in flight may take to finish where [Options] say nothing.
 const DefaultDrainTimeout = 25 * time.Second
@@ -42,6 +47,9 @@ type Options struct {
 	DrainDelay time.Duration
 	// DrainTimeout is how long requests in flight may then take; 0 means [DefaultDrainTimeout].
 	DrainTimeout time.Duration
+	// MaxConnections is how many connections may be open; further ones wait in the kernel's queue until one closes,
+	// which an idle one does after two minutes. 0 means [DefaultMaxConnections].
+	MaxConnections int
 	// ReadTimeout is how long a request may take to arrive, its body included; 0 means 15 s.
 	ReadTimeout time.Duration
 }
@@ -62,7 +70,8 @@ func Run(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(o.Listener) }()
+	listener := netutil.LimitListener(o.Listener, positive(o.MaxConnections, DefaultMaxConnections))
+	go func() { ended <- server.Serve(listener) }()
 
 	select {
 	case err := <-ended:
@@ -88,9 +97,9 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-func positive(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
+func positive[N int | time.Duration](n, otherwise N) N {
+	if n > 0 {
+		return n
 	}
 	return otherwise
 }

@@ -289,3 +289,52 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 		}
 	}
 }
+
+func TestConnectionsBeyondTheLimitWaitForOneToClose(t *testing.T) {
+	served := func(w http.ResponseWriter, _ *http.Request) { server.Message(w, http.StatusOK, "served") }
+	r := run(t, server.Options{Handler: http.HandlerFunc(served), MaxConnections: 2})
+	connect := func() net.Conn {
+		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { connection.Close() })
+		return connection
+	}
+	ask := func(connection net.Conn) *bufio.Reader {
+		if _, err := io.WriteString(connection, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		return bufio.NewReader(connection)
+	}
+	answered := func(reader *bufio.Reader) {
+		t.Helper()
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("got %s", response.Status)
+		}
+	}
+	first, second := connect(), connect()
+	answered(ask(first))
+	answered(ask(second))
+
+	third := connect()
+	waiting := ask(third)
+	if err := third.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := waiting.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a third connection was answered beside two open ones: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := third.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	answered(waiting)
+}

@@ -10,7 +10,7 @@ const (
 	AppendAccess Access = iota
 	// DeliverAccess is for the deliverer: it reads, records and trims.
 	DeliverAccess
-	// ReadAccess is for the query role.
+	// ReadAccess is for the query role: it reads, and puts deliveries back that are to be made again.
 	ReadAccess
 )
 
@@ -24,6 +24,11 @@ func (a Access) Rules(namespace, name string) []string {
 			rules = append(rules, "+"+command)
 		}
 	}
+	if a == ReadAccess {
+		// What a replay writes: it may schedule and record, but append no event.
+		k := keysOf(namespace, name)
+		rules = append(rules, "(+xadd ~"+k.deliveries()+")", "(+zadd +hset ~"+k.due("*")+" ~"+k.open("*")+" ~"+k.attempts("*")+")")
+	}
 	return rules
 }
 
@@ -31,15 +36,15 @@ func (a Access) commands() []string {
 	switch a {
 	case AppendAccess:
 		return []string{
-			"fcall", "time", "get", "set", "hget", "hset", "hlen", "hdel", "hgetall", "hincrby", "pexpire", "xadd", "xinfo|stream",
+			"fcall", "time", "get", "set", "hget", "hset", "hsetnx", "hlen", "hdel", "hgetall", "hincrby", "pexpire", "xadd", "xinfo|stream",
 		}
 	case DeliverAccess:
 		return []string{
-			"fcall", "time", "exists", "unlink", "hget", "hset", "hdel", "zadd", "zrem", "zcard", "zscore", "zrange", "zrangebyscore",
+			"fcall", "time", "exists", "unlink", "hget", "hset", "hdel", "zadd", "zrem", "zcard", "zscore", "zmscore", "zrange", "zrangebyscore",
 			"xadd", "xlen", "xrange", "xread", "xtrim", "xack", "xclaim", "xautoclaim", "xpending", "xreadgroup",
 			"xgroup|create", "xgroup|destroy", "xinfo|stream", "xinfo|groups",
 		}
 	default:
-		return []string{"xrange", "xread", "xinfo|stream"}
+		return []string{"xrange", "xread", "xinfo|stream", "fcall", "zscore", "xpending"}
 	}
 }

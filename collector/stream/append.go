@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +17,17 @@ import (
 )
 
 const (
-	// appendBudget is how long an addition waits for Redis's acknowledgement.
-	appendBudget = 2 * time.Second
+	// appendBudget is how long an addition waits for Redis's acknowledgement: a failover of two seconds, and the time
+	// to reach Redis again after it.
+	appendBudget = 2500 * time.Millisecond
 	// appendAttempt is how long one call may take before it is sent again.
-	appendAttempt = 800 * time.Millisecond
+	appendAttempt = 500 * time.Millisecond
 	// batchCap is the most additions of one call, unless a caller brings more at once.
 	batchCap = 512
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
 	flushers = 2
+	// appendKeys is how many keys weir_append takes.
+	appendKeys = 3
 	// digestSize is how much of a SHA-256 identifies an id.
 	digestSize = 16
 )
@@ -36,32 +40,40 @@ type AppenderOptions struct {
 	Now func() time.Time
 	// Logger is told when Redis goes and when it is back; nil tells no one.
 	Logger *slog.Logger
+	// Metrics record each batch; nil records none.
+	Metrics *Metrics
 }
 
 // Appender appends events to one stream. Additions that are made at the same time are committed together, in one
 // call to Redis; when none is under way an addition goes at once. It is safe for concurrent use.
 type Appender struct {
-	stream *Stream
-	now    func() time.Time
-	logger *slog.Logger
-	window atomic.Int64
+	stream  *Stream
+	now     func() time.Time
+	logger  *slog.Logger
+	metrics *Metrics
+	window  atomic.Int64
 	// outage is why the last call failed, nil after one that did not.
 	outage atomic.Pointer[error]
+
+	timers sync.Pool // of *time.Timer
 
 	mutex  sync.Mutex
 	filled sync.Cond
 	queue  []*appendCall
-	closed bool
-	ended  sync.WaitGroup
+	// queued and underway are how many additions wait and how many are being sent.
+	queued, underway int
+	closed           bool
+	ended            sync.WaitGroup
 }
 
 // NewAppender starts an appender; [Appender.Close] ends it.
 func NewAppender(s *Stream, options AppenderOptions) *Appender {
-	a := &Appender{stream: s, now: options.Now, logger: options.Logger}
+	a := &Appender{stream: s, now: options.Now, logger: options.Logger, metrics: options.Metrics}
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
 	a.filled.L = &a.mutex
+	a.timers.New = func() any { return time.NewTimer(appendBudget) }
 	a.SetWindow(options.Window)
 	for range flushers {
 		a.ended.Go(a.flushUntilClosed)
@@ -75,10 +87,9 @@ func (a *Appender) SetWindow(window time.Duration) {
 	a.window.Store(max(window.Milliseconds(), 1))
 }
 
-// Append appends the additions in order and answers each, in the same order, after Redis has acknowledged. An
-// EventID that is DeliveryID's text was generated and is not claimed, since no caller can repeat it.
+// Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
 //
-// The error is [ErrUnavailable] where Redis does not acknowledge within two seconds or ctx ends before; the events
+// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds or ctx ends before; the events
 // may or may not be stored then. Calls that Redis did not answer clearly are sent again within that time without
 // storing anything twice.
 func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, error) {
@@ -86,22 +97,29 @@ func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, e
 		return nil, nil
 	}
 	call := newAppendCall(additions, time.Now().Add(appendBudget))
-	ctx, cancel := context.WithDeadline(ctx, call.deadline)
-	defer cancel()
 	if !a.enqueue(call) {
 		return nil, fmt.Errorf("%w: the collector is stopping", ErrUnavailable)
 	}
+	patience := a.timers.Get().(*time.Timer)
+	patience.Reset(appendBudget)
+	defer func() {
+		patience.Stop()
+		a.timers.Put(patience)
+	}()
+	var cause error
 	select {
 	case <-call.done:
 		return call.added, call.err
 	case <-ctx.Done():
-		call.state.CompareAndSwap(callQueued, callAbandoned)
-		cause := ctx.Err()
-		if outage := a.outage.Load(); outage != nil {
-			cause = *outage
-		}
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, cause)
+		cause = ctx.Err()
+	case <-patience.C:
+		cause = context.DeadlineExceeded
 	}
+	call.state.CompareAndSwap(callQueued, callAbandoned)
+	if outage := a.outage.Load(); outage != nil {
+		cause = *outage
+	}
+	return nil, fmt.Errorf("%w: %w", ErrUnavailable, cause)
 }
 
 // Close commits what was handed in before and ends the appender; later additions fail. It waits for at most
@@ -135,47 +153,58 @@ const (
 
 // appendCall is one caller's additions on their way.
 type appendCall struct {
-	// args are four arguments of weir_append for each addition.
-	args     []any
-	added    []Added
-	err      error
-	deadline time.Time
-	done     chan struct{}
-	state    atomic.Int32
+	// arguments are four of weir_append for each addition.
+	arguments []argument
+	added     []Added
+	err       error
+	deadline  time.Time
+	done      chan struct{}
+	state     atomic.Int32
+
+	// What a call of one addition needs, which is most, so that it takes no memory of its own.
+	oneArguments [4]argument
+	oneAdded     [1]Added
+	oneText      [2*digestSize + 64]byte
 }
 
+// argument is an argument of a Redis command. As a pointer it becomes one without a copy.
+type argument []byte
+
+// MarshalBinary returns what is sent.
+func (a *argument) MarshalBinary() ([]byte, error) { return *a, nil }
+
 func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
-	call := &appendCall{
-		args: make([]any, 0, 4*len(additions)), added: make([]Added, len(additions)),
-		deadline: deadline, done: make(chan struct{}),
+	call := &appendCall{deadline: deadline, done: make(chan struct{})}
+	call.arguments, call.added = call.oneArguments[:0], call.oneAdded[:0]
+	text := call.oneText[:0]
+	if len(additions) > 1 {
+		call.arguments, call.added = make([]argument, 0, 4*len(additions)), make([]Added, 0, len(additions))
+		text = make([]byte, 0, len(additions)*len(call.oneText))
 	}
-	for i, addition := range additions {
-		call.added[i].EventID = addition.EventID
-		var event, order []byte
-		if !generated(addition) {
-			event = digest('e', addition.EventID)
+	for i := range additions {
+		addition := &additions[i]
+		// Where text has to grow the arguments go on pointing into what it was.
+		start := len(text)
+		if !addition.Generated && addition.EventID != "" {
+			text = appendDigest(text, 'e', addition.EventID)
 		}
+		event := len(text)
 		if addition.OrderID != "" {
-			order = digest('o', addition.OrderID)
+			text = appendDigest(text, 'o', addition.OrderID)
 		}
-		call.args = append(call.args, addition.Entry, event, order, addition.EventID)
+		order := len(text)
+		text = append(text, addition.EventID...)
+		call.arguments = append(call.arguments, addition.Entry, text[start:event], text[event:order], text[order:])
+		call.added = append(call.added, Added{EventID: addition.EventID})
 	}
 	return call
 }
 
-// generated says whether the event id is the delivery id's text.
-func generated(addition Addition) bool {
-	if len(addition.EventID) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
-		return addition.EventID == ""
-	}
-	return addition.EventID == addition.DeliveryID.String()
-}
-
-// digest stands for an id in the claims; kind parts event ids from order ids.
-func digest(kind byte, id string) []byte {
+// appendDigest appends what stands for an id in the claims; kind parts event ids from order ids.
+func appendDigest(b []byte, kind byte, id string) []byte {
 	var buffer [256]byte
 	sum := sha256.Sum256(append(append(buffer[:0], kind), id...))
-	return append([]byte(nil), sum[:digestSize]...)
+	return append(b, sum[:digestSize]...)
 }
 
 func (a *Appender) enqueue(call *appendCall) bool {
@@ -185,47 +214,70 @@ func (a *Appender) enqueue(call *appendCall) bool {
 		return false
 	}
 	a.queue = append(a.queue, call)
-	a.filled.Signal()
+	a.queued += len(call.added)
+	if a.due() {
+		a.filled.Signal()
+	}
 	return true
 }
 
-// take waits for calls and returns as many as fit a batch, nil when the appender is closed and empty.
-func (a *Appender) take() []*appendCall {
+// due says whether a batch is to be sent now: at once where none is under way; beside another one only when it is as
+// large as that. The mutex is held.
+func (a *Appender) due() bool {
+	return len(a.queue) > 0 && (a.queued >= a.underway || a.closed)
+}
+
+// take waits until a batch is due and returns its calls and how many additions they are, nil when the appender is closed
+// and empty. sent is how many additions the flusher has sent before.
+func (a *Appender) take(sent int) ([]*appendCall, int) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	a.underway -= sent
 	for {
-		for len(a.queue) == 0 && !a.closed {
+		for !a.due() {
+			if a.closed {
+				return nil, 0
+			}
 			a.filled.Wait()
+			// Requests that are ready to run come first: they have something to add.
+			a.mutex.Unlock()
+			runtime.Gosched()
+			a.mutex.Lock()
 		}
-		if len(a.queue) == 0 {
-			return nil
-		}
-		var batch []*appendCall
-		size, used := 0, 0
-		for _, call := range a.queue {
-			if size > 0 && size+len(call.added) > batchCap {
-				break
-			}
-			used++
-			if call.state.CompareAndSwap(callQueued, callTaken) {
-				batch = append(batch, call)
-				size += len(call.added)
-			}
-		}
-		rest := copy(a.queue, a.queue[used:])
-		clear(a.queue[rest:])
-		a.queue = a.queue[:rest]
-		if rest > 0 {
-			a.filled.Signal()
-		}
-		if len(batch) > 0 {
-			return batch
+		if batch, size := a.cut(); size > 0 {
+			a.underway += size
+			return batch, size
 		}
 	}
 }
 
+// cut takes as many calls from the queue as fit a batch, without those that were abandoned, and returns how many
+// additions they are. The mutex is held.
+func (a *Appender) cut() ([]*appendCall, int) {
+	var batch []*appendCall
+	size, used := 0, 0
+	for _, call := range a.queue {
+		if size > 0 && size+len(call.added) > batchCap {
+			break
+		}
+		used++
+		a.queued -= len(call.added)
+		if call.state.CompareAndSwap(callQueued, callTaken) {
+			batch = append(batch, call)
+			size += len(call.added)
+		}
+	}
+	rest := copy(a.queue, a.queue[used:])
+	clear(a.queue[rest:])
+	a.queue = a.queue[:rest]
+	if a.queued >= a.underway+size && rest > 0 {
+		a.filled.Signal()
+	}
+	return batch, size
+}
+
 func (a *Appender) flushUntilClosed() {
-	for batch := a.take(); batch != nil; batch = a.take() {
+	for batch, size := a.take(0); batch != nil; batch, size = a.take(size) {
 		reply, err := a.commit(batch)
 		if err == nil {
 			err = distribute(batch, reply)
@@ -248,15 +300,20 @@ func (a *Appender) commit(batch []*appendCall) ([]any, error) {
 			deadline = call.deadline
 		}
 	}
+	begin := time.Now()
+	defer func() { a.metrics.committed(size, time.Since(begin)) }()
 	id := uuid.New()
 	var now any = ""
 	if a.now != nil {
 		now = a.now().UnixMilli()
 	}
-	args := make([]any, 0, 3+4*size)
-	args = append(args, a.window.Load(), now, id[:])
+	k := a.stream.keys
+	args := make([]any, 0, appendKeys+6+4*size)
+	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), a.window.Load(), now, id[:])
 	for _, call := range batch {
-		args = append(args, call.args...)
+		for i := range call.arguments {
+			args = append(args, &call.arguments[i])
+		}
 	}
 
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
@@ -287,11 +344,14 @@ func (a *Appender) commit(batch []*appendCall) ([]any, error) {
 	}
 }
 
-func (a *Appender) send(ctx context.Context, args []any) ([]any, error) {
+func (a *Appender) send(ctx context.Context, args []any) (reply []any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, appendAttempt)
 	defer cancel()
-	k := a.stream.keys
-	reply, err := a.stream.redis.FCall(ctx, functionAppend, []string{k.events(), k.claims(), k.batches()}, args...).Slice()
+	command := redis.NewCmd(ctx, args...)
+	command.SetFirstKeyPos(3)
+	if err = a.stream.redis.Process(ctx, command); err == nil {
+		reply, err = command.Slice()
+	}
 	if errors.Is(err, redis.Nil) {
 		err = nil
 	}

@@ -118,7 +118,7 @@ func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, ag
 var benchEntry = make([]byte, entrySize)
 
 func benchAddition(order bool) Addition {
-	one := Addition{Entry: benchEntry, EventID: uuid.NewString(), DeliveryID: uuid.UUID{}}
+	one := Addition{Entry: benchEntry, EventID: uuid.NewString()}
 	if order {
 		one.OrderID = "order-" + one.EventID[:13]
 	}
@@ -197,7 +197,7 @@ func BenchmarkSettle(b *testing.B) {
 		}
 		mustAppend(b, a, additions...)
 	}
-	if _, err := s.EnsureGroup(b.Context(), "meta", 0); err != nil {
+	if _, err := s.EnsureGroup(b.Context(), "meta", GroupState{}); err != nil {
 		b.Fatal(err)
 	}
 	cpu := redisCPU(b, s)

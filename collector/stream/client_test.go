@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -229,7 +230,7 @@ func TestAccess(t *testing.T) {
 		t.Error(err)
 	}
 	for i, step := range []func() error{
-		func() error { _, err := deliver.EnsureGroup(ctx, "meta", 0); return err },
+		func() error { _, err := deliver.EnsureGroup(ctx, "meta", GroupState{}); return err },
 		func() error {
 			taken, err := deliver.Read(ctx, "meta", "pod-1", 3, time.Second)
 			if err != nil {
@@ -244,11 +245,20 @@ func TestAccess(t *testing.T) {
 			return err
 		},
 		func() error { _, _, err := deliver.Reclaim(ctx, "meta", "pod-2", 0, 10); return err },
+		func() error { _, _, err := deliver.Held(ctx, "meta", "pod-2", 0, 10); return err },
+		func() error { _, err := deliver.LastWaiting(ctx, "meta"); return err },
 		func() error { return deliver.Release(ctx, "meta", "pod-2", []Position{1}) },
 		func() error { return deliver.Acknowledge(ctx, "meta", []Position{1}) },
 		func() error { return deliver.Record(ctx, "meta", []Record{decided(1, Skipped, 0).Record}) },
 		func() error { _, err := deliver.Groups(ctx); return err },
 		func() error { _, err := deliver.Bounds(ctx); return err },
+		func() error {
+			n, err := query.Replay(ctx, ReplayRequest{Platform: "meta", To: time.Now().Add(time.Hour), Statuses: []Status{Delivered}, Now: time.Now()})
+			if err == nil && n == 0 {
+				return errors.New("nothing was put back")
+			}
+			return err
+		},
 		func() error { _, err := deliver.Trim(ctx, TrimPolicy{Before: time.Now(), MaxEvents: 1}); return err },
 		func() error { return deliver.DestroyGroup(ctx, "meta") },
 		func() error { _, err := query.ReadEvents(ctx, 0, 10, 0); return err },
@@ -264,7 +274,8 @@ func TestAccess(t *testing.T) {
 	for name, err := range map[string]error{
 		"the collector reads events":            func() error { _, err := collect.ReadEvents(ctx, 0, 1, 0); return err }(),
 		"the collector deletes events":          collect.redis.Del(ctx, collect.keys.events()).Err(),
-		"query appends":                         query.Record(ctx, "meta", []Record{decided(1, Skipped, 0).Record}),
+		"query appends an event":                query.redis.XAdd(ctx, &redis.XAddArgs{Stream: query.keys.events(), Values: []any{"e", "x"}}).Err(),
+		"query forgets a retry":                 query.redis.ZRem(ctx, query.keys.due("meta"), "1-0").Err(),
 		"the collector writes another property": collect.redis.Set(ctx, keysOf("default", "shop2").rate(), 1, 0).Err(),
 		"query reads another property": func() error {
 			_, err := (&Stream{query.redis, keysOf("default", "sho")}).ReadEvents(ctx, 0, 1, 0)

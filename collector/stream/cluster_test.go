@@ -87,7 +87,7 @@ func TestClusterSpreadsProperties(t *testing.T) {
 		if n := len(allEvents(t, s)); n != 2 {
 			t.Errorf("property %d has %d events, want 2", i, n)
 		}
-		if _, err := s.EnsureGroup(ctx, "meta", 0); err != nil {
+		if _, err := s.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
 			t.Fatal(err)
 		}
 		taken := mustRead(t, s, "pod-1", 10)

@@ -24,17 +24,62 @@ type Group struct {
 	Lag int64
 }
 
-// EnsureGroup makes the platform's group where it is missing, to be handed the events behind after: 0 for all of
-// them. created says whether it was missing; an existing group stays where it is.
-func (s *Stream) EnsureGroup(ctx context.Context, platform string, after Position) (created bool, err error) {
-	err = s.redis.XGroupCreateMkStream(ctx, s.keys.events(), platform, after.String()).Err()
-	if redis.HasErrorPrefix(err, "BUSYGROUP") {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("create consumer group of platform %s: %w", platform, err)
+// GroupState is where a platform's group begins.
+type GroupState struct {
+	// After is the position behind which events are handed out: 0 for all of them.
+	After Position
+	// Passed is how many of the stream's events lie at or before After.
+	Passed int64
+	// Waiting are events at or before After that have no final record, to be attempted (again) when they are due.
+	// Their Data is not read.
+	Waiting []Delivery
+	// Due is when those are.
+	Due time.Time
+}
+
+// ensureCap is the most waiting events of one call to Redis.
+const ensureCap = 1000
+
+// EnsureGroup makes the platform's group where it is missing. created says whether it was; an existing group stays as
+// it is. The group is there once everything that waits is, so that an interrupted call leaves it missing, to be made by
+// another one.
+func (s *Stream) EnsureGroup(ctx context.Context, platform string, state GroupState) (created bool, err error) {
+	names := append([]string{s.keys.events()}, s.keys.retries(platform)...)
+	for waiting, last := state.Waiting, false; !last; {
+		n := min(len(waiting), ensureCap)
+		last = n == len(waiting)
+		begin := ""
+		if last {
+			begin = state.After.String()
+		}
+		args := make([]any, 0, 4+2*n)
+		args = append(args, platform, begin, state.Passed, state.Due.UnixMilli())
+		for _, d := range waiting[:n] {
+			args = append(args, d.Position.String(), d.Attempts)
+		}
+		waiting = waiting[n:]
+		missing, err := s.redis.FCall(ctx, functionEnsureGroup, names, args...).Int()
+		if err != nil {
+			return false, describe("create consumer group of platform "+platform, err)
+		}
+		if missing == 0 {
+			return false, nil
+		}
 	}
 	return true, nil
+}
+
+// LastWaiting returns the millisecond's last position in which the newest of the platform's waiting events was
+// received; 0 where none waits.
+func (s *Stream) LastWaiting(ctx context.Context, platform string) (Position, error) {
+	newest, err := s.redis.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{Key: s.keys.open(platform), Start: 0, Stop: 0, Rev: true}).Result()
+	if err != nil {
+		return 0, fmt.Errorf("look for retries of platform %s: %w", platform, err)
+	}
+	if len(newest) == 0 {
+		return 0, nil
+	}
+	return At(time.UnixMilli(int64(newest[0].Score))) | MaxSequence, nil
 }
 
 // Groups returns the property's groups, none where it has no events stream.
@@ -61,15 +106,10 @@ func (s *Stream) Groups(ctx context.Context) ([]Group, error) {
 	return groups, nil
 }
 
-// DestroyGroup removes the platform's group and what waits in it. A missing group is no error.
+// DestroyGroup removes the platform's group and what waits in it, in one atomic step. A missing group is no error.
 func (s *Stream) DestroyGroup(ctx context.Context, platform string) error {
-	if err := s.redis.XGroupDestroy(ctx, s.keys.events(), platform).Err(); err != nil && !isNoKey(err) {
-		return fmt.Errorf("destroy consumer group of platform %s: %w", platform, err)
-	}
-	if err := s.redis.Unlink(ctx, s.keys.retries(platform)...).Err(); err != nil {
-		return fmt.Errorf("remove retries of platform %s: %w", platform, err)
-	}
-	return nil
+	names := append([]string{s.keys.events()}, s.keys.retries(platform)...)
+	return describe("destroy consumer group of platform "+platform, s.redis.FCall(ctx, functionDestroyGroup, names, platform).Err())
 }
 
 // Read hands up to count new events to a consumer, in order, after waiting for at most block (0: not at all) for
@@ -100,6 +140,31 @@ func (s *Stream) Read(ctx context.Context, platform, consumer string, count int,
 		return nil, describe("read for platform "+platform, err)
 	}
 	return deliveriesOf(streams)
+}
+
+// Held returns up to count events behind after that the consumer holds already: those of a process of that name that
+// was killed. last is the position to go on from; it is after itself where no more are held. It fails with [ErrNoGroup].
+func (s *Stream) Held(ctx context.Context, platform, consumer string, after Position, count int) (held []Delivery, last Position, err error) {
+	streams, err := s.redis.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: platform, Consumer: consumer, Streams: []string{s.keys.events(), after.String()}, Count: int64(count), Block: -1,
+	}).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, after, describe("read held events of platform "+platform, err)
+	}
+	last = after
+	for _, stream := range streams {
+		for _, message := range stream.Messages {
+			entry, err := entryOf(message, eventField)
+			if err != nil {
+				return held, last, err
+			}
+			last = entry.Position
+			if message.Values != nil { // else it has left the stream, and reclaiming lets go of it
+				held = append(held, Delivery{Entry: entry})
+			}
+		}
+	}
+	return held, last, nil
 }
 
 // releasedIdle is how long released events count as idle: longer than any reclaimer waits.

@@ -15,7 +15,7 @@ func platformStream(t testing.TB, n int) (*Stream, []Position) {
 	t.Helper()
 	s := newStream(t)
 	positions := fill(t, s, n)
-	if _, err := s.EnsureGroup(t.Context(), "meta", 0); err != nil {
+	if _, err := s.EnsureGroup(t.Context(), "meta", GroupState{}); err != nil {
 		t.Fatal(err)
 	}
 	return s, positions
@@ -71,15 +71,15 @@ func TestGroupBeginsWhereItIsTold(t *testing.T) {
 	s := newStream(t)
 	positions := fill(t, s, 3)
 	for platform, test := range map[string]struct {
-		after Position
+		state GroupState
 		want  []Position
 	}{
-		"beginning": {0, positions},
-		"middle":    {positions[0], positions[1:]},
-		"end":       {positions[2], nil},
+		"beginning": {GroupState{}, positions},
+		"middle":    {GroupState{After: positions[0], Passed: 1}, positions[1:]},
+		"end":       {GroupState{After: positions[2], Passed: 3}, nil},
 	} {
 		for i, want := range []bool{true, false} {
-			if created, err := s.EnsureGroup(t.Context(), platform, test.after); err != nil || created != want {
+			if created, err := s.EnsureGroup(t.Context(), platform, test.state); err != nil || created != want {
 				t.Errorf("%s: call %d of EnsureGroup = %v, %v, want %v", platform, i, created, err, want)
 			}
 		}
@@ -121,7 +121,7 @@ func TestNewPropertyHasNoGroups(t *testing.T) {
 	if err := s.DestroyGroup(t.Context(), "meta"); err != nil {
 		t.Errorf("DestroyGroup = %v, want that a missing group is no error", err)
 	}
-	if created, err := s.EnsureGroup(t.Context(), "meta", 0); err != nil || !created {
+	if created, err := s.EnsureGroup(t.Context(), "meta", GroupState{}); err != nil || !created {
 		t.Errorf("EnsureGroup = %v, %v, want a group before the first event", created, err)
 	}
 }
@@ -235,5 +235,114 @@ func TestAcknowledgedEventsAreClosedWithoutRecord(t *testing.T) {
 	}
 	if records := allRecords(t, s); len(records) != 0 {
 		t.Errorf("records = %v, want none", records)
+	}
+}
+
+// A group that is made anew waits for what is told to wait, hands out what lies behind, and is there only when all of it is.
+func TestGroupBeginsWithWhatWaits(t *testing.T) {
+	s := newStream(t)
+	const events = 2*ensureCap + 10
+	a := newAppender(t, s, AppenderOptions{})
+	var additions []Addition
+	for range events {
+		additions = append(additions, addition("", ""))
+	}
+	for list := range slices.Chunk(additions, 500) {
+		mustAppend(t, a, list...)
+	}
+	var positions []Position
+	for _, entry := range allEvents(t, s) {
+		positions = append(positions, entry.Position)
+	}
+	state := GroupState{After: positions[events-3], Passed: events - 2, Due: time.Now()}
+	for _, p := range positions[:events-2] {
+		state.Waiting = append(state.Waiting, Delivery{Entry: Entry{Position: p}, Attempts: 2})
+	}
+
+	// The process dies before the last step.
+	if err := s.redis.FCall(t.Context(), functionEnsureGroup, append([]string{s.keys.events()}, s.keys.retries("meta")...),
+		"meta", "", 0, state.Due.UnixMilli(), positions[0].String(), 2).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if groups, err := s.Groups(t.Context()); err != nil || len(groups) != 0 {
+		t.Fatalf("Groups = %v, %v, want none yet", groups, err)
+	}
+	for i, want := range []bool{true, false} {
+		if created, err := s.EnsureGroup(t.Context(), "meta", state); err != nil || created != want {
+			t.Fatalf("call %d of EnsureGroup = %v, %v, want %v", i, created, err, want)
+		}
+	}
+	groups, err := s.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Group{{Platform: "meta", LastDelivered: positions[events-3], Waiting: events - 2, Lag: 2}}
+	if diff := cmp.Diff(want, groups); diff != "" {
+		t.Errorf("Groups (-want +got):\n%s", diff)
+	}
+	if newest, err := s.LastWaiting(t.Context(), "meta"); err != nil || newest < positions[events-3] || newest.Time() != positions[events-3].Time() {
+		t.Errorf("LastWaiting = %s, %v, want the millisecond of %s", newest, err, positions[events-3])
+	}
+	if diff := cmp.Diff(positions[events-2:], mustRead(t, s, "pod-1", 10)); diff != "" {
+		t.Errorf("handed out (-want +got):\n%s", diff)
+	}
+	if got := mustDue(t, s, time.Now(), time.Minute); len(got) != 100 || got[0].Attempts != 2 {
+		t.Errorf("due = %d of them, the first %+v", len(got), got[0])
+	}
+	// Another engine that has found the group missing too is late: what has been settled since stays so.
+	mustSettle(t, s, decided(positions[0], Delivered, 3))
+	if created, err := s.EnsureGroup(t.Context(), "meta", state); err != nil || created {
+		t.Errorf("EnsureGroup = %v, %v, want that the group is there", created, err)
+	}
+	if groups, err := s.Groups(t.Context()); err != nil || groups[0].Waiting != events-3 {
+		t.Errorf("Groups = %v, %v, want that what was settled does not wait again", groups, err)
+	}
+}
+
+func TestGroupIsDestroyedWithWhatWaits(t *testing.T) {
+	s, positions := platformStream(t, 2)
+	mustRead(t, s, "pod-1", 2)
+	mustSettle(t, s, retryAt(positions[0], 1, time.Now()))
+	for range 2 {
+		if err := s.DestroyGroup(t.Context(), "meta"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range s.keys.retries("meta") {
+		if s.redis.Exists(t.Context(), key).Val() != 0 {
+			t.Errorf("%s is left over", key)
+		}
+	}
+	if groups, err := s.Groups(t.Context()); err != nil || len(groups) != 0 {
+		t.Errorf("Groups = %v, %v, want none", groups, err)
+	}
+}
+
+func TestHeldEventsAreTheConsumersOwn(t *testing.T) {
+	s, positions := platformStream(t, 5)
+	mustRead(t, s, "pod-1", 3)
+	mustRead(t, s, "pod-2", 1)
+	mustSettle(t, s, decided(positions[1], Delivered, 1))
+	var held []Position
+	for after := Position(0); ; {
+		some, last, err := s.Held(t.Context(), "meta", "pod-1", after, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, positionsOf(some)...)
+		if last == after {
+			break
+		}
+		after = last
+	}
+	if diff := cmp.Diff([]Position{positions[0], positions[2]}, held); diff != "" {
+		t.Errorf("held (-want +got):\n%s", diff)
+	}
+	if err := s.redis.XDel(t.Context(), s.keys.events(), positions[0].String()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	some, last, err := s.Held(t.Context(), "meta", "pod-1", 0, 1)
+	if err != nil || len(some) != 0 || last != positions[0] {
+		t.Errorf("Held = %v, %s, %v, want that an event which is gone is passed over", some, last, err)
 	}
 }

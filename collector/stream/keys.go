@@ -23,6 +23,11 @@ func (k keys) events() string { return k.prefix + "events" }
 // deliveries is the stream of delivery records: one field, "d", as in deliveries.proto. Trimmed to the events.
 func (k keys) deliveries() string { return k.prefix + "deliveries" }
 
+// importedEvents and importedDeliveries are the two streams of a past that is being imported; they live until they
+// take the names of those above.
+func (k keys) importedEvents() string     { return k.prefix + "import:events" }
+func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries" }
+
 // claims is a hash that lists the claim tables: KIND:LENGTH:BUCKET:BITS → number of claims, where kind is e
 // (event ids) or o (order ids), length the milliseconds of a bucket, bucket the number of lengths since 1970 and
 // 2^bits the table's shards. It lives three lengths longer than its newest table.
@@ -53,7 +58,7 @@ func (k keys) due(platform string) string { return k.prefix + "retry:" + platfor
 // open is a sorted set: the same stream ids by their own millisecond, so that trimming finds the oldest.
 func (k keys) open(platform string) string { return k.prefix + "retry:" + platform + ":open" }
 
-// attempts is a hash: the same stream ids → attempts made.
+// attempts is a hash: the same stream ids → attempts made, and ":" and the millisecond where a replay put it back.
 func (k keys) attempts(platform string) string { return k.prefix + "retry:" + platform + ":attempts" }
 
 // retries returns the keys of a platform's waiting events.

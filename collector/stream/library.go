@@ -18,11 +18,14 @@ const libraryName = "weir"
 
 // The functions of weir.lua.
 const (
-	functionAppend = "weir_append"
-	functionAllow  = "weir_allow"
-	functionDue    = "weir_due"
-	functionSettle = "weir_settle"
-	functionTrim   = "weir_trim"
+	functionAppend       = "weir_append"
+	functionAllow        = "weir_allow"
+	functionEnsureGroup  = "weir_ensure_group"
+	functionDestroyGroup = "weir_destroy_group"
+	functionDue          = "weir_due"
+	functionSettle       = "weir_settle"
+	functionReplay       = "weir_replay"
+	functionTrim         = "weir_trim"
 )
 
 var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)

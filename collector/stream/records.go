@@ -35,10 +35,15 @@ const (
 func recordsHead(platform string, base Position) []byte {
 	b := protowire.AppendTag(nil, headVersion, protowire.VarintType)
 	b = protowire.AppendVarint(b, recordVersion)
-	b = protowire.AppendTag(b, headPlatform, protowire.BytesType)
-	b = protowire.AppendString(b, platform)
+	b = append(b, headOf(platform)...)
 	b = protowire.AppendTag(b, headBase, protowire.Fixed64Type)
 	return protowire.AppendFixed64(b, uint64(base))
+}
+
+// headOf returns what tells a platform's entries from others': the field that stands behind the version's two bytes.
+func headOf(platform string) []byte {
+	b := protowire.AppendTag(nil, headPlatform, protowire.BytesType)
+	return protowire.AppendString(b, platform)
 }
 
 // appendRecord appends one record, whose event must not lie before base. Records stand independently of each other,

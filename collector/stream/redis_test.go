@@ -61,11 +61,11 @@ func newAppender(t testing.TB, s *Stream, options AppenderOptions) *Appender {
 
 // addition makes an addition with the ids; an empty event id is generated.
 func addition(eventID, orderID string) Addition {
-	delivery := uuid.Must(uuid.NewV7())
-	if eventID == "" {
-		eventID = delivery.String()
+	generated := eventID == ""
+	if generated {
+		eventID = uuid.NewString()
 	}
-	return Addition{Entry: []byte("entry of " + eventID), EventID: eventID, OrderID: orderID, DeliveryID: delivery}
+	return Addition{Entry: []byte("entry of " + eventID), EventID: eventID, OrderID: orderID, Generated: generated}
 }
 
 func mustAppend(t testing.TB, a *Appender, additions ...Addition) []Added {

@@ -26,7 +26,7 @@ func (s *Stream) Due(ctx context.Context, platform string, now time.Time, lease 
 	entries, _ := reply[0].([]any)
 	for _, entry := range entries {
 		fields, ok := entry.([]any)
-		if !ok || len(fields) != 3 {
+		if !ok || len(fields) != 4 {
 			return nil, nil, malformedReply(functionDue)
 		}
 		p, err := positionOf(fields[0])
@@ -35,7 +35,11 @@ func (s *Stream) Due(ctx context.Context, platform string, now time.Time, lease 
 		}
 		attempts, _ := fields[1].(int64)
 		data, _ := fields[2].(string)
-		taken = append(taken, Delivery{Entry: Entry{Position: p, Data: []byte(data)}, Attempts: int(attempts)})
+		delivery := Delivery{Entry: Entry{Position: p, Data: []byte(data)}, Attempts: int(attempts)}
+		if replayed, _ := fields[3].(int64); replayed > 0 {
+			delivery.Replayed = time.UnixMilli(replayed).UTC()
+		}
+		taken = append(taken, delivery)
 	}
 	ids, _ := reply[1].([]any)
 	for _, id := range ids {
@@ -86,16 +90,16 @@ func (s *Stream) Postpone(ctx context.Context, platform string, deliveries []Del
 }
 
 func (s *Stream) settle(ctx context.Context, platform string, settlements []Settlement, record bool) error {
-	base := settlements[0].Event
+	base, highest := settlements[0].Event, settlements[0].Event
 	for _, settlement := range settlements {
-		base = min(base, settlement.Event)
+		base, highest = min(base, settlement.Event), max(highest, settlement.Event)
 	}
 	var head []byte
 	if record {
 		head = recordsHead(platform, base)
 	}
-	args := make([]any, 0, 2+4*len(settlements))
-	args = append(args, platform, head)
+	args := make([]any, 0, 4+4*len(settlements))
+	args = append(args, platform, head, base.String(), highest.String())
 	for i := range settlements {
 		settlement := &settlements[i]
 		var again any = ""
@@ -111,9 +115,8 @@ func (s *Stream) settle(ctx context.Context, platform string, settlements []Sett
 		}
 		args = append(args, settlement.Event.String(), again, settlement.Attempts, encoded)
 	}
-	err := s.redis.FCall(ctx, functionSettle, []string{
-		s.keys.events(), s.keys.deliveries(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform),
-	}, args...).Err()
+	names := append([]string{s.keys.events(), s.keys.deliveries()}, s.keys.retries(platform)...)
+	err := s.redis.FCall(ctx, functionSettle, names, args...).Err()
 	return describe("settle deliveries of platform "+platform, err)
 }
 

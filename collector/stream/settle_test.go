@@ -216,7 +216,7 @@ func TestSettleAfterAnUnclearAnswer(t *testing.T) {
 	server := redistest.Start(t, redisserver.Options{})
 	direct := dial(t, server.URL()).Stream("default", "shop")
 	positions := fill(t, direct, 2)
-	if _, err := direct.EnsureGroup(t.Context(), "meta", 0); err != nil {
+	if _, err := direct.EnsureGroup(t.Context(), "meta", GroupState{}); err != nil {
 		t.Fatal(err)
 	}
 	mustRead(t, direct, "pod-1", 2)
@@ -302,5 +302,18 @@ func TestDeliveriesGoOnWhenRedisIsFull(t *testing.T) {
 	result, err := s.Trim(t.Context(), TrimPolicy{Before: time.Now().Add(time.Hour)})
 	if err != nil || result.Removed == 0 {
 		t.Errorf("Trim = %+v, %v, want room", result, err)
+	}
+}
+
+// Claims of other events between those that are settled are left alone, however many there are.
+func TestSettleAmongManyClaims(t *testing.T) {
+	s, positions := platformStream(t, 60)
+	mustRead(t, s, "pod-1", 59)
+	mustSettle(t, s, decided(positions[0], Delivered, 1), decided(positions[58], Delivered, 1), decided(positions[59], Delivered, 1))
+	if pending, waiting := open(t, s); pending != 57 || waiting != 0 {
+		t.Errorf("open = %d claimed, %d waiting, want 57 claimed", pending, waiting)
+	}
+	if got := allRecords(t, s); len(got) != 2 || got[0].Event != positions[0] || got[1].Event != positions[58] {
+		t.Errorf("records = %v, want those of the events that were claimed", got)
 	}
 }

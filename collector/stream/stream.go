@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Position is an entry's place in a stream: the milliseconds of its stream id shifted left by 20, and its
@@ -26,7 +24,10 @@ const MaxSequence = 1<<sequenceBits - 1
 func At(t time.Time) Position { return Position(t.UnixMilli()) << sequenceBits }
 
 // Time returns the position's millisecond in UTC.
-func (p Position) Time() time.Time { return time.UnixMilli(int64(p >> sequenceBits)).UTC() }
+func (p Position) Time() time.Time { return time.UnixMilli(p.Milliseconds()).UTC() }
+
+// Milliseconds returns when the event was received, in milliseconds since 1970.
+func (p Position) Milliseconds() int64 { return int64(p >> sequenceBits) }
 
 // String returns the stream id: "1700000000000-0".
 func (p Position) String() string {
@@ -55,8 +56,8 @@ type Addition struct {
 	EventID string
 	// OrderID is a second id to claim; "" where the event has none or is no purchase.
 	OrderID string
-	// DeliveryID is the event's delivery id. Where EventID is its text, that was generated and needs no claim.
-	DeliveryID uuid.UUID
+	// Generated says that EventID was made up here: it is not claimed, since no caller can repeat it.
+	Generated bool
 }
 
 // Added is what became of an [Addition].
@@ -79,6 +80,8 @@ type Delivery struct {
 	Entry
 	// Attempts counts the attempts made so far.
 	Attempts int
+	// Replayed is when a replay put the event back; zero where none did.
+	Replayed time.Time
 }
 
 // Status is what has become of an event on one platform.

@@ -60,8 +60,8 @@ type Bounds struct {
 	First, Last Position
 	// Newest is the highest position ever given, even where that entry is gone. It only falls when the stream is lost.
 	Newest Position
-	// Length counts the entries.
-	Length int64
+	// Length counts the entries, Added those that were ever added: where there are more of these, some are gone.
+	Length, Added int64
 }
 
 // Bounds returns the ends of the events stream; all zero where it does not exist.
@@ -82,7 +82,7 @@ func (s *Stream) bounds(ctx context.Context, key string) (Bounds, error) {
 	if err != nil {
 		return Bounds{}, fmt.Errorf("look at the stream's ends: %w", err)
 	}
-	bounds := Bounds{Length: info.Length}
+	bounds := Bounds{Length: info.Length, Added: info.EntriesAdded}
 	for _, end := range []struct {
 		position *Position
 		id       string

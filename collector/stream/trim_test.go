@@ -23,7 +23,7 @@ func hourly(t testing.TB, n int) (*Stream, []Position) {
 		positions = append(positions, At(c.now()))
 		c.advance(time.Hour)
 	}
-	if _, err := s.EnsureGroup(t.Context(), "meta", 0); err != nil {
+	if _, err := s.EnsureGroup(t.Context(), "meta", GroupState{}); err != nil {
 		t.Fatal(err)
 	}
 	return s, positions
@@ -121,7 +121,7 @@ func TestTrim(t *testing.T) {
 
 func TestTrimReportsEveryPlatform(t *testing.T) {
 	s, positions := hourly(t, 3)
-	if _, err := s.EnsureGroup(t.Context(), "webhook", positions[0]); err != nil {
+	if _, err := s.EnsureGroup(t.Context(), "webhook", GroupState{After: positions[0]}); err != nil {
 		t.Fatal(err)
 	}
 	result := trimAll(t, s, TrimPolicy{MaxEvents: 1})

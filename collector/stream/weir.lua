@@ -4,10 +4,10 @@
 -- Go files named below. A caller may be older than the library, so a function whose KEYS, ARGV or reply change
 -- gets a new name, and VERSION grows with every change.
 --
--- Lua does not roll back. Where a function takes several steps, the one whose loss would lose an event comes
--- first: the event before its claim, the retry before the acknowledgement.
+-- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
+-- retry before the acknowledgement, or what was done before it is withdrawn, as the claims of an event that is not appended.
 
-local VERSION = 1
+local VERSION = 2
 
 local STEPS = 8192            -- a claim's time is counted in so many parts of its bucket
 local STEP_OFFSET = 4096      -- and stored less this, so that it fits a listpack's 13-bit integer
@@ -78,11 +78,11 @@ local function shard(t, digest)
 end
 
 -- find returns what a digest's valid claim stores beside its time, nil where there is none. since is the first
--- millisecond of the window.
-local function find(list, digest, since)
+-- millisecond of the window; except, a table or nil, is passed over.
+local function find(list, digest, since, except)
   for i = 1, #list do
     local t = list[i]
-    local value = redis.call('HGET', shard(t, digest), digest)
+    local value = t ~= except and redis.call('HGET', shard(t, digest), digest)
     if value then
       local step, id = string.match(value, '^(-?%d+):?(.*)$')
       if t.start + (step + STEP_OFFSET + 1) * t.unit > since then return id end
@@ -123,16 +123,31 @@ local function current(root, list, kind, length, now)
   return t
 end
 
+-- claim claims a digest in the current table t. Returns the shard's key; or nil and what the claim stores that stands
+-- there already: a current table is younger than any window, so all its claims are valid.
 local function claim(t, digest, now, id)
   local key = shard(t, digest)
   local value = t.now or number(math.floor((now - t.start) / t.unit) - STEP_OFFSET)
   t.now = value
   if id then value = value .. ':' .. id end
-  redis.call('HSET', key, digest, value)
+  if redis.call('HSETNX', key, digest, value) == 0 then
+    return nil, string.match(redis.call('HGET', key, digest), '^-?%d+:?(.*)$')
+  end
+  t.added = t.added + 1
+  return key
+end
+
+-- withdraw takes back a claim that was just made.
+local function withdraw(t, key, digest)
+  redis.call('HDEL', key, digest)
+  t.added = t.added - 1
+end
+
+-- keep sees to it that a shard with a new claim goes with its bucket.
+local function keep(t, key, now)
   if redis.call('HLEN', key) == 1 then
     redis.call('PEXPIRE', key, number((t.bucket + 3) * t.length - now + SLACK))
   end
-  t.added = t.added + 1
 end
 
 local function save_counts(root, list)
@@ -150,7 +165,7 @@ end
 
 -- recall returns the reply to a batch that was committed before, nil where it was not.
 local function recall(root, batch, now)
-  for age = 0, 2 do
+  for age = 0, 1 do
     local packed = redis.call('HGET', batch_key(root, batch, now, age), batch)
     if packed then return packed == '' and {} or cmsgpack.unpack(packed) end
   end
@@ -187,13 +202,45 @@ local function following(id, wanted)
   return number(ms + 1) .. '-0'
 end
 
+-- append_one claims an event's ids and appends it. c holds the stream's key, the claim tables and the time. Replies
+-- with the id for the next entry; or nil, "d" and the first event's id; or nil, "e" and an error. The claims come first:
+-- a claim that finds another one there is one look less than to look and then to claim. Nothing between the claims and
+-- the append can fail, and where that does they are withdrawn; Redis stores and replicates what a function does as one.
+local function append_one(c, at, entry, event_digest, order_digest, id)
+  local event_key, order_key, first
+  if event_digest ~= '' then
+    c.e = c.e or current(c.claims, c.tables.e, 'e', c.length, c.now)
+    first = find(c.tables.e, event_digest, c.since, c.e)
+    if not first then event_key, first = claim(c.e, event_digest, c.now) end
+    if first then return nil, 'd', first end
+  end
+  if order_digest ~= '' then
+    c.o = c.o or current(c.claims, c.tables.o, 'o', c.length, c.now)
+    first = find(c.tables.o, order_digest, c.since, c.o)
+    if not first then order_key, first = claim(c.o, order_digest, c.now, id) end
+    if first then
+      if event_key then withdraw(c.e, event_key, event_digest) end
+      return nil, 'd', first
+    end
+  end
+  local added = add(c.events, at, entry)
+  if type(added) == 'table' then
+    if event_key then withdraw(c.e, event_key, event_digest) end
+    if order_key then withdraw(c.o, order_key, order_digest) end
+    return nil, 'e', added.err
+  end
+  if event_key then keep(c.e, event_key, c.now) end
+  if order_key then keep(c.o, order_key, c.now) end
+  return following(added, c.wanted)
+end
+
 -- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch
 -- id (16 bytes), then for each event: entry, digest of its event_id or "", digest of its order_id or "", event id.
 -- Replies with a flat list of the exceptions, three elements each: the event's number from 0, "d" (duplicate) or
 -- "e" (error), and the first event's id ("" for its own) or the error's text. A batch that was committed in the
--- last minute gets the same reply again and appends nothing.
+-- last half minute gets the same reply again and appends nothing.
 local function append(keys, args)
-  local events, claims, batches = keys[1], keys[2], keys[3]
+  local claims, batches = keys[2], keys[3]
   local window, now, batch = tonumber(args[1]), tonumber(args[2]), args[3]
   local wanted = '*'
   if now then wanted = number(now) .. '-*' else now = server_ms() end
@@ -201,30 +248,16 @@ local function append(keys, args)
   if known then return known end
 
   local tables, reply = load_tables(claims), {}
-  local length, since = math.ceil(window / 2), now - window
-  local event_table, order_table
+  local c = {
+    events = keys[1], claims = claims, tables = tables, length = math.ceil(window / 2), since = now - window, now = now, wanted = wanted,
+  }
   local at = wanted
   for i = 4, #args, 4 do
-    local event_digest, order_digest, id = args[i + 1], args[i + 2], args[i + 3]
-    local first = event_digest ~= '' and find(tables.e, event_digest, since)
-    if not first and order_digest ~= '' then first = find(tables.o, order_digest, since) end
-    if first then
-      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, 'd', first
+    local following_id, kind, text = append_one(c, at, args[i], args[i + 1], args[i + 2], args[i + 3])
+    if following_id then
+      at = following_id
     else
-      local added = add(events, at, args[i])
-      if type(added) == 'table' then
-        reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, 'e', added.err
-      else
-        at = following(added, wanted)
-        if event_digest ~= '' then
-          event_table = event_table or current(claims, tables.e, 'e', length, now)
-          claim(event_table, event_digest, now)
-        end
-        if order_digest ~= '' then
-          order_table = order_table or current(claims, tables.o, 'o', length, now)
-          claim(order_table, order_digest, now, id)
-        end
-      end
+      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, kind, text
     end
   end
   save_counts(claims, tables.e)
@@ -257,7 +290,7 @@ local function allow(keys, args)
 end
 
 ----------------------------------------------------------------------------------------------------------------
--- Deliveries (groups.go, settle.go)
+-- Deliveries (groups.go, settle.go, replay.go)
 
 local function forget(due, open, attempts, id)
   redis.call('ZREM', due, id)
@@ -265,15 +298,68 @@ local function forget(due, open, attempts, id)
   redis.call('HDEL', attempts, id)
 end
 
+-- wait schedules an event; again is the ms at which it is due, tried its field of the attempts.
+local function wait(due, open, attempts, id, again, tried)
+  redis.call('ZADD', due, again, id)
+  redis.call('ZADD', open, (split(id)), id)
+  redis.call('HSET', attempts, id, tried)
+end
+
+local function has_group(events, group)
+  if redis.call('EXISTS', events) == 0 then return false end
+  for _, flat in ipairs(redis.call('XINFO', 'GROUPS', events)) do
+    for i = 1, #flat, 2 do
+      if flat[i] == 'name' and flat[i + 1] == group then return true end
+    end
+  end
+  return false
+end
+
+local function entries_added(events)
+  if redis.call('EXISTS', events) == 0 then return 0 end
+  local info = redis.call('XINFO', 'STREAM', events)
+  for i = 1, #info, 2 do
+    if info[i] == 'entries-added' then return info[i + 1] end
+  end
+  return 0
+end
+
+-- weir_ensure_group: KEYS events, due, open, attempts; ARGV group, id behind which it begins, or "" where more events
+-- follow in another call, number of the stream's events up to that id, ms at which the events are due, then for each
+-- event that waits for another attempt: id, attempts. Does nothing where the group exists: what has become of the events
+-- since is not the caller's to undo. Events that wait already go on as they do. Replies with 1 where the group was
+-- missing, 0 where not.
+local function ensure_group(keys, args)
+  local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
+  if has_group(events, args[1]) then return 0 end
+  for i = 5, #args, 2 do
+    if not redis.call('ZSCORE', due_key, args[i]) then wait(due_key, open, attempts, args[i], args[4], args[i + 1]) end
+  end
+  if args[2] ~= '' then
+    -- Told how many it has read, Redis knows from the start how many there are still to read.
+    local read = entries_added(events) - (redis.call('XLEN', events) - tonumber(args[3]))
+    redis.call('XGROUP', 'CREATE', events, args[1], args[2], 'MKSTREAM', 'ENTRIESREAD', number(math.max(0, read)))
+  end
+  return 1
+end
+
+-- weir_destroy_group: KEYS events, due, open, attempts; ARGV group. Removes the group and what waits in it.
+local function destroy_group(keys, args)
+  if redis.call('EXISTS', keys[1]) == 1 then redis.call('XGROUP', 'DESTROY', keys[1], args[1]) end
+  return redis.call('UNLINK', keys[2], keys[3], keys[4])
+end
+
 -- weir_due: KEYS events, due, open, attempts; ARGV now in ms, end of the lease in ms, count. Leases the events
--- that are due. Replies with a list of {id, attempts, entry} and a list of ids whose entries are gone.
+-- that are due. Replies with a list of {id, attempts, entry, ms at which it was put back by a replay or 0} and a list of
+-- ids whose entries are gone.
 local function due(keys, args)
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
   local taken, gone = {}, {}
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, '-inf', args[1], 'LIMIT', 0, args[3])) do
     local entry = redis.call('XRANGE', events, id, id)[1]
     if entry then
-      taken[#taken + 1] = { id, tonumber(redis.call('HGET', attempts, id) or 0), entry[2][2] }
+      local tried, replayed = string.match(redis.call('HGET', attempts, id) or '0', '^(%d+):?(%d*)$')
+      taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0 }
       redis.call('ZADD', due_key, 'XX', args[2], id)
     else
       gone[#gone + 1] = id
@@ -283,37 +369,86 @@ local function due(keys, args)
   return { taken, gone }
 end
 
+-- claims_of returns which of n ids, the lowest and the highest given, are claimed from the group. One look at all that
+-- is claimed between them costs less than one at each, unless there is much more.
+local function claims_of(events, group, ids, lowest, highest)
+  local claimed, most = {}, 2 * #ids + 16
+  local listed = redis.call('XPENDING', events, group, lowest, highest, most)
+  if #listed < most then
+    for _, claim in ipairs(listed) do claimed[claim[1]] = true end
+    return claimed
+  end
+  for _, id in ipairs(ids) do
+    if #redis.call('XPENDING', events, group, id, id, 1) > 0 then claimed[id] = true end
+  end
+  return claimed
+end
+
 -- weir_settle: KEYS events, deliveries, due, open, attempts; ARGV group, head of the record entry or "" for no
--- record, then for each event: id, ms at which it is due again or "" where this is final, attempts, encoded record.
--- Events that are neither claimed from the group nor waiting are settled already and are passed over. Replies with the
--- number of those that were not.
+-- record, lowest and highest of the ids, then for each event: id, ms at which it is due again or "" where this is final,
+-- attempts, encoded record. Events that are neither claimed from the group nor waiting are settled already and are passed
+-- over. Replies with the number of those that were not.
 local function settle(keys, args)
   local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
-  local group, record = args[1], { args[2] }
-  local waiting = redis.call('EXISTS', due_key) == 1
+  local group, record, ids = args[1], { args[2] }, {}
+  for i = 5, #args, 4 do ids[#ids + 1] = args[i] end
+  local waits = {}
+  if redis.call('EXISTS', due_key) == 1 then
+    for i, score in ipairs(redis.call('ZMSCORE', due_key, unpack(ids))) do waits[ids[i]] = score end
+  end
+  local claimed = claims_of(events, group, ids, args[3], args[4])
   local settled, finished, acknowledged = 0, {}, {}
-  for i = 3, #args, 4 do
+  for i = 5, #args, 4 do
     local id, again = args[i], args[i + 1]
-    local waits = waiting and redis.call('ZSCORE', due_key, id)
-    local claimed = #redis.call('XPENDING', events, group, id, id, 1) > 0
-    if waits or claimed then
+    if waits[id] or claimed[id] then
       settled = settled + 1
       record[#record + 1] = args[i + 3]
       if again ~= '' then
-        redis.call('ZADD', due_key, again, id)
-        redis.call('ZADD', open, (split(id)), id)
-        redis.call('HSET', attempts, id, args[i + 2])
-        waiting = true
-      elseif waits then
+        local tried = args[i + 2]
+        if waits[id] then tried = tried .. (string.match(redis.call('HGET', attempts, id) or '', ':%d+$') or '') end
+        wait(due_key, open, attempts, id, again, tried)
+        waits[id] = again
+      elseif waits[id] then
         finished[#finished + 1] = id
+        waits[id] = nil
       end
-      if claimed then acknowledged[#acknowledged + 1] = id end
+      if claimed[id] then
+        acknowledged[#acknowledged + 1] = id
+        claimed[id] = nil
+      end
     end
   end
   if settled > 0 and args[2] ~= '' then redis.call('XADD', deliveries, '*', 'd', table.concat(record)) end
   for _, id in ipairs(finished) do forget(due_key, open, attempts, id) end
-  for _, id in ipairs(acknowledged) do redis.call('XACK', events, group, id) end
+  if #acknowledged > 0 then redis.call('XACK', events, group, unpack(acknowledged)) end
   return settled
+end
+
+-- weir_replay: KEYS events, deliveries, due, open, attempts; ARGV group, id of the last delivery records that the
+-- caller knows, how the platform's records begin behind their version, ms at which the events are due, now in ms, head of
+-- the record entry, then for each event: id, attempts, encoded record. Puts back events that are final. Replies with -1 and
+-- does nothing where the platform has records that the caller does not know, else with the number of events that were
+-- put back: those that the stream still has and that are not under way.
+local function replay(keys, args)
+  local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
+  local newer = redis.call('XRANGE', deliveries, '(' .. args[2], '+', 'COUNT', 1000)
+  if #newer == 1000 then return -1 end
+  for _, entry in ipairs(newer) do
+    if string.sub(entry[2][2], 3, 2 + #args[3]) == args[3] then return -1 end
+  end
+  local record, again = { args[6] }, {}
+  for i = 7, #args, 3 do
+    local id = args[i]
+    local under_way = redis.call('ZSCORE', due_key, id) or #redis.call('XPENDING', events, args[1], id, id, 1) > 0
+    if not under_way and #redis.call('XRANGE', events, id, id) > 0 then
+      record[#record + 1] = args[i + 2]
+      again[#again + 1] = i
+    end
+  end
+  if #again == 0 then return 0 end
+  for _, i in ipairs(again) do wait(due_key, open, attempts, args[i], args[4], args[i + 1] .. ':' .. args[5]) end
+  redis.call('XADD', deliveries, '*', 'd', table.concat(record))
+  return #again
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -415,7 +550,10 @@ end
 
 redis.register_function('weir_append', append)
 redis.register_function('weir_allow', allow)
+redis.register_function('weir_replay', replay)
 -- What frees memory or closes what is under way must go on when memory is full.
 redis.register_function { function_name = 'weir_due', callback = due, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_settle', callback = settle, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_ensure_group', callback = ensure_group, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_destroy_group', callback = destroy_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_trim', callback = trim, flags = { 'allow-oom' } }

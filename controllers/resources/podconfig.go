@@ -99,27 +99,31 @@ func platformConfig(platform *v1alpha1.Platform, endpoints map[config.PlatformTy
 	for _, name := range platform.Events {
 		rendered.Events = append(rendered.Events, string(name))
 	}
-	switch platform.Type {
-	case v1alpha1.PlatformMeta:
-		rendered.Meta = metaConfig(platform.Meta)
-	case v1alpha1.PlatformWebhook:
-		rendered.Webhook = webhookConfig(platform.Webhook)
-	case v1alpha1.PlatformLog:
-		rendered.Log = &config.Log{}
-	}
+	renderMember(&rendered, platform)
 	return rendered
 }
 
-func metaConfig(meta *v1alpha1.MetaPlatform) *config.Meta {
-	if meta == nil {
-		return nil
+// renderMember renders the member that the type names, where it is set.
+func renderMember(rendered *config.Platform, platform *v1alpha1.Platform) {
+	if meta := platform.Meta; meta != nil {
+		rendered.Meta = &config.Meta{PixelID: meta.PixelID, TestEventCode: meta.TestEventCode}
 	}
-	return &config.Meta{PixelID: meta.PixelID, TestEventCode: meta.TestEventCode}
-}
-
-func webhookConfig(webhook *v1alpha1.WebhookPlatform) *config.Webhook {
-	if webhook == nil {
-		return nil
+	if ga4 := platform.GA4; ga4 != nil {
+		rendered.GA4 = &config.GA4{MeasurementID: ga4.MeasurementID, Region: config.Region(ga4.Region)}
 	}
-	return &config.Webhook{URL: webhook.URL}
+	if tiktok := platform.TikTok; tiktok != nil {
+		rendered.TikTok = &config.TikTok{EventSourceID: tiktok.EventSourceID, TestEventCode: tiktok.TestEventCode}
+	}
+	if pinterest := platform.Pinterest; pinterest != nil {
+		rendered.Pinterest = &config.Pinterest{AdAccountID: pinterest.AdAccountID, Test: pinterest.Test}
+	}
+	if mixpanel := platform.Mixpanel; mixpanel != nil {
+		rendered.Mixpanel = &config.Mixpanel{ProjectID: mixpanel.ProjectID, Region: config.Region(mixpanel.Region)}
+	}
+	if webhook := platform.Webhook; webhook != nil {
+		rendered.Webhook = &config.Webhook{URL: webhook.URL}
+	}
+	if platform.Type == v1alpha1.PlatformLog {
+		rendered.Log = &config.Log{}
+	}
 }

@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -22,6 +21,8 @@ import (
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/weir-dev/weir/collector/server"
 )
 
 // secretVariable is an environment variable rather than a flag: flags show in the list of processes.
@@ -48,18 +49,18 @@ func run(ctx context.Context, args []string, secret string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, *address)
+	listener, err := server.Listen(ctx, *address, "--listen")
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: &handler{verifier: verifier, out: out}, ReadHeaderTimeout: 5 * time.Second}
+	receiver := &http.Server{Handler: &handler{verifier: verifier, out: out}, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- receiver.Serve(listener) }()
 
 	fmt.Fprintf(out, "receiver: listening on http://%s for the samples' webhook\n", listener.Addr())
 	if *readyFile != "" {
 		if err := os.WriteFile(*readyFile, nil, 0o600); err != nil {
-			return errors.Join(err, server.Close())
+			return errors.Join(err, receiver.Close())
 		}
 	}
 	select {
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, secret string, out io.Writer) error
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	return server.Shutdown(grace)
+	return receiver.Shutdown(grace)
 }
 
 // newVerifier makes the judge of signatures. Its errors never repeat the secret.
@@ -82,14 +83,4 @@ func newVerifier(secret string) (*standardwebhooks.Webhook, error) {
 		return nil, fmt.Errorf("%s is no signing secret; it must be whsec_ and base64", secretVariable)
 	}
 	return verifier, nil
-}
-
-// listen says what to do where somebody else has the port.
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another program; end that one (another make run?) and try again", address)
-	}
-	return listener, err
 }

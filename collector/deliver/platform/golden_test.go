@@ -30,7 +30,25 @@ const (
 	signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-var credentials = map[string]string{"accessToken": accessToken, "signingSecret": signingSecret}
+var credentials = map[string]string{
+	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
+	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
+	"signingSecret": signingSecret,
+}
+
+// configured is a platform of any type: every member is set.
+func configured(kind config.PlatformType) config.Platform {
+	return config.Platform{
+		Name: "p", Type: kind,
+		Meta:      &config.Meta{PixelID: "1"},
+		GA4:       &config.GA4{MeasurementID: "G-1"},
+		TikTok:    &config.TikTok{EventSourceID: "C1"},
+		Pinterest: &config.Pinterest{AdAccountID: "1"},
+		Mixpanel:  &config.Mixpanel{ProjectID: "1"},
+		Webhook:   &config.Webhook{URL: "https://example.com"},
+		Log:       &config.Log{},
+	}
+}
 
 // requestCase is a golden pair's input: what a customer's server sent and how the platform is configured.
 type requestCase struct {
@@ -156,11 +174,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(name(path), func(t *testing.T) {
 			var in answerCase
 			readJSON(t, path, &in)
-			cfg := config.Platform{
-				Name: "p", Type: in.Type,
-				Meta: &config.Meta{PixelID: "1"}, Webhook: &config.Webhook{URL: "https://example.com"}, Log: &config.Log{},
-			}
-			opened, err := platform.Open(cfg, credentials)
+			opened, err := platform.Open(configured(in.Type), credentials)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,14 +1,11 @@
 package platform
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,10 +34,6 @@ func openMeta(cfg config.Platform, credentials map[string]string) (Adapter, erro
 	if cfg.Meta.PixelID == "" {
 		return nil, errors.New("meta.pixelID must be set")
 	}
-	base := metaBaseURL
-	if cfg.Endpoint != "" {
-		base = strings.TrimSuffix(cfg.Endpoint, "/")
-	}
 	tail := []byte("]}")
 	if cfg.Meta.TestEventCode != "" {
 		code, err := jsontext.AppendQuote(nil, cfg.Meta.TestEventCode)
@@ -50,7 +43,7 @@ func openMeta(cfg config.Platform, credentials map[string]string) (Adapter, erro
 		tail = slices.Concat([]byte(`],"test_event_code":`), code, []byte("}"))
 	}
 	return &metaAdapter{
-		url: base + "/" + metaVersion + "/" + url.PathEscape(cfg.Meta.PixelID) + "/events?" +
+		url: baseURL(cfg, metaBaseURL) + "/" + metaVersion + "/" + url.PathEscape(cfg.Meta.PixelID) + "/events?" +
 			url.Values{"access_token": {credentials["accessToken"]}}.Encode(),
 		tail: tail,
 	}, nil
@@ -126,7 +119,7 @@ func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
 		name = e.Name
 	}
 	// There is no field to hand a refusal on by, so nothing is sent.
-	if e.Consent.AdUserData == event.Denied || e.Consent.AdPersonalization == event.Denied {
+	if deniesAds(e.Consent) {
 		return Payload{}, Skip("consent_denied")
 	}
 	user := metaUser(e)
@@ -145,11 +138,7 @@ func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
 	if e.Context.UserAgent != "" && e.Context.PageURL != "" {
 		out.ActionSource, out.EventSourceURL = "website", e.Context.PageURL
 	}
-	body, err := json.Marshal(out)
-	if err != nil {
-		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
-	}
-	return Payload{Body: body}, Verdict{}
+	return bodyPayload(out)
 }
 
 func metaUser(e *Event) metaUserData {
@@ -157,28 +146,17 @@ func metaUser(e *Event) metaUserData {
 		Email:           hashes(e.User.Get(event.EmailLower)),
 		Phone:           hashes(e.User.Get(event.PhoneDigits)),
 		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
+		ExternalID:      externalID(e),
 		ClientIPAddress: e.Context.IP,
 		ClientUserAgent: e.Context.UserAgent,
 		FBC:             e.Context.ClickIDs["fbc"],
 		FBP:             e.Context.ClickIDs["fbp"],
-	}
-	if id := strings.TrimSpace(e.ClientID); id != "" {
-		sum := sha256.Sum256([]byte(id))
-		user.ExternalID = []string{hex.EncodeToString(sum[:])}
 	}
 	if click := e.Context.ClickIDs["fbclid"]; user.FBC == "" && click != "" {
 		// The cookie's documented form, for a click whose cookie the caller did not pass on.
 		user.FBC = "fb.1." + strconv.FormatInt(e.Time().UnixMilli(), 10) + "." + click
 	}
 	return user
-}
-
-// hashes is a list of one, or none for the zero hash.
-func hashes(hash event.Hash) []string {
-	if hash.IsZero() {
-		return nil
-	}
-	return []string{hash.String()}
 }
 
 func metaCustom(e *Event) *metaCustomData {
@@ -212,18 +190,7 @@ func metaCustom(e *Event) *metaCustomData {
 }
 
 func (a *metaAdapter) Build(batch []Payload, _ time.Time) Request {
-	size := len(`{"data":[`) + len(batch) + len(a.tail)
-	for _, payload := range batch {
-		size += len(payload.Body)
-	}
-	body := append(make([]byte, 0, size), `{"data":[`...)
-	for i, payload := range batch {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, payload.Body...)
-	}
-	body = append(body, a.tail...)
+	body := joinBodies(`{"data":[`, batch, a.tail)
 	return Request{Method: http.MethodPost, URL: a.url, Header: jsonHeader(), Body: body}
 }
 

@@ -22,6 +22,8 @@ type Event struct {
 	event.Event
 	// ReceivedAt is the time of its place in the stream.
 	ReceivedAt time.Time
+	// ReplayedAt is when a replay put it back; zero where none did.
+	ReplayedAt time.Time
 }
 
 // Time is when the event happened: the caller's own timestamp, else when it was received. It never depends
@@ -96,13 +98,20 @@ type kind struct {
 // kinds has a row for every platform type.
 var kinds = map[config.PlatformType]kind{
 	// A request that Meta refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
-	config.TypeMeta:    {limits: Limits{Events: 100, Bytes: 1 << 20}, maxAge: 7 * 24 * time.Hour, open: openMeta},
-	config.TypeWebhook: {limits: Limits{Events: 1}, open: openWebhook},
-	config.TypeLog:     {limits: Limits{Events: 100}, open: openLog},
+	config.TypeMeta: {limits: Limits{Events: 100, Bytes: 1 << 20}, maxAge: 7 * 24 * time.Hour, open: openMeta},
+	// A request speaks of one visitor. What is older than three days is put at another time by GA4, or refused.
+	config.TypeGA4: {limits: Limits{Events: 1}, maxAge: 72 * time.Hour, open: openGA4},
+	// As for Meta.
+	config.TypeTikTok: {limits: Limits{Events: 100, Bytes: 1 << 20}, maxAge: 7 * 24 * time.Hour, open: openTikTok},
+	// These two judge each event for itself, so the batch is bounded by what their answers have to say.
+	config.TypePinterest: {limits: Limits{Events: 200, Bytes: 2 << 20}, maxAge: 7 * 24 * time.Hour, open: openPinterest},
+	config.TypeMixpanel:  {limits: Limits{Events: 200, Bytes: 2 << 20}, open: openMixpanel},
+	config.TypeWebhook:   {limits: Limits{Events: 1}, open: openWebhook},
+	config.TypeLog:       {limits: Limits{Events: 100}, open: openLog},
 }
 
 const (
-	// patience is for how long after its receipt an event is tried to be delivered at all.
+	// patience is for how long after its receipt, or its last replay, an event is tried to be delivered at all.
 	patience = 7 * 24 * time.Hour
 	// ageMargin is how much earlier than the platform we let go of an event, so that it is not refused on its
 	// way and with it the batch.
@@ -148,6 +157,9 @@ func (p *Platform) Map(e *Event) (Payload, Verdict) {
 	payload, verdict := p.Adapter.Map(e)
 	payload.MessageID = e.DeliveryID.String()
 	payload.Expires = e.ReceivedAt.Add(patience)
+	if e.ReplayedAt.After(e.ReceivedAt) {
+		payload.Expires = e.ReplayedAt.Add(patience)
+	}
 	if end := e.Time().Add(p.maxAge - ageMargin); p.maxAge > 0 && end.Before(payload.Expires) {
 		payload.Expires = end
 	}

@@ -25,7 +25,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	}{
 		"an unknown type": {
 			config.Platform{Name: "x", Type: "Fax"}, nil,
-			`platform "x": type "Fax" is unknown; the types are [Log Meta Webhook]`,
+			`platform "x": type "Fax" is unknown; the types are [GA4 Log Meta Mixpanel Pinterest TikTok Webhook]`,
 		},
 		"a missing key": {
 			config.Platform{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}}, nil,
@@ -42,6 +42,30 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		"a missing pixel": {
 			config.Platform{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{}}, credentials,
 			`platform "meta": meta.pixelID must be set`,
+		},
+		"a missing data stream": {
+			config.Platform{Name: "analytics", Type: config.TypeGA4, GA4: &config.GA4{}}, credentials,
+			`platform "analytics": ga4.measurementID must be set`,
+		},
+		"a missing event source": {
+			config.Platform{Name: "tiktok", Type: config.TypeTikTok, TikTok: &config.TikTok{}}, credentials,
+			`platform "tiktok": tiktok.eventSourceID must be set`,
+		},
+		"a missing ad account": {
+			config.Platform{Name: "pinterest", Type: config.TypePinterest, Pinterest: &config.Pinterest{}}, credentials,
+			`platform "pinterest": pinterest.adAccountID must be set`,
+		},
+		"a missing project": {
+			config.Platform{Name: "product", Type: config.TypeMixpanel, Mixpanel: &config.Mixpanel{}}, credentials,
+			`platform "product": mixpanel.projectID must be set`,
+		},
+		"a region that the platform does not have": {
+			config.Platform{Name: "product", Type: config.TypeMixpanel, Mixpanel: &config.Mixpanel{ProjectID: "1", Region: "MARS"}}, credentials,
+			`platform "product": mixpanel.region must be US, EU or IN`,
+		},
+		"one of two keys": {
+			configured(config.TypeMixpanel), map[string]string{"serviceAccountUsername": "weir"},
+			`platform "p": its Secret must have the key serviceAccountSecret`,
 		},
 		"a URL of another scheme": {
 			webhook("ftp://example.com"), credentials,
@@ -61,6 +85,10 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		},
 		"a secret that is too short": {
 			hook, map[string]string{"signingSecret": "whsec_aHVzaA=="},
+			`platform "crm": signingSecret must be whsec_ and 24 to 64 bytes in base64, or several such with spaces between them`,
+		},
+		"a secret without its prefix, which is not shown": {
+			hook, map[string]string{"signingSecret": strings.TrimPrefix(signingSecret, "whsec_")},
 			`platform "crm": signingSecret must be whsec_ and 24 to 64 bytes in base64, or several such with spaces between them`,
 		},
 		"the second of two secrets": {
@@ -88,7 +116,6 @@ func TestWebhookSignature(t *testing.T) {
 		want    []string
 	}{
 		"by one secret":                        {signingSecret, []string{vector}},
-		"by a secret without its prefix":       {strings.TrimPrefix(signingSecret, "whsec_"), []string{vector}},
 		"by a secret that ends in a line feed": {signingSecret + "\n", []string{vector}},
 		"by two secrets while they are rotated": {
 			signingSecret + " whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
@@ -132,6 +159,12 @@ func TestAnEventIsGivenUp(t *testing.T) {
 			config.Platform{Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}}, received.Add(-48 * time.Hour),
 			received.Add(5*24*time.Hour - time.Hour),
 		},
+		"by GA4 an hour before its three days are over": {
+			configured(config.TypeGA4), time.Time{}, received.Add(72*time.Hour - time.Hour),
+		},
+		"by Mixpanel seven days after its receipt": {
+			configured(config.TypeMixpanel), received.Add(-48 * time.Hour), received.Add(7 * 24 * time.Hour),
+		},
 		"by a Webhook seven days after its receipt, however old it was": {
 			config.Platform{Name: "p", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://example.com"}}, received.Add(-48 * time.Hour),
 			received.Add(7 * 24 * time.Hour),
@@ -174,31 +207,31 @@ func FuzzClassify(f *testing.F) {
 	f.Add(200, `{"events_received":1}`, "", 1)
 	f.Add(400, `{"error":{"code":100,"error_subcode":2804003}}`, "", 3)
 	f.Add(429, "", "12", 2)
+	f.Add(200, `{"code":20001,"data":{"failed_events":[{"order_in_batch":1}]}}`, "", 2)
+	f.Add(422, `{"events":[{"status":"processed"},{"status":"failed"}]}`, "", 2)
+	f.Add(400, `{"num_records_imported":1,"failed_records":[{"index":0,"field":"properties.time"}]}`, "", 2)
 	f.Add(502, "<html>", "Fri, 20 Nov 2026 12:00:42 GMT", 5)
-	cfg := config.Platform{
-		Name: "p", Meta: &config.Meta{PixelID: "1"}, Webhook: &config.Webhook{URL: "https://example.com"}, Log: &config.Log{},
-	}
 	f.Fuzz(func(t *testing.T, status int, body, retryAfter string, n int) {
 		n = 1 + (n&0x7fffffff)%100
 		response := platform.Response{Status: status, Header: http.Header{"Retry-After": {retryAfter}}, Body: []byte(body), At: time.Unix(1_800_000_000, 0)}
-		for _, cfg.Type = range []config.PlatformType{config.TypeMeta, config.TypeWebhook, config.TypeLog} {
-			opened, err := platform.Open(cfg, credentials)
+		for _, kind := range config.PlatformTypes() {
+			opened, err := platform.Open(configured(kind), credentials)
 			if err != nil {
 				t.Fatal(err)
 			}
 			verdicts := opened.Classify(response, n)
 			if len(verdicts) != n {
-				t.Fatalf("%s: got %d verdicts on %d events", cfg.Type, len(verdicts), n)
+				t.Fatalf("%s: got %d verdicts on %d events", kind, len(verdicts), n)
 			}
 			for _, v := range verdicts {
 				if v.Class == platform.Undecided || v.After < 0 || v.After > time.Hour {
-					t.Errorf("%s: got verdict %+v", cfg.Type, v)
+					t.Errorf("%s: got verdict %+v", kind, v)
 				}
 				if (v.Class == platform.Isolate || v.Class == platform.Split) && n == 1 {
-					t.Errorf("%s: a single event cannot be %+v", cfg.Type, v)
+					t.Errorf("%s: a single event cannot be %+v", kind, v)
 				}
 				if strings.Trim(v.Reason, "abcdefghijklmnopqrstuvwxyz_0123456789-") != "" || len(v.Reason) > 64 {
-					t.Errorf("%s: reason %q is no short code", cfg.Type, v.Reason)
+					t.Errorf("%s: reason %q is no short code", kind, v.Reason)
 				}
 			}
 		}

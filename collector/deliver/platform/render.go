@@ -1,8 +1,14 @@
 package platform
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
+	"strings"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 )
 
@@ -33,3 +39,75 @@ func wholeQuantity(quantity *event.Amount) int64 {
 
 // amountUnit is how many ten-thousandths an amount of one has.
 const amountUnit = 10_000
+
+// baseURL is the platform's own base URL, or the endpoint that the operator has put in its place.
+func baseURL(cfg config.Platform, own string) string {
+	if cfg.Endpoint != "" {
+		return strings.TrimSuffix(cfg.Endpoint, "/")
+	}
+	return own
+}
+
+// bodyPayload renders an event in the platform's own form.
+func bodyPayload(own any) (Payload, Verdict) {
+	body, err := json.Marshal(own)
+	if err != nil {
+		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
+	}
+	return Payload{Body: body}, Verdict{}
+}
+
+// joinBodies writes the payloads as the members of a JSON array, with head before and tail behind them.
+func joinBodies(head string, batch []Payload, tail []byte) []byte {
+	size := len(head) + len(batch) + len(tail)
+	for _, payload := range batch {
+		size += len(payload.Body)
+	}
+	body := append(make([]byte, 0, size), head...)
+	for i, payload := range batch {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, payload.Body...)
+	}
+	return append(body, tail...)
+}
+
+// hashes is a list of one, or none for the zero hash.
+func hashes(hash event.Hash) []string {
+	if hash.IsZero() {
+		return nil
+	}
+	return []string{hash.String()}
+}
+
+// externalID is what advertising platforms get of the client's id: its hash, as a list of one or none.
+func externalID(e *Event) []string {
+	id := strings.TrimSpace(e.ClientID)
+	if id == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(id))
+	return []string{hex.EncodeToString(sum[:])}
+}
+
+// deniesAds says whether the visitor has refused what an advertising platform would do with the event.
+func deniesAds(c event.Consent) bool {
+	return c.AdUserData == event.Denied || c.AdPersonalization == event.Denied
+}
+
+// amountText is an amount as text, "" for none.
+func amountText(amount *event.Amount) string {
+	if amount == nil {
+		return ""
+	}
+	return amount.String()
+}
+
+func setOf(words ...string) map[string]bool {
+	set := make(map[string]bool, len(words))
+	for _, word := range words {
+		set[word] = true
+	}
+	return set
+}

@@ -43,8 +43,9 @@ func openWebhook(cfg config.Platform, credentials map[string]string) (Adapter, e
 func signingKeys(secrets string) ([][]byte, error) {
 	var keys [][]byte
 	for secret := range strings.FieldsSeq(secrets) {
-		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-		if err != nil || len(key) < 24 || len(key) > 64 {
+		encoded, prefixed := strings.CutPrefix(secret, "whsec_")
+		key, err := base64.StdEncoding.DecodeString(encoded)
+		if !prefixed || err != nil || len(key) < 24 || len(key) > 64 {
 			return nil, errors.New("signingSecret must be whsec_ and 24 to 64 bytes in base64, or several such with spaces between them")
 		}
 		keys = append(keys, key)

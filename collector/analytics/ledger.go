@@ -1,0 +1,154 @@
+package analytics
+
+import (
+	"context"
+	"math/big"
+	"math/bits"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// ledger keeps the credits of whole conversions and of those shared into at most [fewParts] parts. Of what one
+// visitor's touches have in common it only keeps total, what each of them would have got if it had been
+// there for every conversion so far: a touch is owed what total has grown by while it was in the window. So a
+// conversion costs the same however many touches share it.
+type ledger struct {
+	// credits is by group.
+	credits []credit
+	total   credit
+}
+
+// give gives a whole conversion to a group.
+func (l *ledger) give(group uint32, value event.Amount) {
+	l.of(group).add(wholeUnits, value)
+}
+
+func (l *ledger) of(group uint32) *credit {
+	for int(group) >= len(l.credits) {
+		l.credits = append(l.credits, credit{})
+	}
+	return &l.credits[group]
+}
+
+func (l *ledger) enter(group uint32) { l.of(group).subtract(l.total) }
+
+func (l *ledger) leave(group uint32) { l.of(group).merge(l.total) }
+
+func (l *ledger) share(parts int, value event.Amount) { l.total.add(uint64(wholeUnits/parts), value) }
+
+// fineLedger is a ledger for conversions that are shared into any number of parts up to a bound.
+type fineLedger struct {
+	// whole is a conversion: every number up to the bound divides it.
+	whole   *big.Int
+	credits map[uint32]exactCredit
+	total   exactCredit
+}
+
+func newFineLedger(bound int) *fineLedger {
+	return &fineLedger{whole: leastMultiple(bound), credits: map[uint32]exactCredit{}, total: newExactCredit()}
+}
+
+func (l *fineLedger) of(group uint32) exactCredit {
+	if _, known := l.credits[group]; !known {
+		l.credits[group] = newExactCredit()
+	}
+	return l.credits[group]
+}
+
+func (l *fineLedger) enter(group uint32) {
+	c := l.of(group)
+	c.conversions.Sub(c.conversions, l.total.conversions)
+	c.revenue.Sub(c.revenue, l.total.revenue)
+}
+
+func (l *fineLedger) leave(group uint32) {
+	c := l.of(group)
+	c.conversions.Add(c.conversions, l.total.conversions)
+	c.revenue.Add(c.revenue, l.total.revenue)
+}
+
+func (l *fineLedger) share(parts int, value event.Amount) {
+	part := new(big.Int).Quo(l.whole, big.NewInt(int64(parts)))
+	l.total.conversions.Add(l.total.conversions, part)
+	l.total.revenue.Add(l.total.revenue, part.Mul(part, big.NewInt(int64(value))))
+}
+
+// book is where the shares of one visitor's conversions are kept.
+type book interface {
+	// enter and leave say that a touch is in the window from now on, or no longer.
+	enter(group uint32)
+	leave(group uint32)
+	// share gives equal parts of a conversion to the touches in the window.
+	share(parts int, value event.Amount)
+}
+
+// bookFor returns a book for conversions of which one is shared into most parts.
+func (w *creditWalk) bookFor(most int) book {
+	if most <= fewParts {
+		return &w.ledger
+	}
+	bound := 1 << bits.Len(uint(most-1))
+	if w.fine[bound] == nil {
+		w.fine[bound] = newFineLedger(bound)
+	}
+	return w.fine[bound]
+}
+
+// follow gives the credit for a visitor's conversions.
+func (w *creditWalk) follow(ctx context.Context, events []visit) error {
+	if w.query.Model != Linear {
+		w.giveEnds(events)
+		return nil
+	}
+	window := touchWindow{events: events, lookback: w.query.Lookback.Milliseconds(), bounded: w.query.Lookback > 0}
+	most := len(events)
+	if most > fewParts {
+		most = window.mostParts()
+	}
+	window.restart(w.bookFor(most), w.group)
+	for i, e := range events {
+		if i%1024 == 1023 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		window.reach(i)
+		if e.conversion == 0 {
+			continue
+		}
+		if value := w.values[e.conversion]; window.parts > 0 {
+			window.book.share(window.parts, value)
+		} else {
+			w.ledger.give(w.direct, value)
+		}
+	}
+	window.empty()
+	return nil
+}
+
+// giveEnds gives each of a visitor's conversions to the first or the last touch in its window.
+func (w *creditWalk) giveEnds(events []visit) {
+	oldest, newest := 0, -1
+	for i, e := range events {
+		if e.touch != 0 {
+			newest = i
+		}
+		if e.conversion == 0 {
+			continue
+		}
+		begin := int64(0)
+		if w.query.Lookback > 0 {
+			begin = e.ms - w.query.Lookback.Milliseconds()
+		}
+		for oldest <= newest && (events[oldest].touch == 0 || events[oldest].ms < begin) {
+			oldest++
+		}
+		group := w.direct
+		switch {
+		case oldest > newest:
+		case w.query.Model == FirstTouch:
+			group = w.group(events[oldest].touch)
+		default:
+			group = w.group(events[newest].touch)
+		}
+		w.ledger.give(group, w.values[e.conversion])
+	}
+}

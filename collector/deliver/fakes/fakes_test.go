@@ -1,0 +1,358 @@
+package fakes
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/weir-dev/weir/collector/config"
+)
+
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const (
+	secret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	hash    = "b5fc85e55755f9e0d030a10ab4429b6b2944855f9a0d60077fe832becbc41d72"
+	ofEmpty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+
+var account = Account{
+	Platform: config.Platform{
+		Name: "p", Meta: &config.Meta{PixelID: "1"}, GA4: &config.GA4{MeasurementID: "G-1"}, TikTok: &config.TikTok{EventSourceID: "C1"},
+		Pinterest: &config.Pinterest{AdAccountID: "1"}, Mixpanel: &config.Mixpanel{ProjectID: "1"},
+		Webhook: &config.Webhook{URL: "http://127.0.0.1/hook"},
+	},
+	Credentials: map[string]string{
+		"accessToken": "token", "apiSecret": "token", "conversionToken": "token",
+		"serviceAccountUsername": "weir", "serviceAccountSecret": "token", "signingSecret": secret,
+	},
+}
+
+// dialects say how a request to each platform is made: with the right credential or another.
+var dialects = map[config.PlatformType]struct {
+	url, header, value, wrong string
+	// event is a good one, with %d for its time and %q for its id; body is what it is put into.
+	event, body string
+	seconds     func(time.Time) int64
+}{
+	config.TypeMeta: {
+		url:   "/v25.0/1/events?access_token=token",
+		event: `{"event_name":"Lead","event_time":%d,"event_id":%q,"action_source":"other","user_data":{"em":["` + hash + `"]}}`,
+		body:  `{"data":[%s]}`, seconds: time.Time.Unix,
+	},
+	config.TypeGA4: {
+		url:  "/mp/collect?measurement_id=G-1&api_secret=token",
+		body: "%s", seconds: time.Time.UnixMicro,
+		event: `{"client_id":"1.2","timestamp_micros":%d,"user_data":{"sha256_email_address":["` + hash +
+			`"]},"events":[{"name":"purchase","params":{"value":1,"currency":"EUR","transaction_id":%q}}]}`,
+	},
+	config.TypeTikTok: {
+		url: "/open_api/v1.3/event/track/", header: "Access-Token", value: "token",
+		event: `{"event":"Lead","event_time":%d,"event_id":%q,"user":{"email":"` + hash + `"}}`,
+		body:  `{"event_source":"web","event_source_id":"C1","data":[%s]}`, seconds: time.Time.Unix,
+	},
+	config.TypePinterest: {
+		url: "/v5/ad_accounts/1/events", header: "Authorization", value: "Bearer token",
+		event: `{"event_name":"lead","event_time":%d,"event_id":%q,"action_source":"web","user_data":{"em":["` + hash + `"]}}`,
+		body:  `{"data":[%s]}`, seconds: time.Time.Unix,
+	},
+	config.TypeMixpanel: {
+		url: "/import?strict=1&project_id=1", header: "Authorization",
+		value: "Basic " + base64.StdEncoding.EncodeToString([]byte("weir:token")),
+		event: `{"event":"lead","properties":{"time":%d,"$insert_id":%q,"distinct_id":"1.2"}}`,
+		body:  `[%s]`, seconds: time.Time.UnixMilli,
+	},
+}
+
+// exchanged is an answer and what the fake says of the request.
+type exchanged struct {
+	Status    int
+	Body      string
+	Complaint string
+	Refusals  []string
+}
+
+func newFake(t *testing.T, kind config.PlatformType) (*Server, *httptest.Server) {
+	t.Helper()
+	fake, err := New(kind, []Account{account}, nil, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(fake)
+	t.Cleanup(func() {
+		fake.Close()
+		server.Close()
+	})
+	return fake, server
+}
+
+func send(t *testing.T, fake *Server, base, url, header, value, body string) exchanged {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if header != "" {
+		request.Header.Set(header, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := exchanged{Status: response.StatusCode, Body: string(text)}
+	if receipts := fake.Receipts(); len(receipts) > 0 {
+		last := receipts[len(receipts)-1]
+		got.Complaint = last.Complaint
+		for _, e := range last.Events {
+			got.Refusals = append(got.Refusals, e.Refusal)
+		}
+	}
+	return got
+}
+
+// Each row changes a good event, and says what the platform makes of it.
+func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
+	type row struct {
+		old, new string
+		status   int
+		inBody   string
+		refusal  string
+	}
+	meta := func(subcode string) string { return `"error_subcode":` + subcode }
+	for kind, rows := range map[config.PlatformType]map[string]row{
+		config.TypeMeta: {
+			"a good event":                   {"", "", 200, `"events_received":1`, ""},
+			"a raw address in place of em":   {hash, "ada", 400, meta("2804019"), "em is no SHA-256"},
+			"a hash in capitals":             {hash, strings.ToUpper(hash), 400, meta("2804019"), "em is no SHA-256"},
+			"the hash of nothing":            {hash, ofEmpty, 400, meta("2804019"), "em is the hash of nothing"},
+			"em that is no list":             {`["` + hash + `"]`, `"` + hash + `"`, 400, meta("2804019"), "em must be a list"},
+			"a hash with Meta's appendix":    {hash, hash + ".AQYBAQAA", 200, `"events_received":1`, ""},
+			"an event of eight days ago":     {"TIME", "-192h", 400, meta("2804003"), "too old"},
+			"an event of the next hour":      {"TIME", "1h", 400, meta("2804003"), "in the future"},
+			"a website event without URL":    {`"other"`, `"website"`, 400, meta("2804019"), "website events need"},
+			"a first name alone":             {`"em"`, `"fn"`, 400, meta("2804050"), "not enough customer data"},
+			"a purchase without value":       {`"Lead"`, `"Purchase"`, 400, meta("2804009"), "a Purchase needs value"},
+			"an unknown action_source":       {`"other"`, `"shop"`, 400, meta("2804019"), "action_source must be valid"},
+			"a hash that has been forbidden": {hash, strings.Repeat("f", 64), 400, meta("2804019"), "was not normalised"},
+		},
+		config.TypeGA4: {
+			"a good event":                  {"", "", 204, "", ""},
+			"no client_id":                  {`"1.2"`, `""`, 204, "", "client_id must not be empty"},
+			"an event of four days ago":     {"TIME", "-96h", 204, "", "timestamp_micros must be within the last 72 hours"},
+			"a purchase without an id":      {`"transaction_id":"e-1"`, `"x":1`, 204, "", "transaction_id is required"},
+			"a value without a currency":    {`"currency":"EUR",`, ``, 204, "", "currency is required with a value"},
+			"a value as text":               {`"value":1`, `"value":"$1"`, 204, "", "-"},
+			"a name that Google keeps":      {`"purchase"`, `"session_start"`, 204, "", "is reserved"},
+			"a name that is none":           {`"purchase"`, `"a b"`, 204, "", "must be a letter"},
+			"an address in place of a hash": {hash, "ada", 204, "", "is no SHA-256"},
+		},
+		config.TypeTikTok: {
+			"a good event":                  {"", "", 200, `"code":0`, ""},
+			"an address in place of email":  {hash, "ada", 200, `"code":40002`, "email is no SHA-256"},
+			"no identifier":                 {`"email":"` + hash + `"`, "", 200, `"code":40002`, "no identifier"},
+			"an event of eight days ago":    {"TIME", "-192h", 200, `"code":40002`, "too old"},
+			"a purchase without value":      {`"Lead"`, `"Purchase"`, 200, `"code":40002`, "a Purchase needs value"},
+			"a content_id that is a number": {`"user"`, `"properties":{"contents":[{"content_id":1,"quantity":1}]},"user"`, 200, `"code":40002`, "-"},
+			"a currency it does not know":   {`"user"`, `"properties":{"value":1,"currency":"XOF"},"user"`, 200, `"code":40002`, "the currency is not supported"},
+		},
+		config.TypePinterest: {
+			"a good event":               {"", "", 200, `"num_events_processed":1`, ""},
+			"an address in place of em":  {hash, "ada", 422, `"status":"failed"`, "em is no SHA-256"},
+			"em that is no list":         {`["` + hash + `"]`, `"` + hash + `"`, 400, `"code":4196`, "-"},
+			"a phone number alone":       {`"em"`, `"ph"`, 422, `"status":"failed"`, "user_data needs em"},
+			"a name that is none":        {`"lead"`, `"Lead"`, 422, `"status":"failed"`, "event_name is none"},
+			"an unknown member":          {`"action_source"`, `"colour":1,"action_source"`, 400, `"code":4196`, "-"},
+			"a value that is a number":   {`"user_data"`, `"custom_data":{"value":1},"user_data"`, 400, `"code":4196`, "-"},
+			"an event of eight days ago": {"TIME", "-192h", 422, `"status":"failed"`, "too old"},
+		},
+		config.TypeMixpanel: {
+			"a good event":                  {"", "", 200, `"num_records_imported":1`, ""},
+			"an id with a space":            {`"e-1"`, `"e 1"`, 400, `"properties.$insert_id"`, "must be 1 to 36"},
+			"an event of 1970":              {"TIME", "-500000h", 400, `"properties.time"`, "must be a time since 1971"},
+			"an event of tomorrow":          {"TIME", "24h", 400, `"properties.time"`, "must be a time since 1971"},
+			"a placeholder for distinct_id": {`"1.2"`, `"Anonymous"`, 400, `"properties.distinct_id"`, "must be an id"},
+			"nobody":                        {`"1.2"`, `""`, 200, `"num_records_imported":1`, ""},
+		},
+	} {
+		for name, row := range rows {
+			t.Run(string(kind)+"/"+name, func(t *testing.T) {
+				fake, server := newFake(t, kind)
+				fake.Forbid(strings.Repeat("f", 64))
+				d, at, old := dialects[kind], now, row.old
+				if old == "TIME" {
+					shift, err := time.ParseDuration(row.new)
+					if err != nil {
+						t.Fatal(err)
+					}
+					at, old = now.Add(shift), ""
+				}
+				body := fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(at), "e-1"))
+				if old != "" {
+					if !strings.Contains(body, old) {
+						t.Fatalf("%s is not in %s", old, body)
+					}
+					body = strings.Replace(body, old, row.new, 1)
+				}
+				got := send(t, fake, server.URL, d.url, d.header, d.value, body)
+				if got.Status != row.status || !strings.Contains(got.Body, row.inBody) {
+					t.Errorf("got %d %s, want %d with %s", got.Status, got.Body, row.status, row.inBody)
+				}
+				switch {
+				case row.refusal == "-": // the body as a whole
+					if got.Complaint == "" {
+						t.Error("the fake does not complain of the body")
+					}
+				case (row.refusal == "") != (strings.Join(got.Refusals, "") == "") || !strings.Contains(strings.Join(got.Refusals, ""), row.refusal):
+					t.Errorf("got refusals %q, want %q", got.Refusals, row.refusal)
+				}
+			})
+		}
+	}
+}
+
+// A bad event among good ones: all are refused, or it alone.
+func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
+	for kind, want := range map[config.PlatformType]map[string]int{
+		config.TypeMeta:      {},
+		config.TypeTikTok:    {},
+		config.TypePinterest: {"e-1": 1, "e-3": 1},
+		config.TypeMixpanel:  {"e-1": 1, "e-3": 1},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			fake, server := newFake(t, kind)
+			fake.Refuse("e-2")
+			d := dialects[kind]
+			var events []string
+			for _, id := range []string{"e-1", "e-2", "e-3"} {
+				events = append(events, fmt.Sprintf(d.event, d.seconds(now), id))
+			}
+			send(t, fake, server.URL, d.url, d.header, d.value, fmt.Sprintf(d.body, strings.Join(events, ",")))
+			if diff := cmp.Diff(want, fake.Taken()); diff != "" {
+				t.Errorf("taken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
+	for kind, want := range map[config.PlatformType]exchanged{
+		config.TypeMeta:      {Status: 400, Body: `"code":190`, Complaint: "the token is refused"},
+		config.TypeGA4:       {Status: 204, Complaint: "another api_secret; Google Analytics does not say so"},
+		config.TypeTikTok:    {Status: 200, Body: `"code":40105`, Complaint: "the token is refused"},
+		config.TypePinterest: {Status: 401, Body: `"code":2`, Complaint: "the token is refused"},
+		config.TypeMixpanel:  {Status: 401, Body: `"status":"Unauthorized"`, Complaint: "the service account is refused"},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			fake, server := newFake(t, kind)
+			d := dialects[kind]
+			got := send(t, fake, server.URL, strings.ReplaceAll(d.url, "=token", "=other"), d.header, d.value+"x",
+				fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), "e-1")))
+			if !strings.Contains(got.Body, want.Body) {
+				t.Errorf("got %s, want it with %s", got.Body, want.Body)
+			}
+			got.Body = want.Body
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if taken := fake.Taken(); len(taken) > 0 {
+				t.Errorf("it took %v", taken)
+			}
+		})
+	}
+}
+
+func TestFakesComplainOfRawPersonalData(t *testing.T) {
+	for kind, d := range dialects {
+		for _, raw := range []string{"ada@example.com", "https://shop.example/?mail=ada%40example.com", "+4915550100999"} {
+			fake, server := newFake(t, kind)
+			body := fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), raw))
+			got := send(t, fake, server.URL, d.url, d.header, d.value, body)
+			if !strings.HasPrefix(got.Complaint, "raw personal data in ") || strings.Contains(got.Complaint, "ada") {
+				t.Errorf("%s: %s: got complaint %q", kind, raw, got.Complaint)
+			}
+		}
+	}
+}
+
+func TestFakeWebhookVerifies(t *testing.T) {
+	const body = `{"type":"lead","timestamp":"2026-11-20T12:00:00Z","data":{"event_id":"e-1","event":"lead","user":{"email":null}}}`
+	for name, test := range map[string]struct {
+		path, secret, body string
+		age                time.Duration
+		want               int
+	}{
+		"a good one":                   {"/hook", secret, body, 0, 204},
+		"another path":                 {"/other", secret, body, 0, 404},
+		"another secret":               {"/hook", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", body, 0, 401},
+		"of ten minutes ago":           {"/hook", secret, body, 10 * time.Minute, 401},
+		"an address in place of email": {"/hook", secret, strings.Replace(body, "null", `"ada"`, 1), 0, 400},
+		"no event_id":                  {"/hook", secret, strings.Replace(body, `"e-1"`, `""`, 1), 0, 400},
+		"no JSON":                      {"/hook", secret, "<html>", 0, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, server := newFake(t, config.TypeWebhook)
+			signer, err := standardwebhooks.NewWebhook(test.secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := now.Add(-test.age)
+			signature, err := signer.Sign("msg-1", at, []byte(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+test.path, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header = http.Header{
+				"Content-Type": {"application/json"}, "Webhook-Id": {"msg-1"},
+				"Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {signature},
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != test.want {
+				t.Errorf("got %d, want %d", response.StatusCode, test.want)
+			}
+		})
+	}
+}
+
+func TestFakeGA4HasAValidationServer(t *testing.T) {
+	fake, server := newFake(t, config.TypeGA4)
+	got := send(t, fake, server.URL, "/debug/mp/collect", "", "", `{"client_id":"","timestamp_micros":`+strconv.FormatInt(now.UnixMicro(), 10)+
+		`,"events":[{"name":"ga_x","params":{}}]}`)
+	for _, part := range []string{`"fieldPath":"client_id"`, `"validationCode":"VALUE_REQUIRED"`, `"validationCode":"NAME_RESERVED"`} {
+		if !strings.Contains(got.Body, part) {
+			t.Errorf("got %s, want it with %s", got.Body, part)
+		}
+	}
+}
+
+func TestThereIsNoFakeOfWhatIsNoServer(t *testing.T) {
+	if _, err := New(config.TypeLog, nil, nil, time.Now); err == nil || Has(config.TypeLog) {
+		t.Errorf("got error %v", err)
+	}
+	for _, kind := range config.PlatformTypes() {
+		if Has(kind) == (kind == config.TypeLog) {
+			t.Errorf("%s: has a fake: %t", kind, Has(kind))
+		}
+	}
+}

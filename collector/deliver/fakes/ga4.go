@@ -1,0 +1,197 @@
+package fakes
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-dev/weir/collector/config"
+)
+
+// failGA4 has no body: Google Analytics says nothing.
+func failGA4(status int) answer { return answer{status: status} }
+
+type ga4Body struct {
+	ClientID        string `json:"client_id"`
+	TimestampMicros int64  `json:"timestamp_micros"`
+	Consent         struct {
+		AdUserData        string `json:"ad_user_data"`
+		AdPersonalization string `json:"ad_personalization"`
+	} `json:"consent"`
+	UserData struct {
+		Email []string `json:"sha256_email_address"`
+		Phone []string `json:"sha256_phone_number"`
+	} `json:"user_data"`
+	Events []ga4Event `json:"events"`
+}
+
+type ga4Event struct {
+	Name   string `json:"name"`
+	Params struct {
+		TransactionID string    `json:"transaction_id"`
+		Value         amount    `json:"value"`
+		Currency      string    `json:"currency"`
+		PageLocation  string    `json:"page_location"`
+		PageReferrer  string    `json:"page_referrer"`
+		Items         []ga4Item `json:"items"`
+	} `json:"params"`
+}
+
+type ga4Item struct {
+	ID       string `json:"item_id"`
+	Name     string `json:"item_name"`
+	Category string `json:"item_category"`
+	Price    amount `json:"price"`
+	Quantity amount `json:"quantity"`
+}
+
+// ga4Message is what the validation server says of a fault.
+type ga4Message struct {
+	FieldPath      string `json:"fieldPath"`
+	Description    string `json:"description"`
+	ValidationCode string `json:"validationCode"`
+}
+
+// judgeGA4 answers everything with success, as Google Analytics does, and checks as its validation server does,
+// which is there as well. What is invalid, or comes with another secret, is not counted.
+func judgeGA4(q *request) answer {
+	if q.Method != http.MethodPost || (q.URL.Path != "/mp/collect" && q.URL.Path != "/debug/mp/collect") {
+		return failGA4(http.StatusNotFound).complain("no such address")
+	}
+	body, fault := unmarshal[ga4Body](q.body)
+	var messages []ga4Message
+	if fault != "" {
+		messages = []ga4Message{{"", fault, "VALUE_INVALID"}}
+	} else {
+		messages = q.ga4Faults(&body)
+	}
+	if strings.HasPrefix(q.URL.Path, "/debug/") {
+		return answerJSON(http.StatusOK, map[string]any{"validationMessages": messages})
+	}
+	given := answer{status: http.StatusNoContent}
+	query := q.URL.Query()
+	account := q.account(func(p config.Platform) bool {
+		return p.GA4 != nil && p.GA4.MeasurementID == query.Get("measurement_id")
+	})
+	switch {
+	case account == nil:
+		return given.complain("no data stream of that measurement_id; Google Analytics does not say so")
+	case query.Get("api_secret") != account.Credentials["apiSecret"]:
+		return given.complain("another api_secret; Google Analytics does not say so")
+	}
+	for i := range body.Events {
+		e := ga4EventOf(&body, &body.Events[i])
+		if len(messages) > 0 {
+			e.refuse(messages[0].FieldPath + " " + messages[0].Description + "; Google Analytics does not say so")
+		}
+		given.events = append(given.events, e)
+	}
+	if fault != "" {
+		given.complaint = fault
+	}
+	return given
+}
+
+func ga4EventOf(body *ga4Body, in *ga4Event) Event {
+	e := Event{Name: in.Name, ID: in.Params.TransactionID, Value: string(in.Params.Value), Currency: in.Params.Currency}
+	if e.ID == "" { // nothing else to tell a repeat by
+		e.ID = body.ClientID + " " + in.Name + " " + strconv.FormatInt(body.TimestampMicros, 10)
+	}
+	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
+		if len(hashes) > 0 {
+			if e.Hashes == nil {
+				e.Hashes = map[string]string{}
+			}
+			e.Hashes[field] = hashes[0]
+		}
+	}
+	return e
+}
+
+// ga4Faults lists what is wrong with a request as the validation server would.
+func (q *request) ga4Faults(body *ga4Body) []ga4Message {
+	var all []ga4Message
+	fault := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
+	if body.ClientID == "" {
+		fault("client_id", "must not be empty", "VALUE_REQUIRED")
+	}
+	if len(body.Events) == 0 || len(body.Events) > 25 {
+		fault("events", "must be 1 to 25", "EXCEEDED_MAX_ENTITIES")
+	}
+	if len(q.body) > 130_000 {
+		fault("", "the body must be at most 130 kB", "VALUE_OUT_OF_BOUNDS")
+	}
+	if at := time.UnixMicro(body.TimestampMicros); q.now.Sub(at) > 72*time.Hour || at.After(q.now.Add(time.Minute)) {
+		fault("timestamp_micros", "must be within the last 72 hours", "VALUE_OUT_OF_BOUNDS")
+	}
+	for _, word := range []string{body.Consent.AdUserData, body.Consent.AdPersonalization} {
+		if !slices.Contains([]string{"", "GRANTED", "DENIED"}, word) {
+			fault("consent", "must be GRANTED or DENIED", "VALUE_INVALID")
+		}
+	}
+	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
+		for _, hash := range hashes {
+			if wrong := q.checkHash(field, hash); wrong != "" {
+				fault("user_data."+field, wrong, "VALUE_INVALID")
+			}
+		}
+		if len(hashes) > 3 {
+			fault("user_data."+field, "must be at most 3", "EXCEEDED_MAX_ENTITIES")
+		}
+	}
+	for i := range body.Events {
+		all = append(all, ga4EventFaults(&body.Events[i])...)
+	}
+	return all
+}
+
+var (
+	ga4EventName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
+	ga4Currency  = regexp.MustCompile(`^[A-Z]{3}$`)
+	ga4Kept      = []string{"session_start", "first_visit", "user_engagement", "error", "ad_click", "ad_impression", "in_app_purchase"}
+)
+
+func ga4EventFaults(in *ga4Event) []ga4Message {
+	var all []ga4Message
+	fault := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
+	p := &in.Params
+	kept := slices.ContainsFunc([]string{"_", "firebase_", "ga_", "google_", "gtag."}, func(prefix string) bool { return strings.HasPrefix(in.Name, prefix) })
+	switch {
+	case !ga4EventName.MatchString(in.Name):
+		fault("events.name", "must be a letter and up to 39 letters, digits and underscores", "NAME_INVALID")
+	case kept || slices.Contains(ga4Kept, in.Name):
+		fault("events.name", "is reserved", "NAME_RESERVED")
+	}
+	if (in.Name == "purchase" || in.Name == "refund") && p.TransactionID == "" {
+		fault("events.params.transaction_id", "is required", "VALUE_REQUIRED")
+	}
+	if in.Name == "purchase" && p.Value == "" {
+		fault("events.params.value", "is required", "VALUE_REQUIRED")
+	}
+	if p.Value != "" && p.Currency == "" {
+		fault("events.params.currency", "is required with a value", "VALUE_REQUIRED")
+	}
+	if p.Currency != "" && !ga4Currency.MatchString(p.Currency) {
+		fault("events.params.currency", "must be an ISO 4217 code in capitals", "VALUE_INVALID")
+	}
+	texts := map[string]int{p.TransactionID: 100, p.PageLocation: 1000, p.PageReferrer: 420}
+	for _, item := range p.Items {
+		texts[item.ID], texts[item.Name], texts[item.Category] = 100, 100, 100
+		if item.ID == "" && item.Name == "" {
+			fault("events.params.items", "need item_id or item_name", "VALUE_REQUIRED")
+		}
+	}
+	for text, most := range texts {
+		if utf8.RuneCountInString(text) > most {
+			fault("events.params", "a text is too long", "VALUE_OUT_OF_BOUNDS")
+		}
+	}
+	if len(p.Items) > 200 {
+		fault("events.params.items", "must be at most 200", "EXCEEDED_MAX_ENTITIES")
+	}
+	return all
+}

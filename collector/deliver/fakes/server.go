@@ -1,0 +1,278 @@
+// Package fakes has a server in place of each platform's own, for trying Weir out and for tests. They check what
+// they get as the real ones do, refuse what those refuse and word success, partial failure and refusal as those
+// word them; what the real ones do only now and then can be asked of them ([Server.Fail]). Beyond the real ones,
+// they complain of anything of a person that is not hashed.
+package fakes
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/collector/config"
+)
+
+// Account is a platform of a Property, as its provider knows it: who may send to which id.
+type Account struct {
+	Platform    config.Platform
+	Credentials map[string]string
+}
+
+// Event is one event that a platform was sent.
+type Event struct {
+	// Name is the platform's, ID what the platform tells a repeat by.
+	Name, ID string
+	// Value and Currency are "" where there was none.
+	Value, Currency string
+	// Hashes are the person's, by the platform's names for them.
+	Hashes map[string]string
+	// Refusal says why the platform does not take the event; "" where it does.
+	Refusal string
+	// Repeat says that the platform has taken it before.
+	Repeat bool
+}
+
+// Receipt is what became of a request.
+type Receipt struct {
+	// Platform is the account's name for the platform, "" where the request was not allowed in.
+	Platform string
+	Status   int
+	// Complaint says what is wrong with the request as a whole, "" where nothing is. It repeats nothing of a person.
+	Complaint string
+	Events    []Event
+}
+
+// Fault is what a fake does to a request in place of judging it. The zero Fault does nothing.
+type Fault struct {
+	// Status is answered, with the body that the platform has for it.
+	Status int
+	// RetryAfter is told in the header, in whole seconds; 0 for none.
+	RetryAfter time.Duration
+	// Page answers with a web page in place of the platform's own body.
+	Page bool
+	// Location is where a redirect leads to.
+	Location string
+	// Silent never answers; Reset breaks the connection off.
+	Silent, Reset bool
+	// After judges the request first and takes its events, so that the sender does not learn of it.
+	After bool
+}
+
+// Server is a platform's server. It is an [http.Handler].
+type Server struct {
+	kind     kind
+	accounts []Account
+	report   func(Receipt)
+	now      func() time.Time
+
+	mu        sync.Mutex
+	faults    []Fault
+	lasting   *Fault
+	refused   map[string]bool
+	forbidden map[string]bool
+	taken     map[string]int
+	receipts  []Receipt
+	closed    chan struct{}
+}
+
+// kind is what the table knows of a platform type.
+type kind struct {
+	// judge checks a request and answers it.
+	judge func(q *request) answer
+	// failure words an HTTP status, which is an error's, the way the platform does.
+	failure func(status int) answer
+}
+
+// kinds has a row for every platform type that is spoken to by HTTP.
+var kinds = map[config.PlatformType]kind{
+	config.TypeMeta:      {judgeMeta, failMeta},
+	config.TypeGA4:       {judgeGA4, failGA4},
+	config.TypeTikTok:    {judgeTikTok, failTikTok},
+	config.TypePinterest: {judgePinterest, failPinterest},
+	config.TypeMixpanel:  {judgeMixpanel, failMixpanel},
+	config.TypeWebhook:   {judgeWebhook, failWebhook},
+}
+
+// Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
+func Has(platform config.PlatformType) bool {
+	_, ok := kinds[platform]
+	return ok
+}
+
+// New makes a platform's server for these accounts. report is told of every request that was judged, and may be
+// nil. It fails for a type that there is no fake for.
+func New(platform config.PlatformType, accounts []Account, report func(Receipt), now func() time.Time) (*Server, error) {
+	row, ok := kinds[platform]
+	if !ok {
+		return nil, fmt.Errorf("there is no fake %s", platform)
+	}
+	if report == nil {
+		report = func(Receipt) {}
+	}
+	return &Server{
+		kind: row, accounts: accounts, report: report, now: now,
+		refused: map[string]bool{}, forbidden: map[string]bool{}, taken: map[string]int{}, closed: make(chan struct{}),
+	}, nil
+}
+
+// Fail meets each of the next requests with one of the faults, in their order.
+func (s *Server) Fail(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, faults...)
+}
+
+// FailAlways meets every request with the fault, until [Server.Heal].
+func (s *Server) FailAlways(fault Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lasting = &fault
+}
+
+// Heal ends all faults.
+func (s *Server) Heal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults, s.lasting = nil, nil
+}
+
+// Refuse has the events with these ids refused as the platform refuses one that it finds invalid.
+func (s *Server) Refuse(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		s.refused[id] = true
+	}
+}
+
+// Forbid has these hashes refused, wherever they stand: they are of what was not normalised as the platform asks.
+func (s *Server) Forbid(hashes ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, hash := range hashes {
+		s.forbidden[hash] = true
+	}
+}
+
+// Close ends the requests that are left without an answer.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+	default:
+		close(s.closed)
+	}
+}
+
+// Taken returns how often each event was taken, by its id.
+func (s *Server) Taken() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.taken)
+}
+
+// Receipts returns what became of the requests that were judged.
+func (s *Server) Receipts() []Receipt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.receipts)
+}
+
+// maxBody bounds a request's body; each platform's own bound is below it.
+const maxBody = 16 << 20
+
+// ServeHTTP takes one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		http.Error(w, "the body could not be read", http.StatusRequestEntityTooLarge)
+		return
+	}
+	fault := s.nextFault()
+	if fault != nil && !fault.After {
+		s.suffer(w, r, *fault)
+		return
+	}
+	given := s.judge(r, body)
+	if fault != nil {
+		s.suffer(w, r, *fault)
+		return
+	}
+	given.write(w)
+}
+
+// judge checks a request, keeps what it brought and reports it.
+func (s *Server) judge(r *http.Request, body []byte) answer {
+	s.mu.Lock()
+	q := &request{
+		Request: r, body: body, now: s.now(), accounts: s.accounts,
+		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden),
+	}
+	s.mu.Unlock()
+	given := s.kind.judge(q)
+	if where := rawPersonIn(body); where != "" {
+		given = s.kind.failure(http.StatusBadRequest)
+		given.complaint = "raw personal data in " + where
+	}
+	receipt := Receipt{Platform: q.platform, Status: given.status, Complaint: given.complaint, Events: given.events}
+	s.mu.Lock()
+	for i := range receipt.Events {
+		e := &receipt.Events[i]
+		if e.Refusal == "" {
+			e.Repeat = s.taken[e.ID] > 0
+			s.taken[e.ID]++
+		}
+	}
+	s.receipts = append(s.receipts, receipt)
+	if excess := len(s.receipts) - keptReceipts; excess > 0 {
+		s.receipts = slices.Delete(s.receipts, 0, excess)
+	}
+	s.mu.Unlock()
+	s.report(receipt)
+	return given
+}
+
+// keptReceipts bounds what a fake remembers of its requests.
+const keptReceipts = 1000
+
+func (s *Server) nextFault() *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.faults) > 0 {
+		fault := s.faults[0]
+		s.faults = s.faults[1:]
+		return &fault
+	}
+	return s.lasting
+}
+
+// suffer has a request fail.
+func (s *Server) suffer(w http.ResponseWriter, r *http.Request, fault Fault) {
+	switch {
+	case fault.Silent:
+		select {
+		case <-r.Context().Done():
+		case <-s.closed:
+		}
+		panic(http.ErrAbortHandler)
+	case fault.Reset:
+		panic(http.ErrAbortHandler) // the server breaks the connection off
+	}
+	given := s.kind.failure(fault.Status)
+	if fault.Page {
+		given = answer{status: fault.Status, contentType: "text/html", body: "<!DOCTYPE html><html><body><h1>Bad Gateway</h1></body></html>"}
+	}
+	if fault.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64(fault.RetryAfter/time.Second), 10))
+	}
+	if fault.Location != "" {
+		w.Header().Set("Location", fault.Location)
+	}
+	given.write(w)
+}

@@ -1,0 +1,54 @@
+package ingest
+
+import (
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// What requests may hold at a time. A request holds its body, and requestBytes for everything else: its goroutine's
+// stack, its connection's buffers, the event that it becomes.
+const (
+	defaultMaxInFlightBytes = 64 << 20
+	requestBytes            = 8 << 10
+)
+
+// overloadedRetryAfter is when a caller is asked to send again what was shed.
+const overloadedRetryAfter = time.Second
+
+// admission bounds the memory of the requests under way. What is beyond is shed at once: a request that is told so in
+// a millisecond can go elsewhere or come back, one that waits in a queue that only grows is late for everybody.
+type admission struct {
+	limit int64
+	held  atomic.Int64
+}
+
+// enter reserves bytes and says whether there were so many. [admission.leave] gives them back.
+func (a *admission) enter(bytes int64) bool {
+	if a.held.Add(bytes) <= a.limit {
+		return true
+	}
+	a.held.Add(-bytes)
+	return false
+}
+
+func (a *admission) leave(bytes int64) { a.held.Add(-bytes) }
+
+// admit lets a request in whose body may take limit bytes. Where there is no room it has answered. The result is to
+// be given to leave.
+func (h *Handler) admit(t *tenant, w http.ResponseWriter, r *http.Request, coding encoding, limit int64) (int64, bool) {
+	bytes := limit
+	if coding == identity && r.ContentLength >= 0 {
+		bytes = r.ContentLength
+	}
+	bytes += requestBytes
+	if h.admission.enter(bytes) {
+		return bytes, true
+	}
+	t.note(w, slog.String("reason", "overloaded"))
+	server.Unavailable(w, "The collector is overloaded. Please send the events again.", overloadedRetryAfter)
+	return 0, false
+}

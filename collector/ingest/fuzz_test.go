@@ -1,0 +1,58 @@
+package ingest_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/collector/ingest"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// FuzzCollect sends anything to both calls: the answer is JSON with a status of the contract, and neither the answer to
+// a wrong key nor the log repeats the key.
+func FuzzCollect(f *testing.F) {
+	f.Add(shopKey, false, "application/json", "", []byte(purchase))
+	f.Add(shopKey, true, "application/json; charset=UTF-8", "", []byte(`{"events": [`+purchase+`, 7]}`))
+	f.Add(shopKey, false, "application/json", "gzip", gzipped(f, []byte(purchase)))
+	f.Add(shopKey, true, "application/json", "zstd", zstandard(f, []byte(`{"events": [`+purchase+`]}`)))
+	f.Add("wk_unknown/../batch", true, "text/plain", "br", []byte("\xff"))
+	f.Fuzz(func(t *testing.T, key string, batch bool, contentType, coding string, body []byte) {
+		var log bytes.Buffer
+		registry := prometheus.NewRegistry()
+		handler := ingest.New(ingest.Options{Now: func() time.Time { return noon }, Registerer: registry})
+		tenant, _ := inMemory()
+		handler.Serve([]ingest.Tenant{tenant})
+		router := server.NewRouter(server.NewObserver(slog.New(slog.NewTextHandler(&log, nil)), registry))
+		handler.Routes(router)
+
+		path := "/collect/" + url.PathEscape(key)
+		if batch {
+			path += "/batch"
+		}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
+		request.Header["Content-Type"], request.Header["Content-Encoding"] = []string{contentType}, []string{coding}
+		answer := httptest.NewRecorder()
+		router.ServeHTTP(answer, request)
+
+		if !slices.Contains([]int{202, 400, 401, 404, 413, 415, 422}, answer.Code) || !jsontext.Value(answer.Body.Bytes()).IsValid() {
+			t.Errorf("got %d %s", answer.Code, answer.Body)
+		}
+		if key != shopKey && !slices.Contains([]int{401, 404}, answer.Code) {
+			t.Errorf("the key %q got %d", key, answer.Code)
+		}
+		const route = "/collect/{api_key}/batch" // what the log may say
+		if len(key) > 20 && !strings.Contains(route, key) && (strings.Contains(log.String(), key) || strings.Contains(answer.Body.String(), key)) {
+			t.Errorf("the key %q is repeated: %s %s", key, log.String(), answer.Body)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package query
+
+import (
+	"net/http"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/analytics"
+)
+
+const (
+	// exportPage is how many events an export holds at a time.
+	exportPage = 1000
+	// maxExport is the highest limit of an export; a property keeps fewer events than that.
+	maxExport = 1_000_000_000
+)
+
+// eventColumns are a listing's columns in CSV.
+const eventColumns = "event_id,event,received_at,value,currency,order_id,client_id,visitor,source,medium,campaign,channel,delivery"
+
+// columns returns the record in the order of [eventColumns]; the deliveries are the JSON that they are elsewhere.
+func (r eventRecord) columns() []column {
+	value, deliveries := "", []byte("[]")
+	if r.Value != nil {
+		value = r.Value.String()
+	}
+	if text, err := json.Marshal(r.Delivery); err == nil { // plain strings and numbers: it never fails
+		deliveries = text
+	}
+	return []column{
+		sent(&r.EventID), sent(&r.Event), computed(r.ReceivedAt), computed(value), sent(r.Currency), sent(r.OrderID), sent(r.ClientID),
+		sent(r.Visitor), sent(r.Source), sent(r.Medium), sent(r.Campaign), sent(r.Channel), computed(string(deliveries)),
+	}
+}
+
+// dayColumns are the columns of days in CSV.
+const dayColumns = "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds"
+
+// columns returns the day in the order of [dayColumns].
+func (d dayRecord) columns() []column {
+	return []column{
+		computed(d.Date), count(d.Purchases), count(d.AddToCarts), count(d.Pageviews), computed(d.Revenue.String()),
+		count(d.UniqueVisitors), count(d.Events), count(d.Refunds),
+	}
+}
+
+// exportEvents answers with all pages of a listing, a page at a time, so that what it takes does not depend on how
+// many there are. Where it cannot finish, or trimming has come before it, it cuts the connection, so that nobody
+// takes a part for the whole.
+func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *request, f format, question analytics.ListingQuery) {
+	limit := question.Limit
+	question.Limit = min(limit, exportPage)
+	page, err := h.page(r, q.tenant, question)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	complete := q.completeFrom(question.Range.From)
+	noteCompleteFrom(w, complete)
+	rows, err := newRowWriter(w, f, eventColumns)
+	for err == nil && r.Method != http.MethodHead {
+		for i := range page.Records {
+			if err = rows.write(renderRecord(&page.Records[i])); err != nil {
+				break
+			}
+		}
+		limit -= len(page.Records)
+		if err == nil {
+			err = rows.send()
+		}
+		if err != nil || page.Next == 0 || limit == 0 {
+			break
+		}
+		question.Before, question.Limit = page.Next, min(limit, exportPage)
+		page, err = h.page(r, q.tenant, question)
+	}
+	if err != nil || !reflect.DeepEqual(complete, q.completeFrom(question.Range.From)) {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// exportDays answers with a line for each day.
+func exportDays(w http.ResponseWriter, r *http.Request, f format, answer dailyAnswer) {
+	noteCompleteFrom(w, answer.CompleteFrom)
+	rows, err := newRowWriter(w, f, dayColumns)
+	for i := 0; i < len(answer.Data) && err == nil && r.Method != http.MethodHead; i++ {
+		err = rows.write(answer.Data[i])
+	}
+	if err == nil {
+		err = rows.send()
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// noteCompleteFrom says in a header what JSON has a member for.
+func noteCompleteFrom(w http.ResponseWriter, from *string) {
+	if from != nil {
+		w.Header().Set("Weir-Complete-From", *from)
+	}
+}

@@ -1,0 +1,345 @@
+package query
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/demo"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// listedRecords are a listing's records in JSON, as they stand in its answer.
+func listedRecords(t *testing.T, api http.Handler, path string) []jsontext.Value {
+	t.Helper()
+	answer := getAs(api, typeJSON, path)
+	var body struct {
+		Data []jsontext.Value `json:"data"`
+	}
+	if err := json.Unmarshal(answer.Body.Bytes(), &body); answer.Code != 200 || err != nil {
+		t.Fatalf("%s: %d %s %v", path, answer.Code, answer.Body, err)
+	}
+	return body.Data
+}
+
+func TestNDJSONHasTheRecordsOfJSON(t *testing.T) {
+	_, api := serve(t)
+	for _, path := range []string{
+		"berlin/events?period=30d", "berlin/events?period=30d&event=purchase", "berlin/events?period=30d&status=delivered&platform=crm",
+		"berlin/analytics/daily?period=7d", "empty/events", "empty/analytics/daily",
+	} {
+		query := "?"
+		if strings.Contains(path, "?") {
+			query = "&"
+		}
+		want := listedRecords(t, api, path+query+"limit=1000")
+		answer := getAs(api, typeNDJSON, path)
+		if got := answer.Header().Get("Content-Type"); answer.Code != 200 || got != "application/x-ndjson" {
+			t.Fatalf("%s: got %d, %s", path, answer.Code, got)
+		}
+		var got []jsontext.Value
+		for line := range strings.Lines(answer.Body.String()) {
+			if !strings.HasSuffix(line, "\n") {
+				t.Errorf("%s: the last line has no end", path)
+			}
+			got = append(got, jsontext.Value(strings.TrimSuffix(line, "\n")))
+		}
+		if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
+			t.Errorf("%s (-JSON +NDJSON):\n%s", path, diff)
+		}
+	}
+}
+
+func TestCSVHasTheValuesOfJSON(t *testing.T) {
+	_, api := serve(t)
+	for path, header := range map[string]string{
+		"berlin/events?period=30d":         eventColumns,
+		"berlin/analytics/daily?period=7d": dayColumns,
+		"empty/events":                     eventColumns,
+	} {
+		answer := getAs(api, typeCSV, path)
+		if got, want := answer.Header().Get("Content-Type"), "text/csv; charset=utf-8; header=present"; answer.Code != 200 || got != want {
+			t.Fatalf("%s: got %d, %s, want %s", path, answer.Code, got, want)
+		}
+		if text := answer.Body.String(); strings.Count(text, "\n") != strings.Count(text, "\r\n") || !strings.HasPrefix(text, header+"\r\n") {
+			t.Errorf("%s: lines must end in CR LF, the first must name the columns: %q", path, text)
+		}
+		lines, err := csv.NewReader(answer.Body).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want [][]string
+		for _, record := range listedRecords(t, api, path) {
+			var members map[string]jsontext.Value
+			if err := json.Unmarshal(record, &members); err != nil {
+				t.Fatal(err)
+			}
+			var line []string
+			for column := range strings.SplitSeq(header, ",") {
+				value := members[column]
+				delete(members, column)
+				switch text := string(value); value.Kind() {
+				case 'n':
+					line = append(line, "")
+				case '"':
+					plain, err := jsontext.AppendUnquote(nil, value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					line = append(line, string(plain))
+				default:
+					line = append(line, text)
+				}
+			}
+			if len(members) > 0 {
+				t.Errorf("%s: no columns for %v", path, members)
+			}
+			want = append(want, line)
+		}
+		if diff := cmp.Diff(want, lines[1:]); diff != "" && len(want)+len(lines) > 1 {
+			t.Errorf("%s (-JSON +CSV):\n%s", path, diff)
+		}
+	}
+}
+
+func TestCSVIsSafeForSpreadsheets(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                          "",
+		"plain":                     "plain",
+		"a,b":                       `"a,b"`,
+		`say "hi"`:                  `"say ""hi"""`,
+		"two\nlines":                "\"two\nlines\"",
+		"a\rb":                      "\"a\rb\"",
+		"=1+1":                      "'=1+1",
+		`=HYPERLINK("x","y")`:       `"'=HYPERLINK(""x"",""y"")"`,
+		"+49":                       "'+49",
+		"-1":                        "'-1",
+		"@SUM(A1)":                  "'@SUM(A1)",
+		"\t=1":                      "'\t=1",
+		"\r=1":                      "\"'\r=1\"",
+		"＝1":                        "'＝1",
+		"1-1=0":                     "1-1=0",
+		"DDE (\"cmd\";\"/C calc\")": `"DDE (""cmd"";""/C calc"")"`,
+	} {
+		if got := string(sent(&text).appendTo(nil)); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	if got, want := string(computed("-12.5").appendTo(nil)), "-12.5"; got != want {
+		t.Errorf("a negative sum: got %s, want %s", got, want)
+	}
+	if got := string(sent(nil).appendTo(nil)); got != "" {
+		t.Errorf("what is absent: got %q", got)
+	}
+}
+
+func TestAnExportHasALimitOnlyWhereItIsAskedFor(t *testing.T) {
+	_, api := serve(t)
+	for query, want := range map[string]int{"": 16, "&limit=5": 5, "&limit=16": 16, "&limit=1001": 16, "&limit=0": -1, "&limit=1000000001": -1} {
+		answer := getAs(api, typeNDJSON, "berlin/events?period=30d"+query)
+		switch {
+		case want < 0 && answer.Code != 422:
+			t.Errorf("%s: got %d, want 422", query, answer.Code)
+		case want >= 0 && strings.Count(answer.Body.String(), "\n") != want:
+			t.Errorf("%s: got %d rows, want %d", query, strings.Count(answer.Body.String(), "\n"), want)
+		}
+	}
+}
+
+func TestAnExportSaysFromWhenOnItIsComplete(t *testing.T) {
+	_, api := serve(t)
+	for path, want := range map[string]string{
+		"trimmed/events?period=7d": "2026-10-24T22:00:00.000Z", "trimmed/analytics/daily": "2026-10-24T22:00:00.000Z", "berlin/events?period=30d": "",
+	} {
+		for _, kind := range []string{typeCSV, typeNDJSON} {
+			answer := getAs(api, kind, path)
+			if got := answer.Header().Get("Weir-Complete-From"); answer.Code != 200 || got != want {
+				t.Errorf("%s as %s: got %d, %q, want %q", path, kind, answer.Code, got, want)
+			}
+		}
+	}
+}
+
+func TestHEADOfAnExportHasNoRows(t *testing.T) {
+	_, api := serve(t)
+	for _, path := range []string{"events?period=30d", "analytics/daily"} {
+		request := httptest.NewRequest(http.MethodHead, "/api/v1/properties/berlin/"+path, nil)
+		request.Header.Set("Authorization", "Bearer "+tokens["berlin"])
+		request.Header.Set("Accept", typeNDJSON)
+		answer := httptest.NewRecorder()
+		api.ServeHTTP(answer, request)
+		if answer.Code != 200 || answer.Body.Len() > 0 || answer.Header().Get("Content-Type") != typeNDJSON {
+			t.Errorf("%s: got %d, %d bytes, %s", path, answer.Code, answer.Body.Len(), answer.Header().Get("Content-Type"))
+		}
+	}
+}
+
+// demoAPI serves a past of the given size as the property "shop", whose token is "wt_shop".
+func demoAPI(t testing.TB, events int) (http.Handler, *Handler, *analytics.View) {
+	t.Helper()
+	property := config.Property{
+		Namespace: "default", Name: "shop", Currency: "EUR", TimeZone: "Europe/Berlin",
+		Platforms: []config.Platform{{Name: "crm", Type: config.TypeWebhook}, {Name: "meta", Type: config.TypeMeta}},
+	}
+	past, err := demo.New(demo.Options{Property: &property, Events: events, Days: 30, Seed: 1, End: fixtureNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := &memory{}
+	view := analytics.NewView(analytics.Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+	for batch := range past.Batches() {
+		if err := view.AddEvents(batch.Entries); err != nil {
+			t.Fatal(err)
+		}
+		view.AddRecords(batch.Records)
+	}
+	fill(t, view, source)
+	location, err := time.LoadLocation(property.TimeZone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
+	handler.Serve([]Tenant{{Property: property, Location: location, View: view, Tokens: []auth.Credential{
+		{Name: "default", Hash: auth.HashOf("wt_shop"), Scope: auth.ScopeRead},
+	}}})
+	return routes(handler), handler, view
+}
+
+// reader is a caller who looks at an answer while it is being written.
+type reader struct {
+	header http.Header
+	rows   int
+	each   func(rows int)
+	// deadlines are how often it was given more time.
+	deadlines int
+}
+
+func (r *reader) SetWriteDeadline(time.Time) error { r.deadlines++; return nil }
+func (r *reader) FlushError() error                { return nil }
+
+func (r *reader) Header() http.Header { return r.header }
+func (r *reader) WriteHeader(int)     {}
+func (r *reader) Write(text []byte) (int, error) {
+	r.rows += strings.Count(string(text), "\n")
+	if r.each != nil {
+		r.each(r.rows)
+	}
+	return len(text), nil
+}
+
+// export reads all of the property's events and returns how many there were.
+func export(ctx context.Context, api http.Handler, accept string, each func(rows int)) int {
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/properties/shop/events?period=30d", nil)
+	request.Header.Set("Authorization", "Bearer wt_shop")
+	request.Header.Set("Accept", accept)
+	caller := &reader{header: http.Header{}, each: each}
+	api.ServeHTTP(caller, request)
+	return caller.rows
+}
+
+func TestAnExportTakesBoundedMemory(t *testing.T) {
+	const events = 50_000
+	api, _, _ := demoAPI(t, events)
+	live := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	for _, accept := range []string{typeCSV, typeNDJSON} {
+		before, most, looked := live(), uint64(0), 0
+		rows := export(t.Context(), api, accept, func(rows int) {
+			if rows >= looked+events/8 {
+				looked = rows
+				most = max(most, live())
+			}
+		})
+		if want := events + map[string]int{typeCSV: 1}[accept]; rows != want {
+			t.Errorf("%s: got %d lines, want %d", accept, rows, want)
+		}
+		// All rows at once would be some 20 MB; a page is less than one.
+		if looked == 0 || most > before+6<<20 {
+			t.Errorf("%s: %d MB are held while exporting", accept, (int64(most)-int64(before))>>20)
+		}
+	}
+}
+
+func TestAnExportTakesTheTimeThatItNeeds(t *testing.T) {
+	api, _, _ := demoAPI(t, 5000)
+	request := httptest.NewRequest(http.MethodGet, "/api/v1/properties/shop/events?period=30d", nil)
+	request.Header.Set("Authorization", "Bearer wt_shop")
+	request.Header.Set("Accept", typeCSV)
+	caller := &reader{header: http.Header{}}
+	api.ServeHTTP(caller, request)
+	if caller.deadlines != 5000/exportPage {
+		t.Errorf("the caller was given more time %d times, want once for each of %d pages", caller.deadlines, 5000/exportPage)
+	}
+}
+
+// cut runs an export and says whether its connection was cut.
+func cut(ctx context.Context, api http.Handler, each func(rows int)) (rows int, aborted bool) {
+	defer func() {
+		failure, _ := recover().(error)
+		aborted = errors.Is(failure, http.ErrAbortHandler)
+	}()
+	return export(ctx, api, typeNDJSON, each), false
+}
+
+func TestAnExportThatCannotFinishIsCut(t *testing.T) {
+	for name, happens := range map[string]func(view *analytics.View, cancel context.CancelFunc){
+		"the caller has gone": func(_ *analytics.View, cancel context.CancelFunc) { cancel() },
+		"trimming takes away what is to come": func(view *analytics.View, _ context.CancelFunc) {
+			view.Forget(stream.At(fixtureNow.Add(-240 * time.Hour)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, _, view := demoAPI(t, 5000)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := false
+			if rows, aborted := cut(ctx, api, func(int) {
+				if !done {
+					done = true
+					happens(view, cancel)
+				}
+			}); !aborted {
+				t.Errorf("the answer of %d rows ends as if it were whole", rows)
+			}
+		})
+	}
+}
+
+func FuzzCSV(f *testing.F) {
+	for _, text := range []string{"", "plain", "a,b", `"`, "=1", "'=1", "\r\n", "\x00", "＝", "\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		line := string(sent(&text).appendTo(nil))
+		fields, err := csv.NewReader(strings.NewReader("x," + line + ",x\r\n")).Read()
+		if err != nil || len(fields) != 3 {
+			t.Fatalf("%q: %d fields, %v", line, len(fields), err)
+		}
+		// encoding/csv reads CR LF within a field as LF.
+		got, want := fields[1], strings.ReplaceAll(text, "\r\n", "\n")
+		if got != want && got != "'"+want {
+			t.Errorf("%q became %q", text, got)
+		}
+		if got != "" && strings.ContainsAny(got[:1], "=+-@\t\r\n") {
+			t.Errorf("%q may be taken for a formula", got)
+		}
+	})
+}

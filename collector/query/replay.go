@@ -1,0 +1,125 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Replayer puts deliveries back that are to be made again.
+type Replayer interface {
+	Replay(ctx context.Context, request stream.ReplayRequest) (int, error)
+}
+
+// maxReplayBody bounds a replay's body, in bytes.
+const maxReplayBody = 16 << 10
+
+// replayable are the statuses that may be made again, by their spelling.
+var replayable = []stream.Status{stream.Failed, stream.Expired}
+
+// replay puts a platform's failed and expired deliveries of a period back.
+func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		server.Message(w, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReplayBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		server.Message(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must not be larger than %d bytes.", maxReplayBody))
+		return
+	}
+	var members map[string]any
+	if err != nil || json.Unmarshal(body, &members) != nil || members == nil {
+		server.Message(w, http.StatusBadRequest, "The body must be a JSON object.")
+		return
+	}
+	request, faults := h.replayRequest(members, t)
+	if len(faults) > 0 {
+		server.Invalid(w, faults)
+		return
+	}
+	replayed, err := t.Replayer.Replay(r.Context(), request)
+	if err != nil {
+		h.logger.ErrorContext(r.Context(), "deliveries cannot be put back", "platform", request.Platform, "replayed", replayed, "error", err)
+		server.Unavailable(w, "The deliveries cannot be put back now. Those that were are not put back again.", replayRetryAfter)
+		return
+	}
+	type answer struct {
+		Replayed int `json:"replayed"`
+	}
+	server.JSON(w, http.StatusAccepted, struct {
+		Data answer `json:"data"`
+	}{answer{replayed}})
+}
+
+// replayRequest reads a replay's body.
+func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.ReplayRequest, event.Errors) {
+	var faults event.Errors
+	text := func(name string, required bool) string {
+		switch value := members[name].(type) {
+		case string:
+			if value != "" {
+				return value
+			}
+		case nil:
+		default:
+			faults.Add(name, fmt.Sprintf("The %s field must be a string.", name))
+			return ""
+		}
+		if required {
+			faults.Add(name, fmt.Sprintf("The %s field is required.", name))
+		}
+		return ""
+	}
+	now := h.now()
+	request := stream.ReplayRequest{Platform: text("platform", true), Now: now}
+	if request.Platform != "" && !slices.Contains(t.Property.PlatformNames(), request.Platform) {
+		faults.Add("platform", "The selected platform is invalid.")
+	}
+	asked := event.PeriodQuery{From: text("from", true), To: text("to", false)}
+	if asked.From != "" {
+		period, wrong := event.ParsePeriod(asked, now, t.Location, event.LastDay)
+		faults = append(faults, wrong...)
+		request.From, request.To = period.From, period.To
+	}
+	var wrong event.Errors
+	request.Statuses, wrong = replayStatuses(members["status"])
+	return request, append(faults, wrong...)
+}
+
+// replayStatuses reads the member status: all that may be made again where it is absent.
+func replayStatuses(member any) ([]stream.Status, event.Errors) {
+	var faults event.Errors
+	if member == nil {
+		return replayable, nil
+	}
+	list, ok := member.([]any)
+	if !ok {
+		faults.Add("status", "The status field must be an array.")
+		return nil, faults
+	}
+	var statuses []stream.Status
+	for i, item := range list {
+		at := slices.IndexFunc(replayable, func(s stream.Status) bool { return item == s.String() })
+		if at < 0 {
+			path := fmt.Sprintf("status.%d", i)
+			faults.Add(path, fmt.Sprintf("The selected %s is invalid.", path))
+			continue
+		}
+		statuses = append(statuses, replayable[at])
+	}
+	if len(list) == 0 {
+		faults.Add("status", "The status field is required.")
+	}
+	return statuses, faults
+}

@@ -1,0 +1,134 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// ReplayRequest says which of a platform's deliveries are to be made again.
+type ReplayRequest struct {
+	Platform string
+	// From (inclusive) and To (exclusive) bound when the events were received.
+	From, To time.Time
+	// Statuses are those to make again: [Failed], [Expired] or both.
+	Statuses []Status
+	// Now is when the replay is asked for.
+	Now time.Time
+}
+
+// ReasonReplayed is the reason of the record that a replay writes.
+const ReasonReplayed = "replayed"
+
+const (
+	// replayRead is how many entries of records are read at a time.
+	replayRead = 5000
+	// replayClock is how far the clocks that positions of events and of records come from may differ.
+	replayClock = time.Minute
+	// replayTries is how often a step is tried that others' records come before.
+	replayTries = 200
+)
+
+// Replay puts events back whose last record on the platform has one of the statuses: each gets a record of status
+// [Retrying] and is due at once, in one atomic step of 512. It returns how many. Only what the stream still has, and no
+// deliverer or retry is busy with, is put back; whatever others do at the same time, nothing is put back twice or after
+// it was delivered. It fails with [ErrNoGroup].
+func (s *Stream) Replay(ctx context.Context, request ReplayRequest) (int, error) {
+	first := At(request.From)
+	if request.From.UnixMilli() < 0 {
+		first = 0
+	}
+	r := replay{stream: s, request: request, first: first, end: At(request.To), found: map[Position]finished{}}
+	if margin := At(time.UnixMilli(replayClock.Milliseconds())); first > margin {
+		r.known = first - margin // an event's records come after it
+	}
+	if err := r.read(ctx); err != nil {
+		return 0, err
+	}
+	positions := slices.Sorted(maps.Keys(r.found))
+	total := 0
+	for tries := 0; ; {
+		// Of those that have got another record meanwhile, it may be that somebody else put them back.
+		positions = slices.DeleteFunc(positions, func(p Position) bool { _, still := r.found[p]; return !still })
+		if len(positions) == 0 {
+			return total, nil
+		}
+		step := positions[:min(len(positions), settleCap)]
+		n, err := r.putBack(ctx, step)
+		if err != nil {
+			return total, err
+		}
+		if n >= 0 {
+			total, positions, tries = total+n, positions[len(step):], 0
+			continue
+		}
+		if tries++; tries == replayTries {
+			return total, fmt.Errorf("replay deliveries of platform %s: its records change faster than they are read", request.Platform)
+		}
+		if err := r.read(ctx); err != nil {
+			return total, err
+		}
+	}
+}
+
+// replay is the state of one replay.
+type replay struct {
+	stream  *Stream
+	request ReplayRequest
+	// first and end bound the events.
+	first, end Position
+	// found are the events to put back, as far as the records up to known tell.
+	found map[Position]finished
+	known Position
+}
+
+// finished is how an event ended.
+type finished struct {
+	attempts int
+	at       time.Time
+}
+
+// read goes through the records that it does not know yet.
+func (r *replay) read(ctx context.Context) error {
+	for {
+		records, last, err := r.stream.ReadRecords(ctx, r.known, replayRead, 0)
+		if unreadable := (*RecordsError)(nil); err != nil && !errors.As(err, &unreadable) {
+			return err
+		}
+		for _, record := range records {
+			switch {
+			case record.Platform != r.request.Platform || record.Event < r.first || record.Event >= r.end:
+			case slices.Contains(r.request.Statuses, record.Status):
+				r.found[record.Event] = finished{record.Attempts, record.At}
+			default:
+				delete(r.found, record.Event)
+			}
+		}
+		if last == r.known {
+			return nil
+		}
+		r.known = last
+	}
+}
+
+// putBack puts events back; it returns -1 where there are records that it does not know.
+func (r *replay) putBack(ctx context.Context, positions []Position) (int, error) {
+	name, now := r.request.Platform, r.request.Now
+	base := positions[0]
+	args := make([]any, 0, 6+3*len(positions))
+	args = append(args, name, r.known.String(), headOf(name), now.UnixMilli(), now.UnixMilli(), recordsHead(name, base))
+	for _, p := range positions {
+		end := r.found[p]
+		record := Record{Event: p, Status: Retrying, Attempts: end.attempts, Reason: ReasonReplayed, At: now}
+		if !now.After(end.at) {
+			record.At = end.at.Add(time.Millisecond) // by another's clock; readers go by these times
+		}
+		args = append(args, p.String(), end.attempts, appendRecord(nil, base, &record))
+	}
+	names := append([]string{r.stream.keys.events(), r.stream.keys.deliveries()}, r.stream.keys.retries(name)...)
+	n, err := r.stream.redis.FCall(ctx, functionReplay, names, args...).Int()
+	return n, describe("replay deliveries of platform "+name, err)
+}

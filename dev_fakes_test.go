@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// everyPlatform is a Property with a platform of each type, and another with a second pixel.
+const everyPlatform = `
+apiVersion: weir.dev/v1alpha1
+kind: Property
+metadata: {name: shop}
+spec:
+  currency: EUR
+  platforms:
+  - {name: meta, type: Meta, meta: {pixelID: "1"}, credentialsSecretRef: {name: keys}}
+  - {name: analytics, type: GA4, ga4: {measurementID: G-1, region: EU}, credentialsSecretRef: {name: keys}}
+  - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C1}, credentialsSecretRef: {name: keys}}
+  - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
+  - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
+  - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
+  - {name: console, type: Log}
+---
+apiVersion: weir.dev/v1alpha1
+kind: Property
+metadata: {name: outlet}
+spec:
+  currency: EUR
+  platforms:
+  - {name: meta, type: Meta, meta: {pixelID: "2"}, credentialsSecretRef: {name: keys}}
+  - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData:
+  accessToken: access-token-for-tests
+  apiSecret: api-secret-for-tests
+  conversionToken: conversion-token-for-tests
+  serviceAccountUsername: weir.1.mp-service-account
+  serviceAccountSecret: service-account-secret-for-tests
+  signingSecret: ` + webhookSecret + `
+`
+
+func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "shop.yaml")
+	if err := os.WriteFile(file, []byte(everyPlatform), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := startWeirDev(t, filepath.Join(folder, "state"), "-f", file, "--fake-platforms")
+	if got := w.collect(`{"event":"purchase","event_id":"A-1","client_id":"1234.5678",
+		"user":{"email":"Jane.Doe+news@gmail.com","phone":"+14155550123","first_name":"Jane"},
+		"data":{"value":49.9,"currency":"EUR","order_id":"O-1"}}`); got.status != 202 {
+		t.Fatalf("collect: %d %s", got.status, got.body)
+	}
+
+	want := map[string]string{
+		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
+		"product": "delivered", "crm": "delivered", "console": "delivered",
+	}
+	diff := "never listed"
+	await(t, "the event is delivered everywhere", func() bool {
+		if list := w.listing(); len(list) == 1 {
+			diff = cmp.Diff(want, list[0].statuses())
+		}
+		return diff == ""
+	})
+	if code := w.stop(); code != 0 {
+		t.Errorf("ended with %d:\n%s", code, w.stderr.String())
+	}
+
+	printed := w.stdout.String()
+	for _, line := range []string{
+		"fake Meta: shop/meta · Purchase · id A-1 · 49.9 EUR · em ",
+		"fake GA4: shop/analytics · purchase · id O-1 · 49.9 EUR · sha256_email_address ",
+		"fake TikTok: shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
+		"fake Pinterest: shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
+		"fake Mixpanel: shop/product · purchase · id A-1 · 49.9 EUR\n",
+		"fake Webhook: shop/crm · purchase · id ",
+	} {
+		if !strings.Contains(printed, line) {
+			t.Errorf("%q was not printed:\n%s", line, printed)
+		}
+	}
+	if strings.Contains(printed, "REFUSED") {
+		t.Errorf("a fake has refused something:\n%s", printed)
+	}
+	before, _, _ := strings.Cut(printed, "curl ")
+	for _, secret := range []string{"jane.doe", "4155550123", "-for-tests", webhookSecret} {
+		if strings.Contains(strings.ToLower(before+w.stderr.String()), strings.ToLower(secret)) {
+			t.Errorf("the output shows %q", secret)
+		}
+	}
+}
+
+func TestDevPutsNoFakeWhereAnEndpointIsGiven(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "shop.yaml")
+	if err := os.WriteFile(file, []byte(everyPlatform), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := startWeirDev(t, filepath.Join(folder, "state"), "-f", file, "--fake-platforms", "--platform-endpoint", "Meta=http://127.0.0.1:1")
+	if printed := w.stdout.String(); strings.Contains(printed, "fake Meta") || !strings.Contains(printed, "fake GA4 at http://127.0.0.1:") {
+		t.Errorf("printed:\n%s", printed)
+	}
+}
