@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -152,6 +153,18 @@ func TestCollectSpecRequests(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an event_id that was made up is one like any other", func(t *testing.T) {
+		var first struct {
+			EventID string `json:"event_id"`
+		}
+		if err := json.Unmarshal([]byte(weir.collect(`{"event": "lead"}`).body), &first); err != nil {
+			t.Fatal(err)
+		}
+		got := weir.collect(`{"event": "lead", "event_id": "` + first.EventID + `"}`)
+		if want := `{"ok":true,"event_id":"` + first.EventID + `","duplicate":true}`; got.body != want {
+			t.Errorf("got %s, want %s", got.body, want)
+		}
+	})
 	if strings.Contains(weir.stderr.String(), weir.APIKeys[0].Key) {
 		t.Error("the API key stands in the log")
 	}

@@ -154,7 +154,7 @@ func fill(b testing.TB, h *harness, n int) {
 			ClientID: "123.456", Platforms: h.property.PlatformNames(),
 			Contents: []event.Item{{ID: "sku-1", Quantity: &amount, Price: &amount, Name: "Lamp"}},
 		}
-		additions = append(additions, stream.Addition{Entry: e.Encode(), EventID: e.ID, Generated: true})
+		additions = append(additions, stream.Addition{Entry: e.Encode(), EventID: e.ID})
 		if len(additions) == 500 || i == n-1 {
 			if _, err := h.appender.Append(b.Context(), additions); err != nil {
 				b.Fatal(err)

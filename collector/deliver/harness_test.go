@@ -112,7 +112,7 @@ func (h *harness) accept(envelope string) stream.Position {
 	e := event.Pseudonymise(valid, event.Acceptance{
 		DeliveryID: id, Variants: h.property.Variants(), Platforms: h.property.PlatformNames(),
 	})
-	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID, Generated: e.ID == id.String()})
+	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID})
 }
 
 func (h *harness) append(addition stream.Addition) stream.Position {

@@ -185,7 +185,7 @@ func TestDeliverersThatAreKilled(t *testing.T) {
 			if rand.IntN(10) == 0 {
 				e.OccurredAt = time.Now().Add(-7 * 24 * time.Hour) // too old for Meta
 			}
-			positions[h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID, Generated: true})] = e
+			positions[h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID})] = e
 			deliveryIDs[id.String()] = true
 		}
 		<-time.After(rand.N(150 * time.Millisecond))

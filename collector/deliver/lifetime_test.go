@@ -286,7 +286,7 @@ func groupNames(t *testing.T, h *harness) []string {
 func (h *harness) acceptAs(id uuid.UUID) stream.Position {
 	h.t.Helper()
 	e := event.Event{ID: id.String(), DeliveryID: id, Name: "pageview", Platforms: h.property.PlatformNames()}
-	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID, Generated: e.ID == id.String()})
+	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID})
 }
 
 // While Redis is gone, outcomes that cannot be written are kept; when it is back they are written, and nothing

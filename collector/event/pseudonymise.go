@@ -30,11 +30,14 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 	e.User = v.person.hashes(a.Variants.Union(Variants(EmailLower, PhoneDigits)))
 
 	traces := tracesOf(&v.person)
+	e.ClientID = traces.hashedContact(e.ClientID)
+	e.ContentID = traces.withoutContact(e.ContentID)
 	e.ContentName = traces.withoutContact(e.ContentName)
 	e.Context = traces.cleanContext(v.event.Context)
 	e.Contents = slices.Clone(v.event.Contents)
 	for i := range e.Contents {
 		item := &e.Contents[i]
+		item.ID = traces.withoutContact(item.ID)
 		item.Name = traces.withoutContact(item.Name)
 		item.Category = traces.withoutContact(item.Category)
 		item.Extra = traces.cleanExtra(v.extras[i])

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -244,9 +245,26 @@ func TestACallersUUIDCanServeAsTheDeliveryID(t *testing.T) {
 			if ok != test.want || (ok && got.String() != test.sent) {
 				t.Errorf("got %s, %v; want %v", got, ok, test.want)
 			}
-			if valid.HasID() != (test.sent != "") {
-				t.Errorf("HasID is %v", valid.HasID())
-			}
 		})
+	}
+}
+
+func TestIdsThatHoldAContact(t *testing.T) {
+	body := `{"event": "lead", "client_id": " Jane@Example.com", "user": {"email": "jane@example.com", "phone": "+4915112345678"},
+		"data": {"content_id": "jane@example.com", "contents": [{"id": "+49 151 12345678"}, {"id": "sku-1"}]}}`
+	envelope, err := event.Decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid, faults := envelope.Validate(time.Now(), nil)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	got := event.Pseudonymise(valid, event.Acceptance{DeliveryID: uuid.New()})
+	if want := event.Hash(sha256.Sum256([]byte("jane@example.com"))).String(); got.ClientID != want {
+		t.Errorf("client id %q, want %q", got.ClientID, want)
+	}
+	if got.ContentID != "" || got.Contents[0].ID != "" || got.Contents[1].ID != "sku-1" {
+		t.Errorf("content id %q, items' ids %q and %q; want the two with a contact to be empty", got.ContentID, got.Contents[0].ID, got.Contents[1].ID)
 	}
 }

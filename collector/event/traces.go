@@ -1,6 +1,7 @@
 package event
 
 import (
+	"crypto/sha256"
 	"regexp"
 	"strings"
 	"unicode"
@@ -87,6 +88,15 @@ func (t *traces) withoutContact(text string) string {
 		return ""
 	}
 	return text
+}
+
+// hashedContact returns id, or the SHA-256 of its lower-trimmed form where a contact is in it: it still tells one
+// visitor from another then.
+func (t *traces) hashedContact(id string) string {
+	if !t.contactIn(id) {
+		return id
+	}
+	return Hash(sha256.Sum256([]byte(lower(trim(id))))).String()
 }
 
 func (t *traces) ownEmailIn(text string) bool {

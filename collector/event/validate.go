@@ -38,9 +38,6 @@ type Valid struct {
 	extras [][]member
 }
 
-// HasID says whether the caller gave the event an id.
-func (v *Valid) HasID() bool { return v.event.ID != "" }
-
 // UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
 // serve as the delivery id, which saves another one.
 func (v *Valid) UUID() (uuid.UUID, bool) { return canonicalUUID(v.event.ID) }

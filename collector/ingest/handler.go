@@ -149,7 +149,7 @@ func (h *Handler) prepare(t *tenant, envelope *event.Envelope) (stream.Addition,
 		id = h.newID()
 	}
 	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
-	addition := stream.Addition{Entry: accepted.Encode(), EventID: accepted.ID, Generated: !valid.HasID()}
+	addition := stream.Addition{Entry: accepted.Encode(), EventID: accepted.ID}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = accepted.OrderID
 	}

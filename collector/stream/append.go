@@ -185,9 +185,7 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 		addition := &additions[i]
 		// Where text has to grow the arguments go on pointing into what it was.
 		start := len(text)
-		if !addition.Generated && addition.EventID != "" {
-			text = appendDigest(text, 'e', addition.EventID)
-		}
+		text = appendDigest(text, 'e', addition.EventID)
 		event := len(text)
 		if addition.OrderID != "" {
 			text = appendDigest(text, 'o', addition.OrderID)

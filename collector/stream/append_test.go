@@ -101,17 +101,6 @@ func TestAppendKeepsOrderAndBytes(t *testing.T) {
 	}
 }
 
-func TestGeneratedEventIDsAreNotClaimed(t *testing.T) {
-	s := newStream(t)
-	a := newAppender(t, s, AppenderOptions{})
-	for range 100 {
-		mustAppend(t, a, addition("", ""))
-	}
-	if n := s.redis.Exists(t.Context(), s.keys.claims()).Val(); n != 0 {
-		t.Error("generated ids have claims; want none")
-	}
-}
-
 func TestAppendIsExactUnderConcurrency(t *testing.T) {
 	s := newStream(t)
 	replicas := []*Appender{newAppender(t, s, AppenderOptions{}), newAppender(t, s, AppenderOptions{})}

@@ -59,13 +59,12 @@ func newAppender(t testing.TB, s *Stream, options AppenderOptions) *Appender {
 	return a
 }
 
-// addition makes an addition with the ids; an empty event id is generated.
+// addition makes an addition with the ids; an empty event id is made up.
 func addition(eventID, orderID string) Addition {
-	generated := eventID == ""
-	if generated {
+	if eventID == "" {
 		eventID = uuid.NewString()
 	}
-	return Addition{Entry: []byte("entry of " + eventID), EventID: eventID, OrderID: orderID, Generated: generated}
+	return Addition{Entry: []byte("entry of " + eventID), EventID: eventID, OrderID: orderID}
 }
 
 func mustAppend(t testing.TB, a *Appender, additions ...Addition) []Added {

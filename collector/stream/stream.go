@@ -52,12 +52,11 @@ func ParsePosition(id string) (Position, error) {
 type Addition struct {
 	// Entry is the encoded event.
 	Entry []byte
-	// EventID is the id to claim and to answer.
+	// EventID is the id to claim and to answer. One that was made up here is claimed like a caller's own: the
+	// answer tells it to the caller, who may send it again.
 	EventID string
 	// OrderID is a second id to claim; "" where the event has none or is no purchase.
 	OrderID string
-	// Generated says that EventID was made up here: it is not claimed, since no caller can repeat it.
-	Generated bool
 }
 
 // Added is what became of an [Addition].

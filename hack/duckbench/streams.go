@@ -71,7 +71,7 @@ func store(ctx context.Context, s *stream.Stream, o options) ([]stream.Addition,
 	for batch := range told.Batches() {
 		for i := range batch.Events {
 			e := &batch.Events[i]
-			additions = append(additions, stream.Addition{Entry: batch.Entries[i].Data, EventID: e.ID, Generated: e.ID == e.DeliveryID.String()})
+			additions = append(additions, stream.Addition{Entry: batch.Entries[i].Data, EventID: e.ID})
 			if len(additions) == cap(additions) {
 				if err := flush(); err != nil {
 					return nil, err
@@ -217,5 +217,5 @@ func rename(sample stream.Addition, id string) (stream.Addition, error) {
 		return stream.Addition{}, err
 	}
 	e.ID, e.DeliveryID = id, uuid.New()
-	return stream.Addition{Entry: e.Encode(), EventID: id, Generated: id == e.DeliveryID.String()}, nil
+	return stream.Addition{Entry: e.Encode(), EventID: id}, nil
 }
