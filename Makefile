@@ -12,7 +12,7 @@ BUILD_FLAGS = -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSIO
 PHASE := hack/phase.sh
 
 # What `make generate` writes.
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
 
 CONTROLLER_GEN = $$(hack/tool.sh hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen)
 GOLANGCI_LINT = $$(hack/tool.sh hack/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
@@ -34,8 +34,8 @@ clean: ## Remove what build and run leave in the checkout: bin and .weir
 ##@ Testing it
 
 .PHONY: test
-test: check-go check-cc ## Run all tests with the race detector, against a real Redis. TEST_ARGS: flags of go test
-	@$(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
+test: check-go check-cc ## Run all tests with the race detector, against a real Redis and a real API server. TEST_ARGS: flags of go test
+	@assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
 
 PKG ?= ./...
 NAME ?= .
@@ -86,8 +86,9 @@ fuzz: check-go ## Run each fuzz target that matches NAME for FUZZTIME (10s)
 ##@ Changing it
 
 .PHONY: generate
-generate: check-go ## Write what is generated anew: deep copies and the CustomResourceDefinition
-	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd paths=./api/... output:crd:dir=config/crd/bases
+generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition and the operator's role
+	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd rbac:roleName=weir-operator paths=./api/... paths=./controllers/... \
+	  output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
 
 .PHONY: fmt
 fmt: check-go ## Format the code

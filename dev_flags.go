@@ -84,20 +84,8 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	if o.roles, err = role.Parse(roles); err != nil {
 		fault("--roles: %v", err)
 	}
-	for _, cidr := range cidrs {
-		prefix, err := netip.ParsePrefix(cidr)
-		if err != nil {
-			fault("--egress-allow-cidr: %q must be a range as in 10.0.0.0/8 or fd00::/8", cidr)
-			continue
-		}
-		o.egress = append(o.egress, prefix.Masked())
-	}
-	o.endpoints = map[config.PlatformType]string{}
-	for _, endpoint := range endpoints {
-		if err := o.addEndpoint(endpoint); err != nil {
-			fault("--platform-endpoint: %v", err)
-		}
-	}
+	o.egress = parseRanges(cidrs, fault)
+	o.endpoints = parseEndpoints(endpoints, fault)
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	faults = append(faults, o.demo.faults(given)...)
@@ -107,22 +95,49 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	return o, nil
 }
 
-// addEndpoint reads TYPE=URL.
-func (o *devOptions) addEndpoint(text string) error {
+// parseRanges reads the values of --egress-allow-cidr.
+func parseRanges(cidrs []string, fault func(format string, args ...any)) []netip.Prefix {
+	var ranges []netip.Prefix
+	for _, cidr := range cidrs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil {
+			fault("--egress-allow-cidr: %q must be a range as in 10.0.0.0/8 or fd00::/8", cidr)
+			continue
+		}
+		ranges = append(ranges, prefix.Masked())
+	}
+	return ranges
+}
+
+// parseEndpoints reads the values of --platform-endpoint.
+func parseEndpoints(list []string, fault func(format string, args ...any)) map[config.PlatformType]string {
+	endpoints := map[config.PlatformType]string{}
+	for _, text := range list {
+		kind, address, err := parseEndpoint(text)
+		if err != nil {
+			fault("--platform-endpoint: %v", err)
+			continue
+		}
+		endpoints[kind] = address
+	}
+	return endpoints
+}
+
+// parseEndpoint reads TYPE=URL.
+func parseEndpoint(text string) (config.PlatformType, string, error) {
 	name, address, found := strings.Cut(text, "=")
 	if !found {
-		return fmt.Errorf("%q must be TYPE=URL, as in Meta=http://127.0.0.1:9100", text)
+		return "", "", fmt.Errorf("%q must be TYPE=URL, as in Meta=http://127.0.0.1:9100", text)
 	}
 	kind := config.PlatformType(name)
 	if traits, _ := kind.Traits(); !traits.HasEndpoint {
-		return fmt.Errorf("%q is no platform type with an endpoint of its own; those are %s", name, strings.Join(endpointTypes(), ", "))
+		return "", "", fmt.Errorf("%q is no platform type with an endpoint of its own; those are %s", name, strings.Join(endpointTypes(), ", "))
 	}
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
-		return fmt.Errorf("%s must be an http or https URL, as in http://127.0.0.1:9100", name)
+		return "", "", fmt.Errorf("%s must be an http or https URL, as in http://127.0.0.1:9100", name)
 	}
-	o.endpoints[kind] = strings.TrimRight(address, "/")
-	return nil
+	return kind, strings.TrimRight(address, "/"), nil
 }
 
 func endpointTypes() []string {

@@ -1,5 +1,5 @@
-// Command weir serves Property resources. `weir dev` serves those of a file on this machine, without a
-// cluster.
+// Command weir serves Property resources: `weir operator` those of a cluster, `weir dev` those of a file on this
+// machine, without a cluster.
 package main
 
 import (
@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -18,10 +20,11 @@ var version = "dev"
 const usage = `Weir collects a website's events, delivers them to ad and analytics platforms, and answers questions about them.
 
 Usage:
+  weir operator       serve the Property resources of a cluster; what a command line without a command means, too
   weir dev -f FILE…   serve the Property resources in FILE… on this machine, without a cluster
   weir version        print the version
 
-"weir dev -h" lists its flags.
+"weir operator -h" and "weir dev -h" list their flags.
 `
 
 func main() {
@@ -38,7 +41,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
+	if strings.HasPrefix(args[0], "-") && !slices.Contains([]string{"-h", "-help", "--help", "-version", "--version"}, args[0]) {
+		args = append([]string{"operator"}, args...)
+	}
 	switch args[0] {
+	case "operator":
+		return exitCode(operator(ctx, args[1:], stdout, stderr), stderr)
 	case "dev":
 		return exitCode(dev(ctx, args[1:], stdout, stderr), stderr)
 	case "version", "-version", "--version":
@@ -48,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage)
 		return 0
 	default:
-		fmt.Fprintf(stderr, "weir: unknown command %q; the commands are dev and version\n", args[0])
+		fmt.Fprintf(stderr, "weir: unknown command %q; the commands are operator, dev and version\n", args[0])
 		return 2
 	}
 }

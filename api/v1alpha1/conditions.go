@@ -28,7 +28,7 @@ const (
 	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady
 	// and PlatformsReady.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady.
+	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady and PlatformsReady.
 	ReasonSecretInvalid = "SecretInvalid"
 )
 
@@ -40,7 +40,17 @@ const (
 	ReasonRedisUnsupported = "RedisUnsupported"
 	// ReasonEvictionEnabled: maxmemory-policy is not noeviction, so Redis could drop events unasked.
 	ReasonEvictionEnabled = "EvictionEnabled"
+	// ReasonRedisAdminDenied: the user of the Redis URL may not administer users or functions.
+	ReasonRedisAdminDenied = "RedisAdminDenied"
 )
+
+// ReasonSharedUser of RedisReady means that the user of spec.redis may not make users, so that all roles share it.
+// True.
+const ReasonSharedUser = "SharedUser"
+
+// ReasonObjectConflict means that an object which the Property needs exists and is not the Property's. It is left
+// alone. Of CredentialsReady and WorkloadsAvailable. False.
+const ReasonObjectConflict = "ObjectConflict"
 
 // Reasons of WorkloadsAvailable. False.
 const (

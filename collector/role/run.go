@@ -158,6 +158,9 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		}
 	}
 	front.Go(func() error { p.reload(running); return nil })
+	if p.has(Deliver) {
+		front.Go(func() error { p.reportFaults(running); return nil })
+	}
 	if p.Listener != nil {
 		front.Go(func() error {
 			return server.Run(running, server.Options{

@@ -65,3 +65,7 @@ func (k keys) attempts(platform string) string { return k.prefix + "retry:" + pl
 func (k keys) retries(platform string) []string {
 	return []string{k.due(platform), k.open(platform), k.attempts(platform)}
 }
+
+// paused is a hash: platform → why nothing is sent to it. The deliverer writes it, the operator reads it. It lives
+// until the property's data is removed.
+func (k keys) paused() string { return k.prefix + "paused" }

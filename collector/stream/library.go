@@ -32,7 +32,7 @@ var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)
 
 // Load puts the function library into every primary node that lacks it, has an older version, or has other
 // code under the same version. A newer version stays: its functions serve older callers too. The user needs the
-// FUNCTION command.
+// FUNCTION command; without it the error is [ErrDenied].
 func (c *Client) Load(ctx context.Context) error {
 	ours, err := versionOf(library)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Client) Load(ctx context.Context) error {
 	return c.eachPrimary(ctx, func(ctx context.Context, node redis.Cmdable) error {
 		loaded, err := node.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: libraryName, WithCode: true}).Result()
 		if err != nil {
-			return fmt.Errorf("look for redis function library %s: %w", libraryName, err)
+			return deniedOr(fmt.Errorf("look for redis function library %s: %w", libraryName, err))
 		}
 		if len(loaded) > 0 {
 			theirs, err := versionOf(loaded[0].Code)
@@ -53,7 +53,7 @@ func (c *Client) Load(ctx context.Context) error {
 			}
 		}
 		if err := node.FunctionLoadReplace(ctx, library).Err(); err != nil {
-			return fmt.Errorf("load redis function library %s: %w", libraryName, err)
+			return deniedOr(fmt.Errorf("load redis function library %s: %w", libraryName, err))
 		}
 		return nil
 	})

@@ -20,6 +20,8 @@ type Options struct {
 	PlatformEndpoints map[config.PlatformType]string
 	// RedisURL is where the pods find Redis, with user and password; "" leaves its file out.
 	RedisURL string
+	// Image is what the pods run; it is not part of their configuration.
+	Image string
 }
 
 // PodConfig renders the files of a pod's configuration directory by their paths in it, all but the platforms'

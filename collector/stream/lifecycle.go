@@ -1,0 +1,95 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// scanBatch is how many keys are looked at, and removed, in one step.
+const scanBatch = 1000
+
+// Expire gives the property's data a last day: whoever trimmed it is gone. [Stream.Keep] takes it back. What
+// lives for a time of its own anyway is left alone. platforms are those that events may wait for.
+func (s *Stream) Expire(ctx context.Context, after time.Duration, platforms []string) error {
+	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, key := range s.lasting(platforms) {
+			pipe.PExpire(ctx, key, after)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set when the property's data expires: %w", err)
+	}
+	return nil
+}
+
+// Keep takes back what [Stream.Expire] did.
+func (s *Stream) Keep(ctx context.Context, platforms []string) error {
+	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, key := range s.lasting(platforms) {
+			pipe.Persist(ctx, key)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("keep the property's data: %w", err)
+	}
+	return nil
+}
+
+// lasting are the keys that live until somebody trims them.
+func (s *Stream) lasting(platforms []string) []string {
+	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.paused()}
+	for _, platform := range platforms {
+		list = append(list, s.keys.retries(platform)...)
+	}
+	return list
+}
+
+// Erase removes everything that Redis has of the property, a thousand keys at a time, without blocking it. It looks
+// through all keys of the node that holds them.
+func (c *Client) Erase(ctx context.Context, namespace, name string) error {
+	pattern := keysOf(namespace, name).pattern() // names hold nothing that patterns give a meaning
+	return c.eachPrimary(ctx, func(ctx context.Context, node redis.Cmdable) error {
+		for cursor := uint64(0); ; {
+			found, next, err := node.Scan(ctx, cursor, pattern, scanBatch).Result()
+			if err == nil && len(found) > 0 {
+				err = node.Unlink(ctx, found...).Err() // one slot: they share the hash tag
+			}
+			if err != nil {
+				return fmt.Errorf("erase the data of %s/%s: %w", namespace, name, err)
+			}
+			if cursor = next; cursor == 0 {
+				return nil
+			}
+		}
+	})
+}
+
+// PausedPlatforms returns the platforms that a deliverer has paused, with the reason for each, as
+// [Stream.PausePlatform] noted it.
+func (s *Stream) PausedPlatforms(ctx context.Context) (map[string]string, error) {
+	paused, err := s.redis.HGetAll(ctx, s.keys.paused()).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read which platforms are paused: %w", err)
+	}
+	return paused, nil
+}
+
+// PausePlatform notes that deliveries to a platform stand still, and why; an empty reason notes that they do no
+// longer. Whoever cannot reach the API server tells the operator in this way.
+func (s *Stream) PausePlatform(ctx context.Context, platform, reason string) error {
+	var err error
+	if reason == "" {
+		err = s.redis.HDel(ctx, s.keys.paused(), platform).Err()
+	} else {
+		err = s.redis.HSet(ctx, s.keys.paused(), platform, reason).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("note whether platform %s is paused: %w", platform, err)
+	}
+	return nil
+}

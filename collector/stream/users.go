@@ -1,0 +1,251 @@
+package stream
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrDenied says that the connection's own user may not administer Redis: ACL and FUNCTION are needed.
+var ErrDenied = errors.New("the Redis user may not administer users or functions")
+
+// User is an ACL user of one property and role.
+type User struct {
+	// Name is the user's name in Redis.
+	Name string
+	// Password is what its pods authenticate with.
+	Password string
+	// KeepPasswords leaves other passwords of the user in force, for as long as pods may still use them.
+	KeepPasswords bool
+	Access        Access
+	// Namespace and Property are whose keys the user may use.
+	Namespace, Property string
+}
+
+// Users administers the ACL users of a Redis, on every node, for Redis does not replicate them. It is safe for
+// concurrent use.
+type Users struct {
+	client *Client
+
+	mu sync.Mutex
+	// lines are the users as the nodes worded them after they were set, by node and user: Redis rewrites rules,
+	// so what was asked for cannot be compared with what it lists.
+	lines map[nodeUser]userLine
+}
+
+type nodeUser struct{ node, user string }
+
+type userLine struct{ rules, line string }
+
+// NewUsers prepares the administration; nothing is sent.
+func NewUsers(client *Client) *Users {
+	return &Users{client: client, lines: map[nodeUser]userLine{}}
+}
+
+// Set makes the users what they shall be on every node, without looking at what is there: those that were set
+// already are not set again. It costs nothing where nothing is new; [Users.Check] finds what has gone since. The
+// error is [ErrDenied] where the connection's user may not.
+func (u *Users) Set(ctx context.Context, users []User) error {
+	return u.client.eachNode(ctx, func(ctx context.Context, node *redis.Client) error {
+		u.mu.Lock() // nodes one after the other: there are few, and rarely anything to do
+		defer u.mu.Unlock()
+		changed := false
+		for _, user := range users {
+			var others []string
+			if user.KeepPasswords {
+				var err error
+				if others, err = passwords(ctx, node, user.Name); err != nil {
+					return err
+				}
+			}
+			at, rules := nodeUser{node.Options().Addr, user.Name}, user.rules(others)
+			if u.lines[at].rules == strings.Join(rules, " ") {
+				continue
+			}
+			if err := u.set(ctx, node, user.Name, rules); err != nil {
+				return err
+			}
+			changed = true
+		}
+		if !changed {
+			return nil
+		}
+		return saveUsers(ctx, node)
+	})
+}
+
+// Check looks at every node's users and puts right what is missing or has been changed by somebody else. It returns
+// how many users it had to set.
+func (u *Users) Check(ctx context.Context, users []User) (int, error) {
+	mended := 0
+	err := u.client.eachNode(ctx, func(ctx context.Context, node *redis.Client) error {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		n, err := u.check(ctx, node, users)
+		mended += n
+		return err
+	})
+	return mended, err
+}
+
+func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (int, error) {
+	listed, err := listUsers(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	mended, set := 0, map[nodeUser]string{}
+	for _, user := range users {
+		at, line := nodeUser{node.Options().Addr, user.Name}, listed[user.Name]
+		var others []string
+		if user.KeepPasswords {
+			others = hashes(line)
+		}
+		rules := user.rules(others)
+		known := u.lines[at]
+		if line != "" && line == known.line && known.rules == strings.Join(rules, " ") {
+			continue
+		}
+		// One that was set without a look afterwards is set once more: what is listed now may be somebody else's.
+		if line == "" || known.line != "" {
+			mended++
+		}
+		if err := u.set(ctx, node, user.Name, rules); err != nil {
+			return mended, err
+		}
+		set[at] = user.Name
+	}
+	if len(set) == 0 {
+		return 0, nil
+	}
+	if listed, err = listUsers(ctx, node); err != nil {
+		return mended, err
+	}
+	for at, name := range set {
+		u.lines[at] = userLine{u.lines[at].rules, listed[name]}
+	}
+	return mended, saveUsers(ctx, node)
+}
+
+func (u *Users) set(ctx context.Context, node *redis.Client, name string, rules []string) error {
+	if err := node.ACLSetUser(ctx, name, rules...).Err(); err != nil {
+		return deniedOr(fmt.Errorf("set Redis user %s: %w", name, err))
+	}
+	u.lines[nodeUser{node.Options().Addr, name}] = userLine{rules: strings.Join(rules, " ")}
+	return nil
+}
+
+// Remove removes users from every node; those that are not there are no error. Their connections end.
+func (u *Users) Remove(ctx context.Context, names ...string) error {
+	return u.client.eachNode(ctx, func(ctx context.Context, node *redis.Client) error {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		arguments := []any{"acl", "deluser"}
+		for _, name := range names {
+			arguments = append(arguments, name)
+		}
+		removed, err := node.Do(ctx, arguments...).Int()
+		if err != nil {
+			return deniedOr(fmt.Errorf("remove Redis users: %w", err))
+		}
+		maps.DeleteFunc(u.lines, func(at nodeUser, _ userLine) bool { return slices.Contains(names, at.user) })
+		if removed == 0 {
+			return nil
+		}
+		return saveUsers(ctx, node)
+	})
+}
+
+// rules are the arguments of ACL SETUSER. others are hashes of passwords that stay in force.
+func (u User) rules(others []string) []string {
+	sum := sha256.Sum256([]byte(u.Password))
+	own := "#" + hex.EncodeToString(sum[:])
+	all := append(slices.DeleteFunc(slices.Clone(others), func(other string) bool { return other == own }), own)
+	slices.Sort(all)
+	return append(u.Access.Rules(u.Namespace, u.Property), all...)
+}
+
+// hashes returns the words of a line of ACL LIST that are hashes of passwords, with the # before them.
+func hashes(line string) []string {
+	var found []string
+	for word := range strings.FieldsSeq(line) {
+		if strings.HasPrefix(word, "#") {
+			found = append(found, word)
+		}
+	}
+	return found
+}
+
+// passwords returns the hashes of one user's passwords, with the # before them; none where there is no such user.
+func passwords(ctx context.Context, node *redis.Client, name string) ([]string, error) {
+	reply, err := node.Do(ctx, "acl", "getuser", name).Slice()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, deniedOr(fmt.Errorf("look for Redis user %s: %w", name, err))
+	}
+	var found []string
+	for i := 0; i+1 < len(reply); i += 2 {
+		if values, isList := reply[i+1].([]any); isList && reply[i] == "passwords" {
+			for _, value := range values {
+				found = append(found, fmt.Sprint("#", value))
+			}
+		}
+	}
+	return found, nil
+}
+
+// listUsers returns the node's users, each as ACL LIST words it.
+func listUsers(ctx context.Context, node *redis.Client) (map[string]string, error) {
+	lines, err := node.ACLList(ctx).Result()
+	if err != nil {
+		return nil, deniedOr(fmt.Errorf("list Redis users: %w", err))
+	}
+	users := make(map[string]string, len(lines))
+	for _, line := range lines {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "user" {
+			users[words[1]] = line
+		}
+	}
+	return users, nil
+}
+
+// saveUsers writes the users to the node's ACL file, so that they outlive its restart. A node without one forgets
+// them then; the next check puts them back.
+func saveUsers(ctx context.Context, node *redis.Client) error {
+	err := node.Do(ctx, "acl", "save").Err()
+	if err == nil || strings.Contains(err.Error(), "not configured to use an ACL file") {
+		return nil
+	}
+	return deniedOr(fmt.Errorf("save Redis users: %w", err))
+}
+
+// deniedOr makes [ErrDenied] of Redis's own words for it.
+func deniedOr(err error) error {
+	text := err.Error()
+	if strings.Contains(text, "NOPERM") || strings.Contains(text, "unknown command") {
+		return fmt.Errorf("%w: %w", ErrDenied, err)
+	}
+	return err
+}
+
+// eachNode calls do for the one server, for each node of a cluster, replicas too, or for the primary that the
+// Sentinels name.
+func (c *Client) eachNode(ctx context.Context, do func(context.Context, *redis.Client) error) error {
+	switch client := c.redis.(type) {
+	case *redis.ClusterClient:
+		return client.ForEachShard(ctx, do)
+	case *redis.Client:
+		return do(ctx, client)
+	default:
+		return fmt.Errorf("no way to reach the nodes of a %T", client)
+	}
+}

@@ -1,0 +1,223 @@
+package controllers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// appliedObjects remembers what was applied last and what the object looked like afterwards, so that nothing is
+// sent while neither has changed. An operator that has just started applies everything once; the server does not
+// write what is the same.
+type appliedObjects struct {
+	mu      sync.Mutex
+	objects map[types.UID]map[objectKey]appliedState
+}
+
+type objectKey struct {
+	schema.GroupVersionKind
+	name string
+}
+
+// appliedState is what was asked for, and digests of what was there before and after. A cache that still has the
+// one before is behind: nobody can bring that back.
+type appliedState struct{ asked, before, found string }
+
+// apply brings one object to what is desired, with one field owner. It returns false where the name is taken by
+// something that is not the Property's.
+func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, object resources.Object) (bool, error) {
+	desired, err := object.Unstructured()
+	if err != nil {
+		return false, err
+	}
+	text, err := json.Marshal(desired.Object)
+	if err != nil {
+		return false, err
+	}
+	sum := sha256.Sum256(text)
+	asked := hex.EncodeToString(sum[:])
+
+	current, err := r.currentMetadata(ctx, object)
+	if err != nil {
+		return false, err
+	}
+	if current != nil && !metav1.IsControlledBy(current, property) {
+		return false, nil
+	}
+	key := objectKey{object.GroupVersionKind, object.Name}
+	known := r.applied.get(property.UID, key)
+	found := ""
+	if current != nil {
+		found = fieldsDigest(current.ManagedFields)
+		if known.asked == asked && (found == known.found || found == known.before) {
+			return true, nil
+		}
+	}
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(resources.ManagedBy), client.ForceOwnership)
+	if err != nil {
+		return false, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+	}
+	r.applied.put(property.UID, key, appliedState{asked, found, fieldsDigest(desired.GetManagedFields())})
+	return true, nil
+}
+
+// currentMetadata returns the object as the cache has it, or as the server has it where the cache has not: what
+// carries none of our labels is in no cache. It is nil where there is none.
+func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Object) (*metav1.PartialObjectMetadata, error) {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(object.GroupVersionKind)
+	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	err := r.Client.Get(ctx, key, metadata)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, metadata)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return metadata, err
+}
+
+// prune deletes what is the Property's and no longer desired. The Secrets that are made once stay.
+func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, desired []resources.Object) error {
+	wanted := map[objectKey]bool{}
+	for _, object := range desired {
+		wanted[objectKey{object.GroupVersionKind, object.Name}] = true
+	}
+	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	wanted[objectKey{secret, resources.CredentialsSecretName(property)}] = true
+	for _, role := range resources.Roles() {
+		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
+	}
+	return r.deleteOwned(ctx, property, wanted)
+}
+
+// deleteOwned deletes all of the Property's objects but those that are wanted.
+func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Property, wanted map[objectKey]bool) error {
+	kinds := resources.Kinds()
+	for kind, available := range r.Available() {
+		if available {
+			kinds = append(kinds, kind)
+		}
+	}
+	for _, kind := range kinds {
+		owned, err := r.owned(ctx, property, kind)
+		if err != nil {
+			return err
+		}
+		for i := range owned {
+			key := objectKey{kind, owned[i].Name}
+			if wanted[key] || owned[i].DeletionTimestamp != nil {
+				continue
+			}
+			owned[i].SetGroupVersionKind(kind)
+			uid := owned[i].UID
+			err := r.Client.Delete(ctx, &owned[i], client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+				return fmt.Errorf("delete %s %s: %w", kind.Kind, owned[i].Name, err)
+			}
+			r.applied.drop(property.UID, key)
+		}
+	}
+	return nil
+}
+
+// indexOwner finds objects by the UID of the Property that controls them.
+const indexOwner = "weir.dev/owner"
+
+func ownerOf(object client.Object) []string {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+// owned lists the Property's objects of a kind from the cache.
+func (r *Reconciler) owned(ctx context.Context, property *v1alpha1.Property, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := r.Client.List(ctx, list, client.InNamespace(property.Namespace), client.MatchingFields{indexOwner: string(property.UID)})
+	return list.Items, err
+}
+
+// fieldsDigest changes when somebody changes an object otherwise than through its status: the server notes every
+// such change in the managed fields.
+func fieldsDigest(fields []metav1.ManagedFieldsEntry) string {
+	if len(fields) == 1 && fields[0].Operation == digestOperation {
+		return fields[0].Manager
+	}
+	sum := sha256.New()
+	for _, entry := range fields {
+		if entry.Subresource != "" || entry.Time == nil {
+			continue
+		}
+		fmt.Fprintf(sum, "%s %s %d ", entry.Manager, entry.Operation, entry.Time.Unix())
+		var fields any // in one order of its members, whichever way it came here
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if text, err := json.Marshal(fields); err == nil {
+			sum.Write(text)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// digestOperation marks managed fields that have been replaced by their digest.
+const digestOperation metav1.ManagedFieldsOperationType = "Digest"
+
+// slim takes out of an object that goes into the cache what nobody reads there. The managed fields, most of the
+// metadata's size, are replaced by their digest.
+func slim(object any) (any, error) {
+	accessor, isObject := object.(metav1.Object)
+	if !isObject {
+		return object, nil // a tombstone
+	}
+	if _, isProperty := object.(*v1alpha1.Property); isProperty {
+		accessor.SetManagedFields(nil)
+		return object, nil
+	}
+	accessor.SetManagedFields([]metav1.ManagedFieldsEntry{{Operation: digestOperation, Manager: fieldsDigest(accessor.GetManagedFields())}})
+	return object, nil
+}
+
+func (a *appliedObjects) get(owner types.UID, key objectKey) appliedState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.objects[owner][key]
+}
+
+func (a *appliedObjects) put(owner types.UID, key objectKey, state appliedState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.objects == nil {
+		a.objects = map[types.UID]map[objectKey]appliedState{}
+	}
+	if a.objects[owner] == nil {
+		a.objects[owner] = map[objectKey]appliedState{}
+	}
+	a.objects[owner][key] = state
+}
+
+func (a *appliedObjects) drop(owner types.UID, key objectKey) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.objects[owner], key)
+}
+
+func (a *appliedObjects) forget(owner types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.objects, owner)
+}

@@ -1,0 +1,153 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// Indexes of the Property cache: by what only one Property may have.
+const (
+	indexName = "weir.dev/name"
+	indexHost = "weir.dev/host"
+)
+
+func namesOf(object client.Object) []string { return []string{object.GetName()} }
+
+func hostsOf(object client.Object) []string {
+	exposure := object.(*v1alpha1.Property).Spec.Exposure
+	hosts := slices.DeleteFunc([]string{exposure.CollectHost, exposure.APIHost}, func(host string) bool { return host == "" })
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// rivals returns the other Properties that have the name or one of the hosts.
+func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([]v1alpha1.Property, error) {
+	found := map[string]v1alpha1.Property{}
+	look := func(index, value string) error {
+		var list v1alpha1.PropertyList
+		if err := r.Client.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
+			return err
+		}
+		for _, other := range list.Items {
+			if other.UID != property.UID {
+				found[other.Namespace+"/"+other.Name] = other
+			}
+		}
+		return nil
+	}
+	if err := look(indexName, property.Name); err != nil {
+		return nil, err
+	}
+	for _, host := range hostsOf(property) {
+		if err := look(indexHost, host); err != nil {
+			return nil, err
+		}
+	}
+	others := make([]v1alpha1.Property, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		others = append(others, found[name])
+	}
+	return others, nil
+}
+
+// claims sees to what only one Property of a cluster may have: the older keeps it, the younger is not exposed.
+func (r *Reconciler) claims(ctx context.Context, s *scope) error {
+	others, err := r.rivals(ctx, s.property)
+	if err != nil {
+		return err
+	}
+	for i := range others {
+		if s.exposureFault = conflict(s.property, &others[i]); s.exposureFault != nil {
+			return nil
+		}
+	}
+	s.exposureFault = s.options.Exposure.check(s.property)
+	if s.exposureFault == nil && s.property.Spec.Exposure.Type == v1alpha1.ExposureGateway && !gatewayAvailable(s) {
+		s.exposureFault = newFault(v1alpha1.ReasonGatewayMissing,
+			"spec.exposure.type: the cluster has no HTTPRoutes; install the Gateway API, or set type to Ingress or None")
+	}
+	return nil
+}
+
+func gatewayAvailable(s *scope) bool {
+	for kind, available := range s.available {
+		if available && resources.IsGatewayRoute(kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// conflict says what of mine the older of two Properties has, nil where there is nothing or mine is the older.
+func conflict(mine, other *v1alpha1.Property) *fault {
+	if !older(other, mine) {
+		return nil
+	}
+	whose := fmt.Sprintf("the older Property %s in namespace %s", other.Name, other.Namespace)
+	ours, theirs := mine.Spec.Exposure, other.Spec.Exposure
+	switch {
+	case mine.Name == other.Name:
+		return newFault(v1alpha1.ReasonHostConflict, "metadata.name: is the property id of %s; give this one another name", whose)
+	case ours.CollectHost != "" && (ours.CollectHost == theirs.CollectHost || ours.CollectHost == theirs.APIHost):
+		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", ours.CollectHost, whose)
+	case ours.APIHost != "" && ours.APIHost == theirs.CollectHost:
+		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", ours.APIHost, whose)
+	default:
+		return nil
+	}
+}
+
+// older puts any two Properties in the same order for everybody: by age, and where that is the same by name.
+func older(a, b *v1alpha1.Property) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Namespace+"/"+a.Name < b.Namespace+"/"+b.Name
+}
+
+// ExposureRules are what of exposures the operator allows.
+type ExposureRules struct {
+	// AllowedHosts are hosts, or *.DOMAIN, by namespace; the namespace "*" holds for all. Empty allows every host.
+	AllowedHosts map[string][]string
+	// AllowedAnnotations are keys of Ingress annotations; one that ends in * allows all that begin like it.
+	AllowedAnnotations []string
+}
+
+func (e ExposureRules) check(property *v1alpha1.Property) *fault {
+	for _, host := range hostsOf(property) {
+		if len(e.AllowedHosts) > 0 && !hostAllowed(host, slices.Concat(e.AllowedHosts[property.Namespace], e.AllowedHosts["*"])) {
+			return newFault(v1alpha1.ReasonHostNotAllowed,
+				"spec.exposure: the operator does not allow the host %s in namespace %s; ask for it with --allow-host %s=%s", host, property.Namespace, property.Namespace, host)
+		}
+	}
+	if property.Spec.Exposure.Ingress == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(property.Spec.Exposure.Ingress.Annotations)) {
+		if !slices.ContainsFunc(e.AllowedAnnotations, func(allowed string) bool { return matches(key, allowed) }) {
+			return newFault(v1alpha1.ReasonAnnotationNotAllowed,
+				"spec.exposure.ingress.annotations: the operator does not allow %s; remove it, or ask for it with --allow-ingress-annotation", key)
+		}
+	}
+	return nil
+}
+
+func hostAllowed(host string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		suffix, wild := strings.CutPrefix(pattern, "*")
+		return host == pattern || (wild && strings.HasSuffix(host, suffix))
+	})
+}
+
+func matches(key, pattern string) bool {
+	prefix, open := strings.CutSuffix(pattern, "*")
+	return key == pattern || (open && strings.HasPrefix(key, prefix))
+}

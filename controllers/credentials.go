@@ -1,0 +1,153 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// The keys of the credentials Secret begin with these; the name in the spec follows.
+const (
+	apiKeyPrefix      = "api-key."
+	accessTokenPrefix = "access-token."
+)
+
+// credentials makes the keys and tokens that the spec asks for and nobody has made yet, and drops those that it
+// no longer names. What exists is never overwritten. A key that its owner brings and that is not there is not
+// accepted: deleting its Secret revokes it.
+func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
+	s.accepted = s.property.DeepCopy()
+	secret, err := r.credentialsSecret(ctx, s)
+	if err != nil || secret == nil {
+		return err
+	}
+	s.credentials = resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}}
+	for _, token := range s.property.Spec.AccessTokens {
+		s.credentials.AccessTokens[token.Name] = string(secret.Data[accessTokenPrefix+token.Name])
+	}
+	s.accepted.Spec.APIKeys = nil
+	for i, key := range s.property.Spec.APIKeys {
+		value := string(secret.Data[apiKeyPrefix+key.Name])
+		if key.SecretKeyRef != nil {
+			var fault *fault
+			if value, fault, err = r.broughtKey(ctx, s.property, i); err != nil {
+				return err
+			}
+			if fault != nil {
+				s.credentialsFault = fault
+				continue
+			}
+		}
+		s.credentials.APIKeys[key.Name] = value
+		s.accepted.Spec.APIKeys = append(s.accepted.Spec.APIKeys, key)
+	}
+	return nil
+}
+
+func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *fault, error) {
+	field := fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i)
+	value, fault, err := r.secretValue(ctx, property.Namespace, field, *property.Spec.APIKeys[i].SecretKeyRef)
+	if fault != nil || err != nil {
+		return "", fault, err
+	}
+	key, unfit := resources.BroughtAPIKey(value)
+	if unfit != nil {
+		return "", newFault(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", field,
+			property.Spec.APIKeys[i].SecretKeyRef.Key, property.Spec.APIKeys[i].SecretKeyRef.Name, unfit), nil
+	}
+	return key, nil, nil
+}
+
+// secretValue reads what the spec refers to. The fault says which Secret or key is missing.
+func (r *Reconciler) secretValue(ctx context.Context, namespace, field string, ref v1alpha1.SecretKeyReference) (string, *fault, error) {
+	secret, err := r.readSecret(ctx, namespace, ref.Name)
+	if err != nil {
+		return "", nil, err
+	}
+	if secret == nil {
+		return "", newFault(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s in namespace %s; create it with the key %s", field, ref.Name, namespace, ref.Key), nil
+	}
+	value, found := secret.Data[ref.Key]
+	if !found {
+		return "", newFault(v1alpha1.ReasonSecretMissing, "%s: Secret %s has no key %s; add it", field, ref.Name, ref.Key), nil
+	}
+	return string(value), nil, nil
+}
+
+func newFault(reason, format string, args ...any) *fault {
+	return &fault{reason, fmt.Sprintf(format, args...)}
+}
+
+// credentialsSecret returns the owner-readable Secret as the spec wants it, nil where its name is taken.
+func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.Secret, error) {
+	return r.createOnce(ctx, s, resources.CredentialsSecretName(s.property), func(data map[string][]byte) map[string][]byte {
+		wanted := map[string]func() string{}
+		for _, key := range s.property.Spec.APIKeys {
+			if key.SecretKeyRef == nil {
+				wanted[apiKeyPrefix+key.Name] = auth.NewAPIKey
+			}
+		}
+		for _, token := range s.property.Spec.AccessTokens {
+			wanted[accessTokenPrefix+token.Name] = auth.NewAccessToken
+		}
+		next := map[string][]byte{}
+		for name, generate := range wanted {
+			if next[name] = data[name]; len(next[name]) == 0 {
+				next[name] = []byte(generate())
+			}
+		}
+		return next
+	})
+}
+
+// createOnce keeps a Secret whose content no apply may ever overwrite: next says what shall be in it, given what
+// is. It is written with a precondition, so that of two operators one makes the keys. Where the name is taken by
+// somebody else's Secret it returns nil and says so.
+func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, error) {
+	current, err := r.readSecret(ctx, s.property.Namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if current != nil && !metav1.IsControlledBy(current, s.property) {
+		s.credentialsFault = newFault(v1alpha1.ReasonObjectConflict,
+			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name)
+		s.lookAgain = foreignInterval
+		return nil, nil
+	}
+	key := types.NamespacedName{Namespace: s.property.Namespace, Name: name}
+	if current == nil {
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: key.Namespace, Name: key.Name, Labels: resources.Labels(s.property),
+				OwnerReferences: []metav1.OwnerReference{resources.OwnerReference(s.property)},
+			},
+			Data: next(nil),
+		}
+		if err := r.Client.Create(ctx, secret, client.FieldOwner(resources.ManagedBy)); err != nil {
+			return nil, err
+		}
+		r.secrets.put(key, secret)
+		return secret, nil
+	}
+	data := next(current.Data)
+	if maps.EqualFunc(data, current.Data, slices.Equal[[]byte]) {
+		return current, nil
+	}
+	updated := current.DeepCopy()
+	updated.Data = data
+	if err := r.Client.Update(ctx, updated, client.FieldOwner(resources.ManagedBy)); err != nil {
+		return nil, err
+	}
+	r.secrets.put(key, updated)
+	return updated, nil
+}

@@ -1,0 +1,117 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+const (
+	// letGo is when a Property whose Redis cannot be reached is let go: a namespace must not hang on it for ever.
+	letGo = 2 * time.Minute
+	// deletionPause is between attempts.
+	deletionPause = 2 * time.Second
+)
+
+// finish ends the pods, takes their users out of Redis and, by the deletion policy, removes the data or gives it
+// a last day. Then it deletes the objects, which would go by their owner references anyway, so that a Property of
+// the same name need not wait for that.
+func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (ctrl.Result, error) {
+	// The cache may still have a Property that we let go; by now another may have its name, and its data.
+	if released, _ := r.released.Load(keyOf(property)); released == property.UID || !controllerutil.ContainsFinalizer(property, Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	overdue := r.Options.Now().Sub(property.DeletionTimestamp.Time) >= letGo
+	if err := r.endWorkloads(ctx, property); err != nil {
+		return ctrl.Result{}, err
+	}
+	// What is under way is finished before the users go, which ends their connections.
+	left, err := r.podsLeft(ctx, property)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if left > 0 && !overdue {
+		return ctrl.Result{RequeueAfter: deletionPause}, nil
+	}
+	if err := r.releaseRedis(ctx, property); err != nil {
+		if !overdue {
+			log.FromContext(ctx).Info("Redis cannot be cleared of a deleted Property yet", "reason", err.Error())
+			return ctrl.Result{RequeueAfter: deletionPause}, nil
+		}
+		note := fmt.Sprintf("Redis could not be reached for two minutes: the users %s and the keys weir:{%s/%s}:* are left in it",
+			strings.Join(redisUserNames(property), ", "), property.Namespace, property.Name)
+		log.FromContext(ctx).Info("a deleted Property is let go", "note", note, "reason", err.Error())
+		r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
+		r.Redis.forget(keyOf(property))
+	}
+	if err := r.deleteOwned(ctx, property, nil); err != nil {
+		return ctrl.Result{}, err
+	}
+	before := property.DeepCopy()
+	controllerutil.RemoveFinalizer(property, Finalizer)
+	if err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	r.released.Store(keyOf(property), property.UID)
+	r.secrets.forget(secretNames(property)...)
+	r.applied.forget(property.UID)
+	return ctrl.Result{}, nil
+}
+
+// endWorkloads deletes what runs pods, and what would start them again.
+func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Property) error {
+	for _, kind := range []schema.GroupVersionKind{
+		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
+	} {
+		owned, err := r.owned(ctx, property, kind)
+		if err != nil {
+			return err
+		}
+		for i := range owned {
+			if owned[i].DeletionTimestamp != nil {
+				continue
+			}
+			owned[i].SetGroupVersionKind(kind)
+			err := r.Client.Delete(ctx, &owned[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// releaseRedis finds the Property's Redis even where the Secret with its URL went first, as it does when a whole
+// namespace is deleted.
+func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Property) error {
+	address, missing, err := r.redisURL(ctx, property)
+	if err != nil {
+		return err
+	}
+	if missing != nil {
+		if address = r.Redis.home(keyOf(property)); address == "" {
+			return fmt.Errorf("%s", missing.message)
+		}
+	}
+	return r.Redis.release(ctx, address, property, redisUserNames(property))
+}
+
+func redisUserNames(property *v1alpha1.Property) []string {
+	var names []string
+	for _, role := range resources.Roles() {
+		names = append(names, redisUserName(property, role))
+	}
+	return names
+}

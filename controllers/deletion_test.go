@@ -1,0 +1,167 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/controllers"
+)
+
+// errStillThere says that a read found what should be gone.
+var errStillThere = errors.New("it was read")
+
+func deleted(t testing.TB, namespace, name string) {
+	t.Helper()
+	if err := server.client.Delete(context.Background(), property(namespace, name)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		err := server.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, &v1alpha1.Property{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the Property is still there (%w)", errors.Join(err, errStillThere))
+	})
+}
+
+func TestDeletionByItsPolicy(t *testing.T) {
+	address := redistest.URL(t)
+	admin, ctx := dial(t, address), context.Background()
+	usersLeft := func(namespace string) int {
+		users, err := admin.ACLList(ctx).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(strings.Join(users, "\n"), "weir:"+namespace+"/")
+	}
+	fill := func(stream string) {
+		if err := admin.XAdd(ctx, &redis.XAddArgs{Stream: stream, Values: []string{"e", "x"}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	t.Run("Retain keeps the data until its retention, and a Property of the same name finds it again", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+		create(t, property(namespace, "shop", func(p *v1alpha1.Property) { p.Spec.Retention.Days = 7 }))
+		settled(t, namespace, "shop")
+		stream := "weir:{" + namespace + "/shop}:events"
+		fill(stream)
+		deleted(t, namespace, "shop")
+		if n := usersLeft(namespace); n != 0 {
+			t.Errorf("%d users are left in Redis", n)
+		}
+		if ttl := admin.TTL(ctx, stream).Val(); ttl < 167*time.Hour || ttl > 168*time.Hour {
+			t.Errorf("the stream lives for %v, want 168h", ttl)
+		}
+
+		create(t, property(namespace, "shop"))
+		settled(t, namespace, "shop")
+		if ttl := admin.TTL(ctx, stream).Val(); ttl != -1 {
+			t.Errorf("a Property of the same name has data that goes in %v", ttl)
+		}
+		if n := admin.XLen(ctx, stream).Val(); n != 1 {
+			t.Errorf("it finds %d events, want 1", n)
+		}
+	})
+	t.Run("Delete removes the data, and nobody else's", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+		for _, name := range []string{"shop", "other"} {
+			create(t, property(namespace, name, func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete }))
+			settled(t, namespace, name)
+			fill("weir:{" + namespace + "/" + name + "}:events")
+		}
+		deleted(t, namespace, "shop")
+		if keys := admin.Keys(ctx, "weir:{"+namespace+"/shop}*").Val(); len(keys) > 0 {
+			t.Errorf("keys are left: %v", keys)
+		}
+		if n := admin.XLen(ctx, "weir:{"+namespace+"/other}:events").Val(); n != 1 {
+			t.Errorf("the other Property has %d events, want 1", n)
+		}
+		if n := usersLeft(namespace); n != 3 {
+			t.Errorf("there are %d users, want the other Property's 3", n)
+		}
+	})
+	t.Run("a Secret with the Redis URL that went first", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}})
+		mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": address}}
+		create(t, mine)
+		create(t, property(namespace, "shop", ownRedis("mine")))
+		settled(t, namespace, "shop")
+		if err := server.client.Delete(ctx, mine); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonSecretMissing)
+		deleted(t, namespace, "shop")
+		if n := usersLeft(namespace); n != 0 {
+			t.Errorf("%d users are left in Redis", n)
+		}
+	})
+}
+
+func TestAPropertyIsLetGoWhenItsRedisStaysAway(t *testing.T) {
+	namespace := newNamespace(t)
+	startOperator(t, operatorOptions{
+		namespaces: []string{namespace}, Options: controllers.Options{RedisURL: "redis://127.0.0.1:1", Now: func() time.Time { return time.Now().Add(2 * time.Minute) }},
+	})
+	create(t, property(namespace, "shop"))
+	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+	deleted(t, namespace, "shop")
+	eventually(t, func() error {
+		var list eventsv1.EventList
+		if err := server.client.List(context.Background(), &list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, event := range list.Items {
+			if event.Reason == "RedisLeftBehind" && strings.Contains(event.Note, "weir:"+namespace+"/shop:collector") && strings.Contains(event.Note, "weir:{"+namespace+"/shop}:*") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event says what is left, among %d", len(list.Items))
+	})
+}
+
+func TestAPropertyWaitsForItsRedisForTwoMinutes(t *testing.T) {
+	namespace := newNamespace(t)
+	first := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: "redis://127.0.0.1:1"}})
+	create(t, property(namespace, "shop"))
+	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+	if err := server.client.Delete(context.Background(), property(namespace, "shop")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		for name := range owned(t, get(t, &v1alpha1.Property{}, namespace, "shop")) {
+			if strings.HasPrefix(name, "Deployment") {
+				return fmt.Errorf("%s still runs", name)
+			}
+		}
+		return nil
+	})
+	first.stop()
+	if p := get(t, &v1alpha1.Property{}, namespace, "shop"); len(p.Finalizers) != 1 {
+		t.Errorf("the Property has been let go at once: %v", p.Finalizers)
+	}
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
+	eventually(t, func() error {
+		err := server.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "shop"}, &v1alpha1.Property{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the Property is still there (%w)", errors.Join(err, errStillThere))
+	})
+}

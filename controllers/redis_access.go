@@ -1,0 +1,373 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/stream"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+const (
+	// redisInterval is how often each Redis is looked at: what it forgot, such as its users after a restart
+	// without an ACL file, is back within that.
+	redisInterval = 3 * time.Second
+	// redisPatience is how long one look, or one reconcile's change, may take.
+	redisPatience = 5 * time.Second
+)
+
+// RedisAccess administers the Redis servers that Properties are kept in: the function library, a user per property
+// and role. It is the one place of the operator that speaks Redis. It is safe for concurrent use.
+type RedisAccess struct {
+	logger *slog.Logger
+	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
+	changed chan event.TypedGenericEvent[types.NamespacedName]
+
+	mu      sync.Mutex
+	servers map[string]*redisServer
+	// homes remembers where each Property is kept, for when its Secret is gone.
+	homes map[types.NamespacedName]string
+}
+
+// redisServer is one Redis, by its URL.
+type redisServer struct {
+	client *stream.Client
+	users  *stream.Users
+
+	mu      sync.Mutex
+	looked  bool
+	state   redisState
+	wanted  map[types.NamespacedName][]stream.User
+	kept    map[types.NamespacedName]bool
+	pausing map[types.NamespacedName]map[string]string
+}
+
+// redisState is what the last look found.
+type redisState struct {
+	// fitness is nil or why Redis is not fit: unreachable, too old, evicting.
+	fitness error
+	// library is nil or why the function library is not there.
+	library error
+}
+
+func (s redisState) String() string {
+	text := func(err error) string {
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	return text(s.fitness) + "|" + text(s.library)
+}
+
+// NewRedisAccess makes it; Start keeps looking.
+func NewRedisAccess(logger *slog.Logger) *RedisAccess {
+	return &RedisAccess{
+		logger: logger, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
+		servers: map[string]*redisServer{}, homes: map[types.NamespacedName]string{},
+	}
+}
+
+// Start looks at every Redis until ctx ends. It is what the manager runs while this operator leads.
+func (a *RedisAccess) Start(ctx context.Context) error {
+	ticker := time.NewTicker(redisInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return a.close()
+		case <-ticker.C:
+		}
+		var all sync.WaitGroup
+		for _, server := range a.list() {
+			all.Go(func() { a.look(ctx, server) })
+		}
+		all.Wait()
+	}
+}
+
+func (a *RedisAccess) list() []*redisServer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Values(a.servers))
+}
+
+func (a *RedisAccess) close() error {
+	var errs []error
+	for _, server := range a.list() {
+		errs = append(errs, server.client.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// server returns the Redis at a URL and remembers that the Property is kept there.
+func (a *RedisAccess) server(address string, property types.NamespacedName) (*redisServer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	server := a.servers[address]
+	if server == nil {
+		client, err := stream.Dial(address)
+		if err != nil {
+			return nil, err
+		}
+		server = &redisServer{
+			client: client, users: stream.NewUsers(client), wanted: map[types.NamespacedName][]stream.User{},
+			kept: map[types.NamespacedName]bool{}, pausing: map[types.NamespacedName]map[string]string{},
+		}
+		a.servers[address] = server
+	}
+	a.homes[property] = address
+	return server, nil
+}
+
+// home returns the URL of the Redis that the Property is kept in, as far as is known.
+func (a *RedisAccess) home(property types.NamespacedName) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.homes[property]
+}
+
+// look checks a Redis and puts back what it forgot. Properties are told when the state changes.
+func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	server.mu.Lock()
+	before, wanted := server.state, maps.Clone(server.wanted)
+	server.mu.Unlock()
+
+	after := server.check(ctx)
+	tell := map[types.NamespacedName]bool{}
+	if after.reachable() {
+		mended, err := server.users.Check(ctx, slices.Concat(slices.Collect(maps.Values(wanted))...))
+		if err != nil && !errors.Is(err, stream.ErrDenied) {
+			after.fitness = err
+		} else if mended > 0 {
+			a.logger.InfoContext(ctx, "redis users put back", "users", mended)
+		}
+		for property := range server.lookAtPlatforms(ctx, wanted) {
+			tell[property] = true
+		}
+	}
+	server.mu.Lock()
+	server.state, server.looked = after, true
+	server.mu.Unlock()
+	if after.String() != before.String() {
+		if err := errors.Join(after.fitness, after.library); err != nil {
+			a.logger.WarnContext(ctx, "redis is not as it should be", "error", err)
+		}
+		for property := range wanted {
+			tell[property] = true
+		}
+	}
+	for property := range tell {
+		select {
+		case a.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: property}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *redisServer) check(ctx context.Context) redisState {
+	state := redisState{fitness: s.client.Check(ctx)}
+	if state.reachable() {
+		state.library = s.client.Load(ctx)
+	}
+	return state
+}
+
+// reachable says whether Redis answers: one that evicts can be administered all the same.
+func (s redisState) reachable() bool {
+	return s.fitness == nil || errors.Is(s.fitness, stream.ErrEvictionEnabled)
+}
+
+// lookAtPlatforms reads which platforms the deliverers have paused and returns the Properties for which that is
+// another answer than before.
+func (s *redisServer) lookAtPlatforms(ctx context.Context, wanted map[types.NamespacedName][]stream.User) map[types.NamespacedName]bool {
+	changed := map[types.NamespacedName]bool{}
+	for property := range wanted {
+		paused, err := s.client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx)
+		if err != nil {
+			return changed
+		}
+		s.mu.Lock()
+		if !maps.Equal(s.pausing[property], paused) {
+			s.pausing[property] = paused
+			changed[property] = true
+		}
+		s.mu.Unlock()
+	}
+	return changed
+}
+
+// roleUser is a role's user as its Secret has it.
+type roleUser struct {
+	role           resources.Role
+	name, password string
+	// rolling says that pods with another password may still run.
+	rolling bool
+}
+
+// ensure makes the Property's users what they shall be and its data last. Where Redis was found unreachable less
+// than an interval ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
+func (a *RedisAccess) ensure(ctx context.Context, address string, property *v1alpha1.Property, users []roleUser) (redisState, error) {
+	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
+	server, err := a.server(address, key)
+	if err != nil {
+		return redisState{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	wanted := make([]stream.User, len(users))
+	for i, user := range users {
+		wanted[i] = stream.User{
+			Name: user.name, Password: user.password, KeepPasswords: user.rolling, Access: accessOf(user.role),
+			Namespace: property.Namespace, Property: property.Name,
+		}
+	}
+	server.mu.Lock()
+	state, looked, kept := server.state, server.looked, server.kept[key]
+	server.wanted[key] = wanted
+	server.mu.Unlock()
+	if !looked {
+		state = server.check(ctx)
+		server.mu.Lock()
+		server.state, server.looked = state, true
+		server.mu.Unlock()
+	}
+	if !state.reachable() {
+		return state, nil
+	}
+	if err := server.users.Set(ctx, wanted); err != nil || kept {
+		return state, err
+	}
+	if err := server.client.Stream(property.Namespace, property.Name).Keep(ctx, platformNames(property)); err != nil {
+		return state, err
+	}
+	server.mu.Lock()
+	server.kept[key] = true
+	server.mu.Unlock()
+	return state, nil
+}
+
+// share notes that the Property's pods share the URL's own user: there is nobody to put back.
+func (a *RedisAccess) share(address string, property types.NamespacedName) error {
+	server, err := a.server(address, property)
+	if err != nil {
+		return err
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	server.wanted[property] = nil
+	return nil
+}
+
+// paused returns the platforms that the deliverers have paused, with the reasons.
+func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
+	a.mu.Lock()
+	server := a.servers[a.homes[property]]
+	a.mu.Unlock()
+	if server == nil {
+		return nil
+	}
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	return server.pausing[property]
+}
+
+// release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
+func (a *RedisAccess) release(ctx context.Context, address string, property *v1alpha1.Property, users []string) error {
+	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
+	server, err := a.server(address, key)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	server.mu.Lock()
+	delete(server.wanted, key)
+	server.mu.Unlock()
+	if err := server.users.Remove(ctx, users...); err != nil && !errors.Is(err, stream.ErrDenied) {
+		return err
+	}
+	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+		err = server.client.Erase(ctx, property.Namespace, property.Name)
+	} else {
+		retention := time.Duration(property.Spec.Retention.Days) * 24 * time.Hour
+		err = server.client.Stream(property.Namespace, property.Name).Expire(ctx, retention, platformNames(property))
+	}
+	if err == nil {
+		a.forget(key)
+	}
+	return err
+}
+
+// forget drops what is known of a Property that is gone, and the Redis that it was the last one in.
+func (a *RedisAccess) forget(property types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	address := a.homes[property]
+	delete(a.homes, property)
+	server := a.servers[address]
+	if server == nil {
+		return
+	}
+	server.mu.Lock()
+	delete(server.wanted, property)
+	delete(server.kept, property)
+	delete(server.pausing, property)
+	server.mu.Unlock()
+	if !slices.Contains(slices.Collect(maps.Values(a.homes)), address) {
+		delete(a.servers, address)
+		if err := server.client.Close(); err != nil {
+			a.logger.Warn("close the connections to a Redis", "error", err)
+		}
+	}
+}
+
+func platformNames(property *v1alpha1.Property) []string {
+	names := make([]string, len(property.Spec.Platforms))
+	for i, platform := range property.Spec.Platforms {
+		names[i] = platform.Name
+	}
+	return names
+}
+
+func accessOf(role resources.Role) stream.Access {
+	switch role {
+	case resources.Collector:
+		return stream.AppendAccess
+	case resources.Deliverer:
+		return stream.DeliverAccess
+	default:
+		return stream.ReadAccess
+	}
+}
+
+// redisFaultOf is the condition for what is wrong with a Redis, nil where nothing is.
+func redisFaultOf(err error) *fault {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, stream.ErrEvictionEnabled):
+		return newFault(v1alpha1.ReasonEvictionEnabled, "%v; run CONFIG SET maxmemory-policy noeviction, and write it into Redis's configuration", err)
+	case errors.Is(err, stream.ErrVersion):
+		return newFault(v1alpha1.ReasonRedisUnsupported, "%v", err)
+	case errors.Is(err, stream.ErrDenied):
+		return newFault(v1alpha1.ReasonRedisAdminDenied, "%v; give the user of the Redis URL the commands acl, function and info (see docs/operations.md)", err)
+	default:
+		return newFault(v1alpha1.ReasonRedisUnreachable, "%v", err)
+	}
+}
+
+// deniedByRedis says whether the URL's user may not administer.
+func deniedByRedis(err error) bool { return errors.Is(err, stream.ErrDenied) }

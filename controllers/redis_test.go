@@ -1,0 +1,255 @@
+package controllers_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/redisserver"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/controllers"
+)
+
+// dial speaks to a Redis as a URL says.
+func dial(t testing.TB, address string) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Protocol = 2
+	client := redis.NewClient(options)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// asRole speaks to Redis as the pods of a role do.
+func asRole(t testing.TB, namespace, property, role string) *redis.Client {
+	t.Helper()
+	secret := get(t, &corev1.Secret{}, namespace, property+"-redis-"+role)
+	return dial(t, string(secret.Data["url"]))
+}
+
+func TestEachRoleMayDoItsWorkInRedisAndNothingElse(t *testing.T) {
+	namespace := newNamespace(t)
+	address := redistest.URL(t)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+	create(t, property(namespace, "shop"))
+	create(t, property(namespace, "other"))
+	settled(t, namespace, "shop")
+	settled(t, namespace, "other")
+	admin := dial(t, address)
+	ctx := context.Background()
+	own, others := "weir:{"+namespace+"/shop}:events", "weir:{"+namespace+"/other}:events"
+	for _, key := range []string{own, others} {
+		if err := admin.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []string{"e", "x"}}).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	tests := map[string]struct {
+		role    string
+		command []any
+		allowed bool
+	}{
+		"the collector appends to its stream":              {"collector", []any{"xadd", own, "*", "e", "y"}, true},
+		"the collector cannot read its own stream":         {"collector", []any{"xrange", own, "-", "+"}, false},
+		"the collector cannot tail its own stream":         {"collector", []any{"xread", "streams", own, "0"}, false},
+		"the collector cannot append to another's stream":  {"collector", []any{"xadd", others, "*", "e", "y"}, false},
+		"the collector cannot trim":                        {"collector", []any{"xtrim", own, "maxlen", "0"}, false},
+		"the collector cannot evaluate scripts":            {"collector", []any{"eval", "return 1", "0"}, false},
+		"the collector cannot load scripts":                {"collector", []any{"script", "load", "return 1"}, false},
+		"the collector cannot load functions":              {"collector", []any{"function", "list"}, false},
+		"the collector cannot read the configuration":      {"collector", []any{"config", "get", "*"}, false},
+		"the collector cannot list users":                  {"collector", []any{"acl", "list"}, false},
+		"the collector cannot see all keys":                {"collector", []any{"keys", "*"}, false},
+		"the collector cannot empty Redis":                 {"collector", []any{"flushall"}, false},
+		"the deliverer reads its stream":                   {"deliverer", []any{"xrange", own, "-", "+"}, true},
+		"the deliverer cannot read another's stream":       {"deliverer", []any{"xrange", others, "-", "+"}, false},
+		"the deliverer cannot evaluate scripts":            {"deliverer", []any{"eval", "return 1", "0"}, false},
+		"the query role reads its stream":                  {"query", []any{"xrange", own, "-", "+"}, true},
+		"the query role cannot append":                     {"query", []any{"xadd", own, "*", "e", "y"}, false},
+		"the query role cannot read another's stream":      {"query", []any{"xread", "streams", others, "0"}, false},
+		"the query role cannot remove its stream":          {"query", []any{"unlink", own}, false},
+		"the query role cannot administer functions":       {"query", []any{"function", "flush"}, false},
+		"the query role cannot change the configuration":   {"query", []any{"config", "set", "maxmemory", "1"}, false},
+		"the deliverer cannot change the configuration":    {"deliverer", []any{"config", "set", "maxmemory", "1"}, false},
+		"the deliverer cannot load functions":              {"deliverer", []any{"function", "load", "x"}, false},
+		"the deliverer cannot touch another's consumers":   {"deliverer", []any{"xgroup", "create", others, "g", "0"}, false},
+		"the collector cannot call functions on another's": {"collector", []any{"fcall", "weir_allow", "1", others, "1", "1"}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := asRole(t, namespace, "shop", test.role).Do(ctx, test.command...).Err()
+			denied := err != nil && strings.Contains(err.Error(), "NOPERM")
+			if denied == test.allowed || (test.allowed && err != nil) {
+				t.Errorf("%v: got %v, want allowed %v", test.command, err, test.allowed)
+			}
+		})
+	}
+}
+
+func TestUsersAndFunctionsComeBackAfterRedisForgotThem(t *testing.T) {
+	namespace := newNamespace(t)
+	address := redistest.URL(t)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+	create(t, property(namespace, "shop"))
+	settled(t, namespace, "shop")
+	admin, ctx := dial(t, address), context.Background()
+
+	user := "weir:" + namespace + "/shop:query"
+	forget := map[string][]any{
+		"a user":                   {"acl", "deluser", user},
+		"a user's right to a key":  {"acl", "setuser", user, "resetkeys"},
+		"a user's bounds":          {"acl", "setuser", user, "+@all"},
+		"the library of functions": {"function", "flush"},
+	}
+	for what, command := range forget {
+		t.Run(what, func(t *testing.T) {
+			if err := admin.Do(ctx, command...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func() error {
+				pods := asRole(t, namespace, "shop", "query")
+				if err := pods.XRange(ctx, "weir:{"+namespace+"/shop}:events", "-", "+").Err(); err != nil {
+					return err
+				}
+				if err := pods.Do(ctx, "config", "get", "*").Err(); err == nil {
+					return fmt.Errorf("the user may still do what it must not")
+				}
+				return admin.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: "weir"}).Err()
+			})
+		})
+	}
+}
+
+func TestARedisThatIsNotFitIsAConditionThatHealsByItself(t *testing.T) {
+	t.Run("evicting", func(t *testing.T) {
+		namespace := newNamespace(t)
+		address := redistest.URL(t)
+		admin, ctx := dial(t, address), context.Background()
+		if err := admin.ConfigSet(ctx, "maxmemory-policy", "allkeys-lru").Err(); err != nil {
+			t.Fatal(err)
+		}
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+		create(t, property(namespace, "shop"))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonEvictionEnabled)
+		if err := admin.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err(); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, namespace, "shop")
+	})
+	t.Run("gone and back", func(t *testing.T) {
+		namespace := newNamespace(t)
+		redisServer := redistest.Start(t, redisserver.Options{})
+		startOperator(t, operatorOptions{namespaces: []string{namespace}})
+		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": "redis://127.0.0.1:1"}})
+		create(t, property(namespace, "shop", ownRedis("mine")))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+		change(t, &corev1.Secret{}, namespace, "mine", func(s *corev1.Secret) { s.Data["url"] = []byte(redisServer.URL()) })
+		settled(t, namespace, "shop")
+	})
+}
+
+func ownRedis(secret string) func(*v1alpha1.Property) {
+	return func(p *v1alpha1.Property) {
+		p.Spec.Redis = &v1alpha1.Redis{URLSecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "url"}}
+	}
+}
+
+// TestTheDocumentedRightsSuffice gives the operator's user what docs/operations.md says, and no more.
+func TestTheDocumentedRightsSuffice(t *testing.T) {
+	page, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := redistest.URL(t)
+	admin, ctx := dial(t, address), context.Background()
+	granted := func(t *testing.T, begins, name string) string {
+		t.Helper()
+		_, rules, found := strings.Cut(string(page), begins)
+		if !found {
+			t.Fatalf("the page says nothing that begins with %q", begins)
+		}
+		rules, _, _ = strings.Cut(rules, "\n")
+		rules, _, _ = strings.Cut(rules, "`")
+		arguments := []any{"acl", "setuser", name, "on", ">secret"}
+		for rule := range strings.FieldsSeq(rules) {
+			arguments = append(arguments, rule)
+		}
+		if err := admin.Do(ctx, arguments...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return withUser(t, address, name, "secret")
+	}
+	t.Run("for the operator", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: granted(t, "ACL SETUSER weir on >PASSWORD ", "weir")}})
+		for name, policy := range map[string]v1alpha1.DeletionPolicy{"kept": v1alpha1.DeletionPolicyRetain, "erased": v1alpha1.DeletionPolicyDelete} {
+			create(t, property(namespace, name, func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = policy }))
+			settled(t, namespace, name)
+			deleted(t, namespace, name)
+		}
+	})
+	t.Run("for a Property whose roles share a user", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}})
+		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"},
+			StringData: map[string]string{"url": granted(t, "Give that user `~weir:{NAMESPACE/NAME}:* ", "tenant")}})
+		if err := admin.Do(ctx, "acl", "setuser", "tenant", "~weir:{"+namespace+"/shop}:*").Err(); err != nil {
+			t.Fatal(err)
+		}
+		create(t, property(namespace, "shop", ownRedis("mine")))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionTrue, v1alpha1.ReasonSharedUser)
+		deleted(t, namespace, "shop")
+	})
+}
+
+func TestARedisWhoseUserMayNotAdminister(t *testing.T) {
+	address := redistest.URL(t)
+	admin, ctx := dial(t, address), context.Background()
+	namespace := newNamespace(t)
+	limited := func(name string, rules ...string) string {
+		arguments := []any{"acl", "setuser", name, "on", ">secret-of-" + name, "~*", "+@all"}
+		for _, rule := range rules {
+			arguments = append(arguments, rule)
+		}
+		if err := admin.Do(ctx, arguments...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return withUser(t, address, name, "secret-of-"+name)
+	}
+
+	t.Run("the operator's own: a condition", func(t *testing.T) {
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: limited("operator", "-acl")}})
+		create(t, property(namespace, "shop"))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisAdminDenied)
+	})
+	t.Run("the Property's own: its roles share the user, and the condition says so", func(t *testing.T) {
+		namespace := newNamespace(t)
+		shared := limited("tenant", "-acl")
+		startOperator(t, operatorOptions{namespaces: []string{namespace}})
+		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": shared}})
+		create(t, property(namespace, "shop", ownRedis("mine")))
+		p := waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionTrue, v1alpha1.ReasonSharedUser)
+		if got := string(get(t, &corev1.Secret{}, namespace, "shop-redis-query").Data["url"]); got != shared {
+			t.Errorf("the pods' URL is not that of the shared user")
+		}
+		if len(quiet(t, p)) == 0 {
+			t.Error("there are no objects")
+		}
+	})
+	t.Run("without functions: a condition", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: limited("half", "-function")}})
+		create(t, property(namespace, "shop"))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisAdminDenied)
+	})
+}

@@ -1,0 +1,196 @@
+package controllers
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// The keys of a role's Redis Secret; pods mount the URL alone.
+const (
+	redisKeyURL      = "url"
+	redisKeyPassword = "password"
+	redisKeyUser     = "username"
+)
+
+// roleAccess is what the roles' pods reach Redis with.
+type roleAccess struct {
+	urls map[resources.Role]string
+	port int32
+}
+
+// redisAccess gives each role a user of its own in the Property's Redis. A password is made once and lives in the
+// role's Secret; whoever deletes that Secret gets a new one, and the old password holds until the pods have it.
+func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
+	address, fault, err := r.redisURL(ctx, s.property)
+	if err != nil || fault != nil {
+		s.redisFault = fault
+		return err
+	}
+	base, err := url.Parse(address)
+	if err != nil {
+		s.redisFault = newFault(v1alpha1.ReasonSecretInvalid, "the Redis URL must look like redis://user:password@host:6379/0")
+		return nil
+	}
+	access := &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
+	var users []roleUser
+	for _, role := range resources.Roles() {
+		user, roleURL, err := r.redisUser(ctx, s, role, base, address)
+		if err != nil {
+			return err
+		}
+		if user == nil { // and credentialsFault says why
+			s.redisFault = newFault(v1alpha1.ReasonObjectConflict, "the name of the Secret for the role's Redis user is taken: %s", resources.RedisSecretName(s.property, role))
+			return nil
+		}
+		users = append(users, *user)
+		access.urls[role] = roleURL
+	}
+	state, err := r.Redis.ensure(ctx, address, s.property, users)
+	shared := deniedByRedis(err) && s.property.Spec.Redis != nil
+	switch {
+	case shared:
+		return r.shareRedis(ctx, s, address, access.port)
+	case err != nil:
+		s.redisFault = redisFaultOf(err)
+	case state.fitness != nil:
+		s.redisFault = redisFaultOf(state.fitness)
+	case state.library != nil:
+		s.redisFault = redisFaultOf(state.library)
+	}
+	if s.redisFault != nil {
+		s.lookAgain = redisInterval
+	}
+	s.access = access
+	for role, roleURL := range access.urls {
+		if err := r.writeRoleURL(ctx, s, role, roleURL); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shareRedis is for a Redis of the owner's whose user may not make users, as managed ones have it: all roles then
+// use the URL as it is.
+func (r *Reconciler) shareRedis(ctx context.Context, s *scope, address string, port int32) error {
+	if err := r.Redis.share(address, keyOf(s.property)); err != nil {
+		return err
+	}
+	s.access = &roleAccess{urls: map[resources.Role]string{}, port: port}
+	for _, role := range resources.Roles() {
+		s.access.urls[role] = address
+		if err := r.writeRoleURL(ctx, s, role, address); err != nil {
+			return err
+		}
+	}
+	s.redisNote = newFault(v1alpha1.ReasonSharedUser,
+		"the user of spec.redis may not make users, so all roles share it: nothing but the network keeps one from the others' commands (see docs/operations.md)")
+	return nil
+}
+
+// redisURL returns the URL of the Property's own Redis, or of the operator's.
+func (r *Reconciler) redisURL(ctx context.Context, property *v1alpha1.Property) (string, *fault, error) {
+	if property.Spec.Redis == nil {
+		if r.Options.RedisURL == "" {
+			return "", newFault(v1alpha1.ReasonRedisUnreachable,
+				"the operator has no Redis: start it with --redis-url-file, or give the Property one in spec.redis"), nil
+		}
+		return r.Options.RedisURL, nil, nil
+	}
+	const field = "spec.redis.urlSecretKeyRef"
+	value, missing, err := r.secretValue(ctx, property.Namespace, field, property.Spec.Redis.URLSecretKeyRef)
+	if err != nil || missing != nil {
+		return "", missing, err
+	}
+	address := strings.TrimSpace(value)
+	if parsed, err := url.Parse(address); err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix") {
+		return "", newFault(v1alpha1.ReasonSecretInvalid, "%s: must be a URL that begins with redis://, rediss:// or unix://", field), nil
+	}
+	return address, nil, nil
+}
+
+// redisUser returns the role's user; nil where the name of its Secret is taken.
+func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, shared string) (*roleUser, string, error) {
+	user := roleUser{role: role, name: redisUserName(s.property, role)}
+	address := ""
+	secret, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
+		user.password = string(data[redisKeyPassword])
+		if user.password == "" {
+			user.password = rand.Text()
+		}
+		address = withUser(base, user.name, user.password)
+		kept := []byte(address)
+		if s.property.Spec.Redis != nil && string(data[redisKeyURL]) == shared {
+			kept = data[redisKeyURL] // what was found before; only Redis tells whether it is still so
+		}
+		return map[string][]byte{redisKeyURL: kept, redisKeyUser: []byte(user.name), redisKeyPassword: []byte(user.password)}
+	})
+	if err != nil || secret == nil {
+		return nil, "", err
+	}
+	user.rolling, err = r.rolling(ctx, s.property, role, address)
+	return &user, address, err
+}
+
+// writeRoleURL makes a role's Secret hold another URL than the one with the role's own user.
+func (r *Reconciler) writeRoleURL(ctx context.Context, s *scope, role resources.Role, address string) error {
+	_, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
+		return map[string][]byte{redisKeyURL: []byte(address), redisKeyUser: data[redisKeyUser], redisKeyPassword: data[redisKeyPassword]}
+	})
+	return err
+}
+
+// rolling says whether pods may run that have another URL than this.
+func (r *Reconciler) rolling(ctx context.Context, property *v1alpha1.Property, role resources.Role, address string) (bool, error) {
+	deployment, err := r.deployment(ctx, property, role)
+	if err != nil || deployment == nil {
+		return true, err
+	}
+	told := deployment.Spec.Template.Annotations[resources.AnnotationRedisUser] == resources.RedisUserHash(address)
+	return !told || rolloutOf(deployment).reason != "", nil
+}
+
+// withUser returns the URL with another user.
+func withUser(base *url.URL, name, password string) string {
+	own := *base
+	own.User = url.UserPassword(name, password)
+	return own.String()
+}
+
+// redisUserName cannot be taken for another's: neither names nor namespaces have colons or slashes.
+func redisUserName(property *v1alpha1.Property, role resources.Role) string {
+	return "weir:" + property.Namespace + "/" + property.Name + ":" + string(role)
+}
+
+// redisPort is where the pods may go; 0 for anywhere, where a URL names several nodes.
+func redisPort(address *url.URL) int32 {
+	if query := address.Query(); query.Has("addr") || query.Has("master_name") {
+		return 0
+	}
+	if port, err := strconv.ParseInt(address.Port(), 10, 32); err == nil {
+		return int32(port)
+	}
+	if address.Scheme == "unix" {
+		return 0
+	}
+	return 6379
+}
+
+func keyOf(property *v1alpha1.Property) types.NamespacedName {
+	return types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
+}
+
+func secretNames(property *v1alpha1.Property) []types.NamespacedName {
+	names := []types.NamespacedName{{Namespace: property.Namespace, Name: resources.CredentialsSecretName(property)}}
+	for _, role := range resources.Roles() {
+		names = append(names, types.NamespacedName{Namespace: property.Namespace, Name: resources.RedisSecretName(property, role)})
+	}
+	return names
+}

@@ -1,0 +1,131 @@
+package resources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+)
+
+// Input is what the objects are made from, beside the Property.
+type Input struct {
+	Credentials Credentials
+	Options     Options
+	// RedisURLs are what each role's pods reach Redis with: with the role's own user.
+	RedisURLs map[Role]string
+	// RedisPort is the port that the pods may reach Redis at; 0 for any.
+	RedisPort int32
+	// Withheld leaves out what exposes the Property, because it may not have the hosts.
+	Withheld bool
+	// Available says which of [OptionalKinds] the cluster has.
+	Available map[schema.GroupVersionKind]bool
+}
+
+// Build returns everything that a Property asks for, but not the Secrets whose content is created once. An error
+// says what of the spec the pods would refuse, or which credential is missing.
+func Build(property *v1alpha1.Property, in Input) ([]Object, error) {
+	files, err := PodConfig(property, in.Credentials, in.Options)
+	if err != nil {
+		return nil, err
+	}
+	objects := configObjects(property, files)
+	for _, role := range Roles() {
+		objects = append(objects,
+			serviceAccount(property, role),
+			deployment(property, role, in),
+			networkPolicy(property, role, in),
+		)
+		if role != Deliverer {
+			objects = append(objects, service(property, role))
+		}
+		if fewestReplicas(property, role) > 1 {
+			objects = append(objects, disruptionBudget(property, role))
+		}
+	}
+	if property.Spec.Collector.Autoscaling != nil {
+		objects = append(objects, autoscaler(property))
+	}
+	if !in.Withheld {
+		objects = append(objects, exposure(property, in)...)
+	}
+	if in.Available[kindPodMonitor] {
+		objects = append(objects, podMonitor(property))
+	}
+	return objects, nil
+}
+
+// ConfigHash tells apart what a role's pods have mounted: its files, and the versions of the Secrets that the
+// operator does not read. The pods get it as an annotation, which makes the kubelet sync their volumes at once.
+func ConfigHash(files map[string][]byte, redisURL string, secretVersions map[string]string) string {
+	sum := sha256.New()
+	part := func(text string) {
+		length := len(text)
+		sum.Write([]byte{byte(length >> 24), byte(length >> 16), byte(length >> 8), byte(length)})
+		sum.Write([]byte(text))
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		part(path)
+		part(string(files[path]))
+	}
+	part(redisURL)
+	for _, name := range slices.Sorted(maps.Keys(secretVersions)) {
+		part(name)
+		part(secretVersions[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// RoleFiles are those of a pod's configuration files that the role mounts.
+func RoleFiles(role Role, files map[string][]byte) map[string][]byte {
+	mounted := map[string][]byte{config.PropertyFile: files[config.PropertyFile]}
+	switch role {
+	case Collector:
+		mounted[config.APIKeysFile] = files[config.APIKeysFile]
+	case Query:
+		mounted[config.AccessTokensFile] = files[config.AccessTokensFile]
+	case Deliverer: // its platforms' Secrets are mounted as they are
+	}
+	return mounted
+}
+
+// fewestReplicas is how many pods of the role run at least.
+func fewestReplicas(property *v1alpha1.Property, role Role) int32 {
+	if role == Collector && property.Spec.Collector.Autoscaling != nil {
+		return property.Spec.Collector.Autoscaling.MinReplicas
+	}
+	return replicas(property, role)
+}
+
+// replicas is how many pods the spec asks for where no autoscaler decides.
+func replicas(property *v1alpha1.Property, role Role) int32 {
+	var asked *int32
+	fallback := int32(1)
+	switch role {
+	case Collector:
+		asked, fallback = property.Spec.Collector.Replicas, 2
+	case Deliverer:
+		asked = property.Spec.Deliverer.Replicas
+	case Query:
+		asked = property.Spec.Query.Replicas
+	}
+	if asked == nil {
+		return fallback
+	}
+	return *asked
+}
+
+func podOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
+	switch role {
+	case Collector:
+		return &property.Spec.Collector.PodOptions
+	case Deliverer:
+		return &property.Spec.Deliverer.PodOptions
+	default:
+		return &property.Spec.Query.PodOptions
+	}
+}

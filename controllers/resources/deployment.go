@@ -1,0 +1,205 @@
+package resources
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applyapps "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+)
+
+const (
+	configDir     = "/etc/weir"
+	httpPort      = 8080
+	metricsPort   = 9090
+	containerName = "weir"
+	userID        = 65532
+
+	// drainDelay is how long a pod goes on taking requests after its readiness has turned false, so that load
+	// balancers notice; gracePeriod leaves as much again for what is under way.
+	drainDelay  = 10 * time.Second
+	gracePeriod = 45 * time.Second
+
+	// progressDeadline is how long a rollout may stand still before the Property says Unavailable.
+	progressDeadline = 300
+)
+
+// What of a Property takes new pods; everything else reaches running pods through their mounted files.
+const (
+	// AnnotationRedisUser is a hash of the role's Redis user: a pod dials Redis once, when it starts.
+	AnnotationRedisUser = "weir.dev/redis-user"
+	// annotationCurrency is on the query pods, whose sums are in that currency.
+	annotationCurrency = "weir.dev/currency"
+	// AnnotationConfig is the [ConfigHash] that a running pod was told of.
+	AnnotationConfig = "weir.dev/config"
+)
+
+// RedisUserHash is the value of [AnnotationRedisUser].
+func RedisUserHash(redisURL string) string {
+	sum := sha256.Sum256([]byte(redisURL))
+	return hex.EncodeToString(sum[:8])
+}
+
+func deployment(property *v1alpha1.Property, role Role, in Input) Object {
+	name := ObjectName(property, role)
+	spec := applyapps.DeploymentSpec().
+		WithSelector(applymeta.LabelSelector().WithMatchLabels(selector(property, role))).
+		WithStrategy(applyapps.DeploymentStrategy().WithType("RollingUpdate").WithRollingUpdate(
+			applyapps.RollingUpdateDeployment().WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
+		WithRevisionHistoryLimit(3).
+		WithProgressDeadlineSeconds(progressDeadline).
+		WithTemplate(podTemplate(property, role, in))
+	if role != Collector || property.Spec.Collector.Autoscaling == nil {
+		spec.WithReplicas(replicas(property, role))
+	}
+	return Object{kindDeployment, property.Namespace, name, applyapps.Deployment(name, property.Namespace).
+		WithLabels(roleLabels(property, role)).
+		WithOwnerReferences(ownedBy(property)).
+		WithSpec(spec)}
+}
+
+func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.PodTemplateSpecApplyConfiguration {
+	options := podOptions(property, role)
+	annotations := maps.Clone(options.PodAnnotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationRedisUser] = RedisUserHash(in.RedisURLs[role])
+	if role == Query {
+		annotations[annotationCurrency] = property.Spec.Currency
+	}
+	pod := applycore.PodSpec().
+		WithServiceAccountName(ObjectName(property, role)).
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(int64(gracePeriod / time.Second)).
+		WithSecurityContext(applycore.PodSecurityContext().
+			WithRunAsNonRoot(true).WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID).
+			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(container(property, role, in)).
+		WithVolumes(volumes(property, role)...)
+	place(pod, options, selector(property, role))
+	return applycore.PodTemplateSpec().WithLabels(roleLabels(property, role)).WithAnnotations(annotations).WithSpec(pod)
+}
+
+func container(property *v1alpha1.Property, role Role, in Input) *applycore.ContainerApplyConfiguration {
+	args := []string{"--roles=" + role.serves(), "--config-dir=" + configDir, "--metrics-listen=:9090"}
+	ports := []*applycore.ContainerPortApplyConfiguration{
+		applycore.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP),
+	}
+	if role != Deliverer {
+		args = append(args, "--listen=:8080", "--drain-delay="+drainDelay.String())
+		ports = append(ports, applycore.ContainerPort().WithName("http").WithContainerPort(httpPort).WithProtocol(corev1.ProtocolTCP))
+	}
+	var mounts []*applycore.VolumeMountApplyConfiguration
+	for _, volume := range volumes(property, role) {
+		mounts = append(mounts, applycore.VolumeMount().WithName(*volume.Name).WithMountPath(mountPath(*volume.Name)).WithReadOnly(true))
+	}
+	requests, limits := containerResources(role, podOptions(property, role).Resources)
+	return applycore.Container().
+		WithName(containerName).
+		WithImage(in.Options.Image).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithCommand("/collector").
+		WithArgs(args...).
+		WithPorts(ports...).
+		WithVolumeMounts(mounts...).
+		WithResources(applycore.ResourceRequirements().WithRequests(requests).WithLimits(limits)).
+		// The view is rebuilt from the stream at the start, which may take a while.
+		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(60)).
+		WithLivenessProbe(probe("/livez").WithPeriodSeconds(10).WithFailureThreshold(6).WithTimeoutSeconds(5)).
+		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2).WithFailureThreshold(2).WithTimeoutSeconds(3)).
+		WithSecurityContext(applycore.SecurityContext().
+			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithPrivileged(false).
+			WithCapabilities(applycore.Capabilities().WithDrop("ALL")))
+}
+
+func probe(endpoint string) *applycore.ProbeApplyConfiguration {
+	return applycore.Probe().WithHTTPGet(applycore.HTTPGetAction().WithPath(endpoint).WithPort(intstr.FromString("metrics")))
+}
+
+// containerResources are the owner's, or what a small property needs. The query role holds the retained events in
+// memory, so it gets no limit that would kill it: its owner knows how many there are.
+func containerResources(role Role, asked *v1alpha1.Resources) (requests, limits corev1.ResourceList) {
+	if asked != nil {
+		return asked.Requests, asked.Limits
+	}
+	requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	if role == Query {
+		requests[corev1.ResourceMemory] = resource.MustParse("128Mi")
+		return requests, nil
+	}
+	return requests, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
+}
+
+// Volumes, by their names. Each is a directory of its own rather than a subPath, which would never be updated.
+const (
+	volumeProperty = "property"
+	volumeAuth     = "auth"
+	volumeRedis    = "redis"
+	platformPrefix = "platform-"
+)
+
+func mountPath(volume string) string {
+	if len(volume) > len(platformPrefix) && volume[:len(platformPrefix)] == platformPrefix {
+		return path.Join(configDir, config.PlatformsDir, volume[len(platformPrefix):])
+	}
+	return path.Join(configDir, volume)
+}
+
+func volumes(property *v1alpha1.Property, role Role) []*applycore.VolumeApplyConfiguration {
+	list := []*applycore.VolumeApplyConfiguration{
+		applycore.Volume().WithName(volumeProperty).WithConfigMap(applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)),
+		secretVolume(volumeRedis, RedisSecretName(property, role), path.Base(config.RedisURLFile)),
+	}
+	switch role {
+	case Collector:
+		list = append(list, secretVolume(volumeAuth, apiKeysSecretName(property), path.Base(config.APIKeysFile)))
+	case Query:
+		list = append(list, secretVolume(volumeAuth, accessTokensSecretName(property), path.Base(config.AccessTokensFile)))
+	case Deliverer:
+		for _, platform := range property.Spec.Platforms {
+			traits, _ := config.PlatformType(platform.Type).Traits()
+			if platform.CredentialsSecretRef == nil || len(traits.Credentials) == 0 {
+				continue
+			}
+			// One platform's missing Secret must not keep the deliverer of the others from starting.
+			volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, traits.Credentials...)
+			volume.Secret.WithOptional(true)
+			list = append(list, volume)
+		}
+	}
+	return list
+}
+
+// secretVolume mounts some keys of a Secret, so that a pod sees no more of it than it needs.
+func secretVolume(name, secret string, keys ...string) *applycore.VolumeApplyConfiguration {
+	source := applycore.SecretVolumeSource().WithSecretName(secret).WithDefaultMode(0o440)
+	for _, key := range keys {
+		source.WithItems(applycore.KeyToPath().WithKey(key).WithPath(key))
+	}
+	return applycore.Volume().WithName(name).WithSecret(source)
+}
+
+// PlatformSecrets are the names of the Secrets that the platforms refer to, sorted.
+func PlatformSecrets(property *v1alpha1.Property) []string {
+	var names []string
+	for _, platform := range property.Spec.Platforms {
+		if platform.CredentialsSecretRef != nil {
+			names = append(names, platform.CredentialsSecretRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

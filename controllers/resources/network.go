@@ -1,0 +1,78 @@
+package resources
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	applynetworking "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// service leads to the pods of a role that is asked over HTTP.
+func service(property *v1alpha1.Property, role Role) Object {
+	name := ObjectName(property, role)
+	return Object{kindService, property.Namespace, name, applycore.Service(name, property.Namespace).
+		WithLabels(roleLabels(property, role)).
+		WithOwnerReferences(ownedBy(property)).
+		WithSpec(applycore.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
+			WithSelector(selector(property, role)).
+			WithPorts(applycore.ServicePort().WithName("http").WithPort(80).WithProtocol(corev1.ProtocolTCP).WithTargetPort(intstr.FromString("http"))))}
+}
+
+// networkPolicy closes a role's pods but for what they are there for. Where Redis, DNS and scrapers are cannot be
+// told from here, so these are bounded by port.
+func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
+	name := ObjectName(property, role)
+	allowed := []*applynetworking.NetworkPolicyIngressRuleApplyConfiguration{
+		applynetworking.NetworkPolicyIngressRule().WithPorts(tcp(metricsPort)),
+	}
+	if role != Deliverer {
+		allowed = append(allowed, applynetworking.NetworkPolicyIngressRule().WithPorts(tcp(httpPort)))
+	}
+	redis := applynetworking.NetworkPolicyEgressRule()
+	if in.RedisPort != 0 {
+		redis.WithPorts(tcp(in.RedisPort))
+	}
+	out := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{
+		applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(53), tcp(53).WithProtocol(corev1.ProtocolUDP)),
+		redis,
+	}
+	if role == Deliverer {
+		out = append(out, applynetworking.NetworkPolicyEgressRule().WithTo(deliveryRanges(in.Options.EgressAllowCIDRs)...))
+	}
+	return Object{kindNetworkPolicy, property.Namespace, name, applynetworking.NetworkPolicy(name, property.Namespace).
+		WithLabels(roleLabels(property, role)).
+		WithOwnerReferences(ownedBy(property)).
+		WithSpec(applynetworking.NetworkPolicySpec().
+			WithPodSelector(applymeta.LabelSelector().WithMatchLabels(selector(property, role))).
+			WithPolicyTypes(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress).
+			WithIngress(allowed...).
+			WithEgress(out...))}
+}
+
+func tcp(port int32) *applynetworking.NetworkPolicyPortApplyConfiguration {
+	return applynetworking.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port))
+}
+
+// deliveryRanges are public addresses and what the operator allows beyond them. The deliverer's own guard, which
+// sees the addresses that names resolve to, is stricter; this holds where a pod has been taken over.
+func deliveryRanges(allowed []netip.Prefix) []*applynetworking.NetworkPolicyPeerApplyConfiguration {
+	peer := func(block *applynetworking.IPBlockApplyConfiguration) *applynetworking.NetworkPolicyPeerApplyConfiguration {
+		return applynetworking.NetworkPolicyPeer().WithIPBlock(block)
+	}
+	peers := []*applynetworking.NetworkPolicyPeerApplyConfiguration{
+		peer(applynetworking.IPBlock().WithCIDR("0.0.0.0/0").WithExcept(
+			"10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")),
+		peer(applynetworking.IPBlock().WithCIDR("::/0").WithExcept("::1/128", "fc00::/7", "fe80::/10")),
+	}
+	for _, prefix := range allowed {
+		peers = append(peers, peer(applynetworking.IPBlock().WithCIDR(prefix.String())))
+	}
+	return peers
+}

@@ -1,0 +1,103 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// deploymentState is how far a role's Deployment is: a reason of WorkloadsAvailable with its message, or "" where
+// its pods run as the spec has them.
+type deploymentState struct{ reason, message string }
+
+// rolloutOf judges a Deployment by its status.
+func rolloutOf(d *appsv1.Deployment) deploymentState {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	for _, condition := range d.Status.Conditions {
+		switch {
+		case condition.Type == appsv1.DeploymentProgressing && condition.Reason == "ProgressDeadlineExceeded":
+			return deploymentState{v1alpha1.ReasonUnavailable, fmt.Sprintf("%s: %d of %d pods are ready, and nothing has moved for a while; look at kubectl describe pods", d.Name, d.Status.AvailableReplicas, want)}
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			return deploymentState{v1alpha1.ReasonUnavailable, d.Name + ": pods cannot be created: " + condition.Message}
+		}
+	}
+	if d.Status.ObservedGeneration < d.Generation {
+		return deploymentState{v1alpha1.ReasonProgressing, d.Name + ": not yet seen by the deployment controller"}
+	}
+	if d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want || d.Status.Replicas > d.Status.UpdatedReplicas {
+		return deploymentState{v1alpha1.ReasonProgressing, fmt.Sprintf("%s: %d of %d pods are ready as the spec has them", d.Name, min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), want)}
+	}
+	return deploymentState{}
+}
+
+// observe looks at what became of the Property's objects and platforms.
+func (r *Reconciler) observe(ctx context.Context, s *scope) error {
+	s.deployments = map[resources.Role]*deploymentState{}
+	for _, role := range resources.Roles() {
+		deployment, err := r.deployment(ctx, s.property, role)
+		if err != nil {
+			return err
+		}
+		state := deploymentState{v1alpha1.ReasonProgressing, resources.ObjectName(s.property, role) + ": not yet there"}
+		if deployment != nil && metav1.IsControlledBy(deployment, s.property) {
+			state = rolloutOf(deployment)
+		}
+		s.deployments[role] = &state
+	}
+	return r.observePlatforms(ctx, s)
+}
+
+// observePlatforms finds the platforms whose Secret does not exist, and those that the deliverers have paused. Keys
+// within the Secrets are for the deliverers to miss: the operator does not read these Secrets.
+func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
+	paused := r.Redis.paused(types.NamespacedName{Namespace: s.property.Namespace, Name: s.property.Name})
+	for i, platform := range s.property.Spec.Platforms {
+		field := fmt.Sprintf("spec.platforms[%d] (%s)", i, platform.Name)
+		add := func(f *fault) { s.platformFaults = append(s.platformFaults, platformFault{platform.Name, *f}) }
+		if platform.CredentialsSecretRef != nil {
+			name := platform.CredentialsSecretRef.Name
+			version, err := r.secretVersion(ctx, s.property.Namespace, name)
+			if err != nil {
+				return err
+			}
+			if version == "" {
+				traits, _ := config.PlatformType(platform.Type).Traits()
+				add(newFault(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s; create it with the key %s", field, name, traits.Credentials[0]))
+				continue
+			}
+		}
+		if platform.Suspend {
+			continue // nothing is sent that could be refused
+		}
+		switch reason := paused[platform.Name]; reason {
+		case "":
+		case v1alpha1.ReasonSecretInvalid:
+			add(newFault(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/property.md says what it takes", field))
+		case v1alpha1.ReasonConfigurationRejected:
+			add(newFault(reason, "%s: the platform refuses the settings, or is gone; correct them: events wait for as long as they are retained", field))
+		default:
+			add(newFault(v1alpha1.ReasonCredentialsRejected, "%s: the platform refuses the credentials; renew them in the Secret: events wait for as long as they are retained", field))
+		}
+	}
+	return nil
+}
+
+// podsLeft counts the Property's pods that still run.
+func (r *Reconciler) podsLeft(ctx context.Context, property *v1alpha1.Property) (int, error) {
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.Client.List(ctx, pods, client.InNamespace(property.Namespace), client.MatchingLabels(resources.Labels(property)))
+	return len(pods.Items), err
+}

@@ -1,0 +1,286 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// workers is how many Properties are reconciled at once: what takes time is waiting for the API server.
+const workers = 8
+
+// optionalInterval is how often to look whether the cluster has got one of the optional kinds.
+const optionalInterval = 30 * time.Second
+
+// NewScheme returns the types that the operator knows.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
+// CacheOptions keep the cache small: only what carries our label, and of everything but Properties and Deployments
+// only the metadata. Secrets are all watched, for Properties refer to Secrets of their owners', but no cache holds
+// a Secret's value. Without namespaces the whole cluster is watched.
+func CacheOptions(namespaces []string) cache.Options {
+	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{resources.LabelManagedBy: resources.ManagedBy})}
+	options := cache.Options{
+		DefaultTransform: slim,
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.Deployment{}: ours,
+			partial(corev1.SchemeGroupVersion.WithKind("Pod")): ours,
+		},
+	}
+	for _, kind := range append(resources.Kinds(), resources.OptionalKinds()...) {
+		if kind.Kind != "Secret" {
+			options.ByObject[partial(kind)] = ours
+		}
+	}
+	if len(namespaces) > 0 {
+		options.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range namespaces {
+			options.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	return options
+}
+
+func partial(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(kind)
+	return metadata
+}
+
+// Setup makes the manager reconcile Properties. Wrap, where it is not nil, stands between the reconciler and the
+// API server.
+func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *slog.Logger, wrap func(client.Client) client.Client) error {
+	writer := mgr.GetClient()
+	if wrap != nil {
+		writer = wrap(writer)
+	}
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	redis := NewRedisAccess(logger)
+	optional := &optionalKinds{manager: mgr}
+	r := &Reconciler{
+		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),
+		Options: options, Available: optional.available,
+	}
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.Property{}, handler.OnlyControllerOwner())
+	build := ctrl.NewControllerManagedBy(mgr).Named("property").
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		For(&v1alpha1.Property{}).
+		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests)).
+		Watches(&appsv1.Deployment{}, owner).
+		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.referringRequests)).
+		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Pod")), handler.EnqueueRequestsFromMapFunc(podRequests)).
+		WatchesRawSource(source.TypedChannel(redis.changed, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, property types.NamespacedName) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: property}}
+			})))
+	for _, kind := range resources.Kinds() {
+		if kind.Kind != "Deployment" {
+			build = build.WatchesMetadata(partial(kind), owner)
+		}
+	}
+	built, err := build.Build(r)
+	if err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	optional.watch = func(kind schema.GroupVersionKind) error {
+		return built.Watch(source.Kind[client.Object](mgr.GetCache(), partial(kind), owner))
+	}
+	optional.logger, optional.redis = logger, redis
+	if err := mgr.Add(optional); err != nil {
+		return err
+	}
+	return mgr.Add(redis)
+}
+
+// index makes the lookups of the reconciler cheap.
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	property := &v1alpha1.Property{}
+	for field, values := range map[string]client.IndexerFunc{indexName: namesOf, indexHost: hostsOf, indexSecret: referredSecrets} {
+		if err := indexer.IndexField(ctx, property, field, values); err != nil {
+			return err
+		}
+	}
+	for _, kind := range resources.Kinds() {
+		if err := indexer.IndexField(ctx, partial(kind), indexOwner, ownerOf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexSecret finds Properties by the Secrets that they refer to.
+const indexSecret = "weir.dev/secret"
+
+func referredSecrets(object client.Object) []string {
+	spec := &object.(*v1alpha1.Property).Spec
+	names := map[string]bool{}
+	for _, key := range spec.APIKeys {
+		if key.SecretKeyRef != nil {
+			names[key.SecretKeyRef.Name] = true
+		}
+	}
+	for _, platform := range spec.Platforms {
+		if platform.CredentialsSecretRef != nil {
+			names[platform.CredentialsSecretRef.Name] = true
+		}
+	}
+	if spec.Redis != nil {
+		names[spec.Redis.URLSecretKeyRef.Name] = true
+	}
+	list := make([]string, 0, len(names))
+	for name := range maps.Keys(names) {
+		list = append(list, name)
+	}
+	return list
+}
+
+// referringRequests are the Properties that a changed Secret concerns, beside its owner.
+func (r *Reconciler) referringRequests(ctx context.Context, secret client.Object) []reconcile.Request {
+	var list v1alpha1.PropertyList
+	if err := r.Client.List(ctx, &list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{indexSecret: secret.GetName()}); err != nil {
+		return nil // the cache does not fail once it has started
+	}
+	return requestsFor(list.Items)
+}
+
+// rivalRequests are the Properties that may now have what another had.
+func (r *Reconciler) rivalRequests(ctx context.Context, object client.Object) []reconcile.Request {
+	others, err := r.rivals(ctx, object.(*v1alpha1.Property))
+	if err != nil {
+		return nil // the cache does not fail once it has started
+	}
+	return requestsFor(others)
+}
+
+func requestsFor(properties []v1alpha1.Property) []reconcile.Request {
+	requests := make([]reconcile.Request, len(properties))
+	for i := range properties {
+		requests[i].NamespacedName = keyOf(&properties[i])
+	}
+	return requests
+}
+
+// podRequests is the Property of a pod: a new pod is told of its configuration.
+func podRequests(_ context.Context, pod client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[resources.LabelInstance]}}}
+}
+
+// optionalKinds finds out which kinds of the Gateway API and the Prometheus operator the cluster has, and watches
+// those that it gets later.
+type optionalKinds struct {
+	manager manager.Manager
+	watch   func(schema.GroupVersionKind) error
+	logger  *slog.Logger
+	redis   *RedisAccess
+
+	mu    sync.Mutex
+	found map[schema.GroupVersionKind]bool
+}
+
+func (o *optionalKinds) available() map[schema.GroupVersionKind]bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.found)
+}
+
+// Start looks until ctx ends.
+func (o *optionalKinds) Start(ctx context.Context) error {
+	ticker := time.NewTicker(optionalInterval)
+	defer ticker.Stop()
+	for {
+		if err := o.look(ctx); err != nil {
+			o.logger.WarnContext(ctx, "look for optional kinds", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (o *optionalKinds) look(ctx context.Context) error {
+	for _, kind := range resources.OptionalKinds() {
+		if o.available()[kind] {
+			continue
+		}
+		_, err := o.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := o.manager.GetFieldIndexer().IndexField(ctx, partial(kind), indexOwner, ownerOf); err != nil {
+			return err
+		}
+		if err := o.watch(kind); err != nil {
+			return err
+		}
+		o.mu.Lock()
+		if o.found == nil {
+			o.found = map[schema.GroupVersionKind]bool{}
+		}
+		o.found[kind] = true
+		o.mu.Unlock()
+		o.logger.InfoContext(ctx, "the cluster has another kind", "kind", kind.Kind)
+		if err := o.tellAll(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellAll has every Property reconciled.
+func (o *optionalKinds) tellAll(ctx context.Context) error {
+	var list v1alpha1.PropertyList
+	if err := o.manager.GetClient().List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		select {
+		case o.redis.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: keyOf(&list.Items[i])}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
