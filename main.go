@@ -20,7 +20,7 @@ var version = "dev"
 const usage = `Weir collects a website's events, delivers them to ad and analytics platforms, and answers questions about them.
 
 Usage:
-  weir operator       serve the Property resources of a cluster; what a command line without a command means, too
+  weir operator       serve the Property resources of a cluster; flags without a command mean this, too
   weir dev -f FILE…   serve the Property resources in FILE… on this machine, without a cluster
   weir version        print the version
 
