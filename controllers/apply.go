@@ -90,7 +90,7 @@ func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Objec
 }
 
 // prune deletes what is the Property's and no longer desired. The Secrets that are made once stay.
-func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, desired []resources.Object) error {
+func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, available map[schema.GroupVersionKind]bool, desired []resources.Object) error {
 	wanted := map[objectKey]bool{}
 	for _, object := range desired {
 		wanted[objectKey{object.GroupVersionKind, object.Name}] = true
@@ -100,14 +100,15 @@ func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, des
 	for _, role := range resources.Roles() {
 		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
 	}
-	return r.deleteOwned(ctx, property, wanted)
+	return r.deleteOwned(ctx, property, available, wanted)
 }
 
-// deleteOwned deletes all of the Property's objects but those that are wanted.
-func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Property, wanted map[objectKey]bool) error {
+// deleteOwned deletes all of the Property's objects but those that are wanted. What is wanted was decided with the
+// same optional kinds: one that has been found since is not looked at.
+func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Property, available map[schema.GroupVersionKind]bool, wanted map[objectKey]bool) error {
 	kinds := resources.Kinds()
-	for kind, available := range r.Available() {
-		if available {
+	for kind, there := range available {
+		if there {
 			kinds = append(kinds, kind)
 		}
 	}

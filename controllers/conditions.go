@@ -159,6 +159,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	if err := r.Client.Status().Patch(ctx, s.property, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	r.written.Store(s.property.UID, writtenStatus{s.cachedVersion, *s.property.Status.DeepCopy()})
 	for _, condition := range s.property.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
@@ -171,4 +172,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 		r.Recorder.Eventf(s.property, nil, kind, condition.Reason, condition.Type, "%s", condition.Message)
 	}
 	return nil
+}
+
+// writtenStatus is a status that was written, and the version of the Property that it was made from.
+type writtenStatus struct {
+	version string
+	status  v1alpha1.PropertyStatus
+}
+
+// recallStatus puts in the status that was written last where the cache has not seen it yet: otherwise it would be
+// written twice, and its events made twice.
+func (r *Reconciler) recallStatus(property *v1alpha1.Property) {
+	value, _ := r.written.Load(property.UID)
+	if last, found := value.(writtenStatus); found && last.version == property.ResourceVersion {
+		last.status.DeepCopyInto(&property.Status)
+	}
 }

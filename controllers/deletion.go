@@ -56,7 +56,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 		r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
 		r.Redis.forget(keyOf(property))
 	}
-	if err := r.deleteOwned(ctx, property, nil); err != nil {
+	if err := r.deleteOwned(ctx, property, r.Available(), nil); err != nil {
 		return ctrl.Result{}, err
 	}
 	before := property.DeepCopy()
@@ -67,6 +67,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	r.released.Store(keyOf(property), property.UID)
 	r.secrets.forget(secretNames(property)...)
 	r.applied.forget(property.UID)
+	r.written.Delete(property.UID)
 	return ctrl.Result{}, nil
 }
 

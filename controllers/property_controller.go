@@ -53,6 +53,8 @@ type Reconciler struct {
 
 	secrets secretCache
 	applied appliedObjects
+	// written are the statuses that were written last, by the Properties' UIDs.
+	written sync.Map
 	// released are the Properties that were let go last, by name: their UIDs.
 	released sync.Map
 }
@@ -86,7 +88,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.addFinalizer(ctx, property); err != nil {
 		return ctrl.Result{}, err
 	}
-	s := &scope{property: property, options: r.Options, now: r.Options.Now(), available: r.Available()}
+	r.recallStatus(property)
+	s := &scope{property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
 	err := r.run(ctx, s,
 		r.claims,
 		r.credentials,
@@ -128,10 +131,12 @@ func (r *Reconciler) addFinalizer(ctx context.Context, property *v1alpha1.Proper
 // scope is what one reconcile finds out, phase by phase. What the owner has to mend is a fault, which a condition
 // tells of; the other phases go on.
 type scope struct {
-	property  *v1alpha1.Property
-	options   Options
-	now       time.Time
-	available map[schema.GroupVersionKind]bool
+	property *v1alpha1.Property
+	// cachedVersion is the Property's version at the start; writing changes it.
+	cachedVersion string
+	options       Options
+	now           time.Time
+	available     map[schema.GroupVersionKind]bool
 
 	// exposureFault is why the Property may not have its hosts or its id.
 	exposureFault *fault

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,6 +98,9 @@ func newNamespace(t testing.TB) string {
 type operator struct {
 	writes *atomic.Int64
 	stop   func()
+
+	mu    sync.Mutex
+	calls []string
 }
 
 type operatorOptions struct {
@@ -124,7 +129,13 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	}
 	running := &operator{writes: &atomic.Int64{}}
 	wrap := func(c client.Client) client.Client {
-		c = &watchedClient{Client: c, before: func(string) error { running.writes.Add(1); return nil }}
+		c = &watchedClient{Client: c, before: func(call string) error {
+			running.mu.Lock()
+			defer running.mu.Unlock()
+			running.calls = append(running.calls, call)
+			running.writes.Add(1)
+			return nil
+		}}
 		if o.wrap != nil {
 			c = o.wrap(c)
 		}
@@ -150,6 +161,13 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	return running
 }
 
+// since returns the calls after the first n.
+func (o *operator) since(n int64) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.calls[n:])
+}
+
 // watchedClient calls before ahead of every write, and passes its error on in place of writing; after where the
 // write has been done.
 type watchedClient struct {
@@ -170,6 +188,11 @@ func (c *watchedClient) around(call string, write func() error) error {
 }
 
 func describe(verb string, object any) string {
+	if u, isObject := object.(interface{ GetName() string }); isObject {
+		if k, hasKind := object.(interface{ GetKind() string }); hasKind {
+			return fmt.Sprintf("%s %s %s", verb, k.GetKind(), u.GetName())
+		}
+	}
 	if o, ok := object.(client.Object); ok {
 		return fmt.Sprintf("%s %T %s", verb, object, o.GetName())
 	}

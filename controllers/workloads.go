@@ -55,7 +55,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 			s.lookAgain = foreignInterval
 		}
 	}
-	if err := r.prune(ctx, s.property, objects); err != nil {
+	if err := r.prune(ctx, s.property, s.available, objects); err != nil {
 		return err
 	}
 	files, err := resources.PodConfig(s.accepted, s.credentials, options)
