@@ -2,9 +2,7 @@ package role_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,7 +15,6 @@ import (
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
-	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -28,24 +25,7 @@ func startReader(t *testing.T, redis *redisserver.Server) *pod {
 	p.write(config.PropertyFile, p.property)
 	p.write(config.AccessTokensFile, []auth.Credential{{Name: "first", Hash: auth.HashOf("token-1"), Scope: auth.ScopeRead}})
 	p.writeText(config.RedisURLFile, redis.URL())
-	listener, err := server.Listen(t.Context(), "127.0.0.1:0", "--listen")
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics, err := server.Listen(t.Context(), "127.0.0.1:0", "--metrics-listen")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.collect, p.metrics = "http://"+listener.Addr().String(), "http://"+metrics.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- role.Run(ctx, role.Options{
-			Roles: []role.Name{role.Query}, Directories: []string{p.directory},
-			Listener: listener, MetricsListener: metrics, Logger: slog.New(slog.NewTextHandler(p.log, nil)),
-		})
-	}()
-	p.stop = func() error { cancel(); return <-ended }
+	p.run(role.Query)
 	return p
 }
 

@@ -72,25 +72,31 @@ func startPod(t *testing.T, property config.Property) *pod {
 	p.write(config.AccessTokensFile, []auth.Credential{{Name: "first", Hash: auth.HashOf("token-1"), Scope: auth.ScopeRead}})
 	p.writeText(config.RedisURLFile, address)
 
-	listener, err := server.Listen(t.Context(), "127.0.0.1:0", "--listen")
+	p.run(role.Collect, role.Deliver, role.Query)
+	return p
+}
+
+// run starts the process on what has been written to its directory.
+func (p *pod) run(roles ...role.Name) {
+	p.t.Helper()
+	listener, err := server.Listen(p.t.Context(), "127.0.0.1:0", "--listen")
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	metrics, err := server.Listen(t.Context(), "127.0.0.1:0", "--metrics-listen")
+	metrics, err := server.Listen(p.t.Context(), "127.0.0.1:0", "--metrics-listen")
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	p.collect, p.metrics = "http://"+listener.Addr().String(), "http://"+metrics.Addr().String()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(p.t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- role.Run(ctx, role.Options{
-			Roles: []role.Name{role.Collect, role.Deliver, role.Query}, Directories: []string{p.directory},
+			Roles: roles, Directories: []string{p.directory},
 			Listener: listener, MetricsListener: metrics, Consumer: "test", Logger: slog.New(slog.NewTextHandler(p.log, nil)),
 		})
 	}()
 	p.stop = func() error { cancel(); return <-ended }
-	return p
 }
 
 func (p *pod) write(path string, content any) {
