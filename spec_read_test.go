@@ -40,8 +40,8 @@ func TestReadSpec(t *testing.T) {
 		{"from after to", "/properties/shop/analytics/summary?from=2026-11-02&to=2026-11-01", bearer, "422"},
 		{"more than 366 days", "/properties/shop/analytics/daily?from=2024-01-01&to=2026-01-01", bearer, "422"},
 		{"nothing happened: zeros for every day", "/properties/shop/analytics/daily?from=2026-03-28&to=2026-03-29", bearer,
-			`200 {"data":[{"date":"2026-03-28","purchases":0,"add_to_carts":0,"pageviews":0,"revenue":0,"unique_visitors":0,"events":0,"refunds":0},` +
-				`{"date":"2026-03-29","purchases":0,"add_to_carts":0,"pageviews":0,"revenue":0,"unique_visitors":0,"events":0,"refunds":0}]}`},
+			`200 {"data":[{"date":"2026-03-28","purchases":0,"add_to_carts":0,"pageviews":0,"revenue":0,"unique_visitors":0,"events":0,"refunds":0,"revenue_by_currency":{}},` +
+				`{"date":"2026-03-29","purchases":0,"add_to_carts":0,"pageviews":0,"revenue":0,"unique_visitors":0,"events":0,"refunds":0,"revenue_by_currency":{}}]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			header := map[string]string{}
@@ -98,10 +98,10 @@ func TestReadSpecShapes(t *testing.T) {
 		},
 		"/analytics/daily": {
 			"data.29.date", "data.29.purchases", "data.29.add_to_carts", "data.29.pageviews", "data.29.revenue", "data.29.unique_visitors",
-			"data.29.events", "data.29.refunds",
+			"data.29.events", "data.29.refunds", "data.29.revenue_by_currency",
 		},
 		"/events/stats": {
-			"data.0.event", "data.0.count", "data.0.unique_visitors", "data.0.value", "data.0.share", "data.0.first_received_at",
+			"data.0.event", "data.0.count", "data.0.unique_visitors", "data.0.value", "data.0.value_by_currency", "data.0.share", "data.0.first_received_at",
 			"data.0.last_received_at", "data.0.delivery.0.platform", "data.0.delivery.0.pending", "data.0.delivery.0.retrying",
 			"data.0.delivery.0.delivered", "data.0.delivery.0.failed", "data.0.delivery.0.skipped", "data.0.delivery.0.expired",
 			"data.0.delivery.0.latency_ms.p50", "data.0.delivery.0.latency_ms.p95",
@@ -111,7 +111,7 @@ func TestReadSpecShapes(t *testing.T) {
 			"data.steps.0.step_conversion_rate", "data.steps.0.drop_off", "data.steps.0.median_seconds", "data.conversion_rate",
 		},
 		"/analytics/attribution": {
-			"data.period.from", "data.model", "data.conversion_event", "data.lookback", "data.conversions", "data.revenue",
+			"data.period.from", "data.model", "data.conversion_event", "data.lookback", "data.conversions", "data.revenue", "data.revenue_by_currency",
 			"data.results.0.channel", "data.results.0.conversions", "data.results.0.revenue", "data.results.0.share",
 		},
 	} {

@@ -169,6 +169,8 @@ type DayTotals struct {
 	UniqueVisitors int
 	Events         int
 	Refunds        int
+	// RevenueByCurrency is as in [Summary].
+	RevenueByCurrency []CurrencyRevenue
 }
 
 // EventStats are the numbers of one event name.
@@ -176,8 +178,9 @@ type EventStats struct {
 	Event          string
 	Count          int
 	UniqueVisitors int
-	// Value adds up the values in the property's currency.
-	Value event.Sum
+	// Value adds up the values in the property's currency, ValueByCurrency those in each currency, by code.
+	Value           event.Sum
+	ValueByCurrency []CurrencySum
 	// Share is Count by the number of all events of the range.
 	Share           Rate
 	FirstReceivedAt time.Time

@@ -3,8 +3,6 @@ package analytics
 import (
 	"context"
 	"math/big"
-	"slices"
-	"strings"
 
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -22,21 +20,18 @@ func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution
 	if err := w.findConversions(ctx); err != nil {
 		return Attribution{}, err
 	}
-	chosen, err := w.choose(ctx)
-	if err != nil {
+	if err := w.findTouches(ctx); err != nil {
 		return Attribution{}, err
 	}
-	if err := chosen.sort(ctx, w.rows); err != nil {
+	if err := w.journeys.sort(ctx); err != nil {
 		return Attribution{}, err
 	}
-	for visitor := range chosen.ends {
-		if visitor%chunkRows == 0 && ctx.Err() != nil {
+	for number := 1; number < len(w.journeys.customers); number++ {
+		if number%chunkRows == 0 && ctx.Err() != nil {
 			return Attribution{}, ctx.Err()
 		}
-		if events := chosen.of(visitor); len(events) > 0 {
-			if err := w.follow(ctx, events); err != nil {
-				return Attribution{}, err
-			}
+		if err := w.follow(ctx, number); err != nil {
+			return Attribution{}, err
 		}
 	}
 	return w.result()
@@ -51,12 +46,10 @@ type creditWalk struct {
 	rows span
 	from uint64
 
-	converted numberSet
-	count     int
-	revenue   map[uint16]*event.Sum
-	// values holds the values in the property's currency by the conversions' numbers, which begin with 1 and pass
-	// over those of nobody.
-	values []event.Amount
+	journeys *journeys
+	// count and revenue are of all conversions, those of nobody too.
+	count   int
+	revenue currencySums
 
 	// groups numbers what credit is given to; groupOf holds the number for each touch, by the touch's number.
 	groups  *dictionary[string]
@@ -78,8 +71,8 @@ func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
 	}
 	w := &creditWalk{
 		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.first,
-		revenue: map[uint16]*event.Sum{}, values: make([]event.Amount, 1),
-		groups: newDictionary[string](), groupOf: make([]uint32, len(s.touches)), fine: map[int]*fineLedger{},
+		journeys: newJourneys(len(s.keys)),
+		groups:   newDictionary[string](), groupOf: make([]uint32, len(s.touches)), fine: map[int]*fineLedger{},
 	}
 	w.direct = w.groups.acquire(untouched(q.GroupBy))
 	return w
@@ -87,42 +80,44 @@ func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
 
 // findConversions counts the conversions and notes who had one. Those of nobody have no touches.
 func (w *creditWalk) findConversions(ctx context.Context) error {
-	conversions := w.rows
+	conversions, oldest := w.rows, newTrail(w.rows)
 	conversions.first = w.from
 	buffer := make([]uint16, 0, chunkRows)
+	expected := 0
+	if err := conversions.each(ctx, func(c stretch) { expected += len(c.named(w.name, buffer)) }); err != nil {
+		return err
+	}
+	w.journeys.expect(expected)
 	return conversions.each(ctx, func(c stretch) {
 		rows := c.named(w.name, buffer)
 		w.count += len(rows)
 		w.addRevenue(c, rows)
+		offset := c.offset(&w.rows)
 		for _, row := range rows {
 			value := w.value(c.chunk, row)
-			if visitor := c.visitor[row]; visitor != 0 {
-				w.converted.add(visitor)
-				w.values = append(w.values, value)
-			} else {
+			visitor := c.visitor[row]
+			if visitor == 0 {
 				w.ledger.give(w.direct, value)
+				continue
 			}
+			found := conversion{value: value, at: offset + uint32(row)}
+			if w.query.Lookback > 0 {
+				found.oldest = oldest.to(c.position[row].Milliseconds() - w.query.Lookback.Milliseconds())
+			}
+			w.journeys.convert(visitor, found)
 		}
 	})
 }
 
 // addRevenue adds the values of the stretch's conversions by currency.
 func (w *creditWalk) addRevenue(c stretch, rows []uint16) {
-	add := func(currency uint16) *event.Sum {
-		if w.revenue[currency] == nil {
-			w.revenue[currency] = &event.Sum{}
-		}
-		return w.revenue[currency]
-	}
 	if c.whole() {
-		for _, v := range c.sealed.of(w.name).values {
-			add(v.currency).Merge(v.sum)
-		}
+		w.revenue.merge(c.sealed.of(w.name).values)
 		return
 	}
 	for _, row := range rows {
 		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			add(currency).Add(c.value[row])
+			w.revenue.of(currency).Add(c.value[row])
 		}
 	}
 }
@@ -135,39 +130,10 @@ func (w *creditWalk) value(c *chunk, row uint16) event.Amount {
 	return c.value[row]
 }
 
-// choose returns the touches and conversions of those who had a conversion.
-func (w *creditWalk) choose(ctx context.Context) (*visits, error) {
-	chosen := newVisits(len(w.snapshot.keys))
-	namedBuffer, touchedBuffer := make([]uint16, 0, chunkRows), make([]uint16, 0, chunkRows)
-	conversion := uint32(0)
-	err := w.rows.each(ctx, func(c stretch) {
-		offset := uint32(c.ordinal-w.rows.first) - uint32(c.from) // of the chunk's row 0
-		touched := c.touched(touchedBuffer)
-		for _, row := range c.named(w.name, namedBuffer) {
-			if w.rows.first+uint64(offset+uint32(row)) < w.from || c.visitor[row] == 0 {
-				continue
-			}
-			for len(touched) > 0 && touched[0] < row {
-				w.chooseTouch(chosen, c.chunk, touched[0], offset)
-				touched = touched[1:]
-			}
-			if len(touched) > 0 && touched[0] == row {
-				touched = touched[1:] // the event is both
-			}
-			conversion++
-			chosen.add(c.visitor[row], offset+uint32(row), conversion)
-		}
-		for _, row := range touched {
-			w.chooseTouch(chosen, c.chunk, row, offset)
-		}
-	})
-	return chosen, err
-}
-
-func (w *creditWalk) chooseTouch(chosen *visits, c *chunk, row uint16, offset uint32) {
-	if visitor := c.visitor[row]; visitor != 0 && w.converted.has(visitor) {
-		chosen.add(visitor, offset+uint32(row), 0)
-	}
+// findTouches chooses the touches of those who had a conversion.
+func (w *creditWalk) findTouches(ctx context.Context) error {
+	var buffer touched
+	return w.rows.each(ctx, func(c stretch) { w.journeys.choose(c.touched(&buffer), c.offset(&w.rows)) })
 }
 
 // group returns the number of what a touch's credit goes to.
@@ -210,14 +176,9 @@ func groupName(t Touch, by GroupBy) string {
 
 // result rounds the credits and returns them in order.
 func (w *creditWalk) result() (Attribution, error) {
-	result := Attribution{Conversions: w.count}
-	for currency, sum := range w.revenue {
-		result.RevenueByCurrency = append(result.RevenueByCurrency, CurrencySum{w.snapshot.currencies[currency], *sum})
-		if uint32(currency) == w.snapshot.reporting {
-			result.Revenue = *sum
-		}
+	result := Attribution{
+		Conversions: w.count, Revenue: w.revenue.in(w.snapshot.reporting), RevenueByCurrency: w.revenue.byCode(w.snapshot.currencies),
 	}
-	slices.SortFunc(result.RevenueByCurrency, func(a, b CurrencySum) int { return strings.Compare(a.Currency, b.Currency) })
 	credits, whole := w.credits()
 	result.Results = resultsOf(credits, whole, result)
 	return result, nil

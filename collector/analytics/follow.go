@@ -22,8 +22,8 @@ type Source interface {
 }
 
 const (
-	// readCount is how many entries are asked for at a time.
-	readCount = 5000
+	// readCount is how many entries are asked for at a time. An event takes up to 64 KiB.
+	readCount = 1000
 	// readBlock is how long a read waits for a new entry. It also bounds how old [Status.CurrentAt] grows while
 	// nothing happens.
 	readBlock = time.Second

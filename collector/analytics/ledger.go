@@ -94,61 +94,56 @@ func (w *creditWalk) bookFor(most int) book {
 	return w.fine[bound]
 }
 
-// follow gives the credit for a visitor's conversions.
-func (w *creditWalk) follow(ctx context.Context, events []visit) error {
+// follow gives the credit for a customer's conversions.
+func (w *creditWalk) follow(ctx context.Context, customer int) error {
+	touches, first := w.journeys.of(customer), w.journeys.customers[customer].first
 	if w.query.Model != Linear {
-		w.giveEnds(events)
+		w.giveEnds(touches, first)
 		return nil
 	}
-	window := touchWindow{events: events, lookback: w.query.Lookback.Milliseconds(), bounded: w.query.Lookback > 0}
-	most := len(events)
+	window := touchWindow{touches: touches}
+	most := len(touches)
 	if most > fewParts {
-		most = window.mostParts()
+		most = window.mostParts(w.journeys.conversions, first)
 	}
 	window.restart(w.bookFor(most), w.group)
-	for i, e := range events {
-		if i%1024 == 1023 && ctx.Err() != nil {
+	for n, count := first, 0; n != 0; count++ {
+		if count%1024 == 1023 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		window.reach(i)
-		if e.conversion == 0 {
-			continue
-		}
-		if value := w.values[e.conversion]; window.parts > 0 {
-			window.book.share(window.parts, value)
+		c := &w.journeys.conversions[n]
+		window.reach(c)
+		if window.parts > 0 {
+			window.book.share(window.parts, c.value)
 		} else {
-			w.ledger.give(w.direct, value)
+			w.ledger.give(w.direct, c.value)
 		}
+		n = c.next
 	}
 	window.empty()
 	return nil
 }
 
-// giveEnds gives each of a visitor's conversions to the first or the last touch in its window.
-func (w *creditWalk) giveEnds(events []visit) {
+// giveEnds gives each of a customer's conversions to the first or the last touch in its window.
+func (w *creditWalk) giveEnds(touches []visit, first uint32) {
 	oldest, newest := 0, -1
-	for i, e := range events {
-		if e.touch != 0 {
-			newest = i
+	for n := first; n != 0; {
+		c := &w.journeys.conversions[n]
+		for newest+1 < len(touches) && touches[newest+1].at <= c.at {
+			newest++
 		}
-		if e.conversion == 0 {
-			continue
-		}
-		begin := int64(0)
-		if w.query.Lookback > 0 {
-			begin = e.ms - w.query.Lookback.Milliseconds()
-		}
-		for oldest <= newest && (events[oldest].touch == 0 || events[oldest].ms < begin) {
+		for oldest <= newest && touches[oldest].at < c.oldest {
 			oldest++
 		}
 		group := w.direct
 		switch {
 		case oldest > newest:
 		case w.query.Model == FirstTouch:
-			group = w.group(events[oldest].touch)
+			group = w.group(touches[oldest].touch)
 		default:
-			group = w.group(events[newest].touch)
+			group = w.group(touches[newest].touch)
 		}
-		w.ledger.give(group, w.values[e.conversion])
+		w.ledger.give(group, c.value)
+		n = c.next
 	}
 }

@@ -42,6 +42,9 @@ func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
 				c.mu.Unlock()
 				return page, nil
 			}
+			if page.Records == nil {
+				page.Records = make([]Record, 0, min(q.Limit, rows.len()))
+			}
 			page.Records = append(page.Records, s.record(c, row))
 		}
 		c.mu.Unlock()
@@ -128,7 +131,11 @@ func (s *snapshot) record(c *chunk, row int) Record {
 		r.Touch = &touch
 	}
 	list := s.platforms[c.platforms[row]]
-	for slot := range platformCount(list) {
+	count := platformCount(list)
+	if count > 0 {
+		r.Deliveries = make([]Delivery, 0, count)
+	}
+	for slot := range count {
 		platform, rest, _ := strings.Cut(list, platformSeparator)
 		list = rest
 		r.Deliveries = append(r.Deliveries, c.deliveries[slot][row].shown(platform, received, s.reasons))

@@ -137,6 +137,7 @@ func (o *oracle) daily(days []Day) []DayTotals {
 		result = append(result, DayTotals{
 			Date: day.Date, Purchases: s.Purchases, AddToCarts: s.AddToCarts, Pageviews: s.Pageviews, Revenue: s.Revenue,
 			UniqueVisitors: s.UniqueVisitors, Events: len(o.within(day.Range)), Refunds: s.Refunds,
+			RevenueByCurrency: s.RevenueByCurrency,
 		})
 	}
 	return result
@@ -219,6 +220,15 @@ func (o *oracle) eventStats(r Range) []EventStats {
 		s := EventStats{
 			Event: name, Count: len(own), UniqueVisitors: visitorsOf(own, ""), Value: event.SumOf(o.money(own, name, o.currency)),
 			Share: ratio(len(own), len(events)), FirstReceivedAt: own[0].at(), LastReceivedAt: own[len(own)-1].at(),
+		}
+		currencies := map[string]bool{}
+		for _, e := range own {
+			if e.Value != nil && e.Currency != "" {
+				currencies[e.Currency] = true
+			}
+		}
+		for _, currency := range sortedKeys(currencies) {
+			s.ValueByCurrency = append(s.ValueByCurrency, CurrencySum{currency, event.SumOf(o.money(own, name, currency))})
 		}
 		deliveries := map[string][]Delivery{}
 		for _, e := range own {

@@ -3,18 +3,37 @@ package analytics
 import (
 	"cmp"
 	"slices"
-
-	"github.com/weir-dev/weir/collector/event"
 )
 
 // seal is what is known beforehand of a full chunk: its rows by name, and their values added up. It spares the
 // questions that count names from looking at every row.
 type seal struct {
 	// rows are the chunk's rows ordered by name; those of one name stand in stream order.
-	rows  [chunkRows]uint16
-	names []sealedName
-	// touched are the rows that are a touch, in stream order.
-	touched []uint16
+	rows    [chunkRows]uint16
+	names   []sealedName
+	touched touched
+}
+
+// touched are rows of somebody that are a touch, in stream order. What attribution asks of them stands side by side
+// here, since few of a chunk's rows are one.
+type touched struct {
+	rows []uint16
+	// visitors and touches are what the chunk's columns hold in those rows.
+	visitors, touches []uint32
+}
+
+// add adds a row of the chunk where it is a touch of somebody.
+func (t *touched) add(c *chunk, row int) {
+	if c.touch[row] == 0 || c.visitor[row] == 0 {
+		return
+	}
+	t.rows = append(t.rows, uint16(row))
+	t.visitors, t.touches = append(t.visitors, c.visitor[row]), append(t.touches, c.touch[row])
+}
+
+// clone takes no more room than it needs.
+func (t *touched) clone() touched {
+	return touched{slices.Clip(slices.Clone(t.rows)), slices.Clip(slices.Clone(t.visitors)), slices.Clip(slices.Clone(t.touches))}
 }
 
 // sealedName is one name of a sealed chunk.
@@ -23,13 +42,7 @@ type sealedName struct {
 	// rows are a part of the seal's.
 	rows []uint16
 	// values has an element for each currency of the rows that have a value and a currency.
-	values []sealedValue
-}
-
-// sealedValue adds up the values in one currency.
-type sealedValue struct {
-	currency uint16
-	sum      event.Sum
+	values currencySums
 }
 
 // newSeal looks at a full chunk.
@@ -54,33 +67,12 @@ func newSeal(c *chunk) *seal {
 		n := places[name]
 		n.rows = append(n.rows, uint16(row))
 		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			n.add(currency, c.value[row])
+			n.values.of(currency).Add(c.value[row])
 		}
-		if c.touch[row] != 0 {
-			s.touched = append(s.touched, uint16(row))
-		}
+		s.touched.add(c, row)
 	}
-	s.touched = slices.Clip(slices.Clone(s.touched))
+	s.touched = s.touched.clone()
 	return s
-}
-
-func (n *sealedName) add(currency uint16, value event.Amount) {
-	i := slices.IndexFunc(n.values, func(v sealedValue) bool { return v.currency == currency })
-	if i < 0 {
-		i = len(n.values)
-		n.values = append(n.values, sealedValue{currency: currency})
-	}
-	n.values[i].sum.Add(value)
-}
-
-// sum returns the values in one currency.
-func (n *sealedName) sum(currency uint32) event.Sum {
-	for _, v := range n.values {
-		if uint32(v.currency) == currency {
-			return v.sum
-		}
-	}
-	return event.Sum{}
 }
 
 // of returns what is known of a name, nothing where no row has it.
@@ -110,17 +102,14 @@ func (c *stretch) named(name uint32, buffer []uint16) []uint16 {
 	return buffer
 }
 
-// touched returns the stretch's rows that are a touch, in stream order. They are put into buffer where they have to
-// be looked for.
-func (c *stretch) touched(buffer []uint16) []uint16 {
+// touched returns the stretch's rows that are a touch. They are put into buffer where they have to be looked for.
+func (c *stretch) touched(buffer *touched) *touched {
 	if c.whole() {
-		return c.sealed.touched
+		return &c.sealed.touched
 	}
-	buffer = buffer[:0]
+	buffer.rows, buffer.visitors, buffer.touches = buffer.rows[:0], buffer.visitors[:0], buffer.touches[:0]
 	for i := c.from; i < c.to; i++ {
-		if c.touch[i] != 0 {
-			buffer = append(buffer, uint16(i))
-		}
+		buffer.add(c.chunk, i)
 	}
 	return buffer
 }

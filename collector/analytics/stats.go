@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -35,7 +34,8 @@ func (v *View) EventStats(ctx context.Context, r Range) ([]EventStats, error) {
 			continue
 		}
 		result = append(result, EventStats{
-			Event: s.names[name], Count: t.count, UniqueVisitors: unique[name], Value: t.value,
+			Event: s.names[name], Count: t.count, UniqueVisitors: unique[name],
+			Value: t.values.in(s.reporting), ValueByCurrency: t.values.byCode(s.currencies),
 			Share:           rateOf(int64(t.count), int64(rows.len())),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
 			Deliveries: t.deliveries(),
@@ -50,7 +50,7 @@ func (v *View) EventStats(ctx context.Context, r Range) ([]EventStats, error) {
 // tally counts the events of one name.
 type tally struct {
 	count       int
-	value       event.Sum
+	values      currencySums
 	first, last stream.Position
 	byPlatform  map[string]*deliveryTally
 	// byList holds for a list of platforms, by its number, the tallies of its places.
@@ -78,7 +78,7 @@ func (ts *tallies) count(c stretch) {
 			t := ts.of(n.name, c.position[n.rows[0]])
 			t.count += len(n.rows)
 			t.last = c.position[n.rows[len(n.rows)-1]]
-			t.value.Merge(n.sum(ts.reporting))
+			t.values.merge(n.values)
 			t.countDeliveries(c.chunk, n.rows, ts.platforms)
 		}
 		return
@@ -87,8 +87,8 @@ func (ts *tallies) count(c stretch) {
 		t := ts.of(c.name[i], c.position[i])
 		t.count++
 		t.last = c.position[i]
-		if uint32(c.currency[i]) == ts.reporting && c.value[i] != noValue {
-			t.value.Add(c.value[i])
+		if c.currency[i] != 0 && c.value[i] != noValue {
+			t.values.of(c.currency[i]).Add(c.value[i])
 		}
 		t.countDeliveries(c.chunk, []uint16{uint16(i)}, ts.platforms)
 	}

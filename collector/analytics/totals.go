@@ -25,12 +25,6 @@ func (s *numberSet) add(n uint32) bool {
 	return true
 }
 
-// has says whether n is in the set.
-func (s numberSet) has(n uint32) bool {
-	word := int(n >> 6)
-	return word < len(s) && s[word]&(1<<(n&63)) != 0
-}
-
 // totals are the numbers of a span that summary and daily are made of.
 type totals struct {
 	purchases, addToCarts, pageviews, refunds int
@@ -134,13 +128,20 @@ func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
 		AverageOrderValue: averageOf(own.gross, t.purchases),
 		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
 	}
+	summary.RevenueByCurrency = t.byCurrency(s.currencies)
+	return summary, nil
+}
+
+// byCurrency returns the turnover in each currency, by code.
+func (t *totals) byCurrency(codes []string) []CurrencyRevenue {
+	var list []CurrencyRevenue
 	for currency, sums := range t.revenue {
-		summary.RevenueByCurrency = append(summary.RevenueByCurrency, CurrencyRevenue{
-			Currency: s.currencies[currency], GrossRevenue: sums.gross, Refunded: sums.refunded, Revenue: sums.gross.Minus(sums.refunded),
+		list = append(list, CurrencyRevenue{
+			Currency: codes[currency], GrossRevenue: sums.gross, Refunded: sums.refunded, Revenue: sums.gross.Minus(sums.refunded),
 		})
 	}
-	slices.SortFunc(summary.RevenueByCurrency, func(a, b CurrencyRevenue) int { return strings.Compare(a.Currency, b.Currency) })
-	return summary, nil
+	slices.SortFunc(list, func(a, b CurrencyRevenue) int { return strings.Compare(a.Currency, b.Currency) })
+	return list
 }
 
 // cent is one cent in ten-thousandths.
@@ -174,6 +175,7 @@ func (v *View) Daily(ctx context.Context, days []Day) ([]DayTotals, error) {
 		result[i] = DayTotals{
 			Date: day.Date, Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
 			Revenue: own.gross.Minus(own.refunded), UniqueVisitors: t.visitors, Events: rows.len(),
+			RevenueByCurrency: t.byCurrency(s.currencies),
 		}
 	}
 	return result, nil

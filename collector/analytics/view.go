@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sort"
 	"sync"
 	"time"
 
@@ -238,12 +239,49 @@ func firstAt(t time.Time) stream.Position {
 // len is the number of rows.
 func (s *span) len() int { return int(s.end - s.first) }
 
+// trail is a place in a span that only moves forward: behind events that are visited in their order it keeps where
+// those begin that are not too old.
+type trail struct {
+	span
+	at uint64
+}
+
+func newTrail(rows span) trail { return trail{rows, rows.first} }
+
+// to moves on to the first row that was not received before a moment, given in milliseconds, and returns how many rows
+// of the span lie before it. The moments that it is asked for must not decrease. They lie close together, so that steps
+// which grow find the place in fewer looks than halving all rows would.
+func (t *trail) to(ms int64) uint32 {
+	for step := uint64(1); t.isBefore(t.at, ms); step *= 2 {
+		if !t.isBefore(t.at+step, ms) {
+			t.at += 1 + uint64(sort.Search(int(step-1), func(i int) bool { return !t.isBefore(t.at+1+uint64(i), ms) }))
+			break
+		}
+		t.at += step
+	}
+	return uint32(t.at - t.first)
+}
+
+func (t *trail) isBefore(ordinal uint64, ms int64) bool {
+	return ordinal < t.end && t.milliseconds(ordinal) < ms
+}
+
+// milliseconds returns when the row with an ordinal was received.
+func (s *span) milliseconds(ordinal uint64) int64 {
+	c, row := s.at(ordinal)
+	return c.position[row].Milliseconds()
+}
+
 // stretch is a run of rows within one chunk: those from row from to before row to; ordinal is the ordinal of row from.
 type stretch struct {
 	*chunk
 	from, to int
 	ordinal  uint64
 }
+
+// offset returns how many rows of a span lie before its chunk's row 0. It wraps around where the span begins within the
+// chunk, so that what is added to it must be a row of the span.
+func (c *stretch) offset(of *span) uint32 { return uint32(c.ordinal-of.first) - uint32(c.from) }
 
 // each calls visit for the rows chunk by chunk, in stream order. It stops where the context ends.
 func (s *span) each(ctx context.Context, visit func(stretch)) error {

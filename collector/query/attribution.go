@@ -32,14 +32,15 @@ type attributionAnswer struct {
 }
 
 type attributionData struct {
-	Period          dateRange       `json:"period"`
-	Model           analytics.Model `json:"model"`
-	ConversionEvent string          `json:"conversion_event"`
-	Lookback        string          `json:"lookback"`
-	Conversions     int             `json:"conversions"`
-	Revenue         event.Sum       `json:"revenue"`
-	Results         []creditRecord  `json:"results"`
-	CompleteFrom    *string         `json:"complete_from,omitempty"`
+	Period            dateRange       `json:"period"`
+	Model             analytics.Model `json:"model"`
+	ConversionEvent   string          `json:"conversion_event"`
+	Lookback          string          `json:"lookback"`
+	Conversions       int             `json:"conversions"`
+	Revenue           event.Sum       `json:"revenue"`
+	RevenueByCurrency moneyByCurrency `json:"revenue_by_currency"`
+	Results           []creditRecord  `json:"results"`
+	CompleteFrom      *string         `json:"complete_from,omitempty"`
 }
 
 // creditRecord is one result; the member that names it depends on what the credit is grouped by.
@@ -100,14 +101,15 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		earliest = time.Time{} // any touch counts, however old
 	}
 	data := attributionData{
-		Period:          datesOf(period),
-		Model:           question.Model,
-		ConversionEvent: question.ConversionEvent,
-		Lookback:        lookback,
-		Conversions:     found.Conversions,
-		Revenue:         found.Revenue,
-		Results:         make([]creditRecord, len(found.Results)),
-		CompleteFrom:    q.completeFrom(earliest),
+		Period:            datesOf(period),
+		Model:             question.Model,
+		ConversionEvent:   question.ConversionEvent,
+		Lookback:          lookback,
+		Conversions:       found.Conversions,
+		Revenue:           found.Revenue,
+		RevenueByCurrency: moneyByCurrency(found.RevenueByCurrency),
+		Results:           make([]creditRecord, len(found.Results)),
+		CompleteFrom:      q.completeFrom(earliest),
 	}
 	for i, result := range found.Results {
 		data.Results[i] = creditRecord{question.GroupBy, result}

@@ -13,14 +13,15 @@ type dailyAnswer struct {
 }
 
 type dayRecord struct {
-	Date           string    `json:"date"`
-	Purchases      int       `json:"purchases"`
-	AddToCarts     int       `json:"add_to_carts"`
-	Pageviews      int       `json:"pageviews"`
-	Revenue        event.Sum `json:"revenue"`
-	UniqueVisitors int       `json:"unique_visitors"`
-	Events         int       `json:"events"`
-	Refunds        int       `json:"refunds"`
+	Date              string          `json:"date"`
+	Purchases         int             `json:"purchases"`
+	AddToCarts        int             `json:"add_to_carts"`
+	Pageviews         int             `json:"pageviews"`
+	Revenue           event.Sum       `json:"revenue"`
+	UniqueVisitors    int             `json:"unique_visitors"`
+	Events            int             `json:"events"`
+	Refunds           int             `json:"refunds"`
+	RevenueByCurrency moneyByCurrency `json:"revenue_by_currency"`
 }
 
 // daily answers GET /properties/{property}/analytics/daily.
@@ -42,14 +43,15 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	answer := dailyAnswer{Data: make([]dayRecord, len(totals)), CompleteFrom: q.completeFrom(period.From)}
 	for i, day := range totals {
 		answer.Data[i] = dayRecord{
-			Date:           day.Date,
-			Purchases:      day.Purchases,
-			AddToCarts:     day.AddToCarts,
-			Pageviews:      day.Pageviews,
-			Revenue:        day.Revenue,
-			UniqueVisitors: day.UniqueVisitors,
-			Events:         day.Events,
-			Refunds:        day.Refunds,
+			Date:              day.Date,
+			Purchases:         day.Purchases,
+			AddToCarts:        day.AddToCarts,
+			Pageviews:         day.Pageviews,
+			Revenue:           day.Revenue,
+			UniqueVisitors:    day.UniqueVisitors,
+			Events:            day.Events,
+			Refunds:           day.Refunds,
+			RevenueByCurrency: revenueByCurrency(day.RevenueByCurrency),
 		}
 	}
 	if answerIn != typeJSON {

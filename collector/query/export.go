@@ -19,30 +19,47 @@ const (
 // eventColumns are a listing's columns in CSV.
 const eventColumns = "event_id,event,received_at,value,currency,order_id,client_id,visitor,source,medium,campaign,channel,delivery"
 
-// columns returns the record in the order of [eventColumns]; the deliveries are the JSON that they are elsewhere.
-func (r eventRecord) columns() []column {
-	value, deliveries := "", []byte("[]")
+// eventRow is an event in an export.
+type eventRow struct{ *analytics.Record }
+
+// columns returns the event in the order of [eventColumns]; the deliveries are the JSON that they are elsewhere.
+func (r eventRow) columns() []column {
+	value, touch := "", analytics.Touch{}
 	if r.Value != nil {
 		value = r.Value.String()
 	}
-	if text, err := json.Marshal(r.Delivery); err == nil { // plain strings and numbers: it never fails
-		deliveries = text
+	if r.Touch != nil {
+		touch = *r.Touch
 	}
 	return []column{
-		sent(&r.EventID), sent(&r.Event), computed(r.ReceivedAt), computed(value), sent(r.Currency), sent(r.OrderID), sent(r.ClientID),
-		sent(r.Visitor), sent(r.Source), sent(r.Medium), sent(r.Campaign), sent(r.Channel), computed(string(deliveries)),
+		sent(r.EventID), sent(r.Event), computed(instant(r.ReceivedAt)), computed(value), sent(r.Currency), sent(r.OrderID), sent(r.ClientID),
+		sent(r.Visitor), sent(touch.Source), sent(touch.Medium), sent(touch.Campaign), sent(touch.Channel),
+		computed(string(appendDeliveries(nil, r.Deliveries))),
 	}
 }
 
+// appendJSON appends the event as it stands in a listing.
+func (r eventRow) appendJSON(b []byte) ([]byte, error) { return appendRecord(b, r.Record), nil }
+
 // dayColumns are the columns of days in CSV.
-const dayColumns = "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds"
+const dayColumns = "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds,revenue_by_currency"
 
 // columns returns the day in the order of [dayColumns].
 func (d dayRecord) columns() []column {
+	byCurrency := []byte("{}")
+	if text, err := json.Marshal(d.RevenueByCurrency); err == nil { // codes and numbers: it never fails
+		byCurrency = text
+	}
 	return []column{
 		computed(d.Date), count(d.Purchases), count(d.AddToCarts), count(d.Pageviews), computed(d.Revenue.String()),
-		count(d.UniqueVisitors), count(d.Events), count(d.Refunds),
+		count(d.UniqueVisitors), count(d.Events), count(d.Refunds), computed(string(byCurrency)),
 	}
+}
+
+// appendJSON appends the day as it stands in the answer.
+func (d dayRecord) appendJSON(b []byte) ([]byte, error) {
+	text, err := json.Marshal(d)
+	return append(b, text...), err
 }
 
 // exportEvents answers with all pages of a listing, a page at a time, so that what it takes does not depend on how
@@ -61,7 +78,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	rows, err := newRowWriter(w, f, eventColumns)
 	for err == nil && r.Method != http.MethodHead {
 		for i := range page.Records {
-			if err = rows.write(renderRecord(&page.Records[i])); err != nil {
+			if err = rows.write(eventRow{&page.Records[i]}); err != nil {
 				break
 			}
 		}

@@ -135,15 +135,12 @@ func TestCSVIsSafeForSpreadsheets(t *testing.T) {
 		"1-1=0":                     "1-1=0",
 		"DDE (\"cmd\";\"/C calc\")": `"DDE (""cmd"";""/C calc"")"`,
 	} {
-		if got := string(sent(&text).appendTo(nil)); got != want {
+		if got := string(sent(text).appendTo(nil)); got != want {
 			t.Errorf("%q: got %s, want %s", text, got, want)
 		}
 	}
 	if got, want := string(computed("-12.5").appendTo(nil)), "-12.5"; got != want {
 		t.Errorf("a negative sum: got %s, want %s", got, want)
-	}
-	if got := string(sent(nil).appendTo(nil)); got != "" {
-		t.Errorf("what is absent: got %q", got)
 	}
 }
 
@@ -252,7 +249,7 @@ func export(ctx context.Context, api http.Handler, accept string, each func(rows
 }
 
 func TestAnExportTakesBoundedMemory(t *testing.T) {
-	const events = 50_000
+	const events = 20_000
 	api, _, _ := demoAPI(t, events)
 	live := func() uint64 {
 		runtime.GC()
@@ -263,7 +260,7 @@ func TestAnExportTakesBoundedMemory(t *testing.T) {
 	for _, accept := range []string{typeCSV, typeNDJSON} {
 		before, most, looked := live(), uint64(0), 0
 		rows := export(t.Context(), api, accept, func(rows int) {
-			if rows >= looked+events/8 {
+			if rows >= looked+events/4 {
 				looked = rows
 				most = max(most, live())
 			}
@@ -271,8 +268,8 @@ func TestAnExportTakesBoundedMemory(t *testing.T) {
 		if want := events + map[string]int{typeCSV: 1}[accept]; rows != want {
 			t.Errorf("%s: got %d lines, want %d", accept, rows, want)
 		}
-		// All rows at once would be some 20 MB; a page is less than one.
-		if looked == 0 || most > before+6<<20 {
+		// All rows at once would be more than 8 MB; a page is less than one.
+		if looked == 0 || most > before+4<<20 {
 			t.Errorf("%s: %d MB are held while exporting", accept, (int64(most)-int64(before))>>20)
 		}
 	}
@@ -328,7 +325,7 @@ func FuzzCSV(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		line := string(sent(&text).appendTo(nil))
+		line := string(sent(text).appendTo(nil))
 		fields, err := csv.NewReader(strings.NewReader("x," + line + ",x\r\n")).Read()
 		if err != nil || len(fields) != 3 {
 			t.Fatalf("%q: %d fields, %v", line, len(fields), err)

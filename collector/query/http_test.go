@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,7 +131,8 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 		case "empty":
 			fill(t, view, &memory{})
 		case "trimmed":
-			fill(t, view, &memory{entries: slices.Clone(entries), records: records, trim: stream.At(trimmedAt)})
+			fill(t, view, &memory{entries: entries, records: records})
+			view.Forget(stream.At(trimmedAt))
 		case "replaying": // nobody has told it that it is complete
 			if err := view.AddEvents(entries); err != nil {
 				t.Fatal(err)

@@ -17,7 +17,15 @@ type dateRange struct {
 }
 
 // instant renders a time as RFC 3339 in UTC with milliseconds.
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func instant(t time.Time) string { return string(appendInstant(nil, t)) }
+
+// appendInstant appends a time as instant renders it.
+func appendInstant(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	b = t.AppendFormat(b, time.RFC3339) // the one layout that is quick
+	ms := t.Nanosecond() / int(time.Millisecond)
+	return append(b[:len(b)-len("Z")], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
+}
 
 // optional renders "" as null.
 func optional(text string) *string {
@@ -46,11 +54,20 @@ func seconds(d *time.Duration) *event.Amount {
 	return &tenThousandths
 }
 
-// revenueByCurrency renders as an object of revenues by currency code, in the order given.
-type revenueByCurrency []analytics.CurrencyRevenue
+// moneyByCurrency renders as an object of sums by currency code, in the order given.
+type moneyByCurrency []analytics.CurrencySum
 
-// MarshalJSONTo writes {"CODE": revenue…}.
-func (list revenueByCurrency) MarshalJSONTo(enc *jsontext.Encoder) error {
+// revenueByCurrency takes the revenues, refunds deducted.
+func revenueByCurrency(list []analytics.CurrencyRevenue) moneyByCurrency {
+	money := make(moneyByCurrency, len(list))
+	for i, c := range list {
+		money[i] = analytics.CurrencySum{Currency: c.Currency, Sum: c.Revenue}
+	}
+	return money
+}
+
+// MarshalJSONTo writes {"CODE": sum…}.
+func (list moneyByCurrency) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
 		return err
 	}
@@ -58,7 +75,7 @@ func (list revenueByCurrency) MarshalJSONTo(enc *jsontext.Encoder) error {
 		if err := enc.WriteToken(jsontext.String(element.Currency)); err != nil {
 			return err
 		}
-		if err := json.MarshalEncode(enc, element.Revenue); err != nil {
+		if err := json.MarshalEncode(enc, element.Sum); err != nil {
 			return err
 		}
 	}

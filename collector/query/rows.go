@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-json-experiment/json"
 )
 
 // rowTimeout is how long a caller may take to accept what was written last. It bounds what a slow one holds,
@@ -19,6 +17,8 @@ const rowTimeout = 30 * time.Second
 type row interface {
 	// columns returns the row's values, as many as the table has columns.
 	columns() []column
+	// appendJSON appends the row's object.
+	appendJSON(b []byte) ([]byte, error)
 }
 
 // column is a value in a line of CSV.
@@ -28,13 +28,8 @@ type column struct {
 	computed bool
 }
 
-// sent is a column with somebody's text, nil for none.
-func sent(text *string) column {
-	if text == nil {
-		return column{}
-	}
-	return column{text: *text}
-}
+// sent is a column with somebody's text, "" for none.
+func sent(text string) column { return column{text: text} }
 
 // computed is a column that holds nothing of anybody's choice.
 func computed(text string) column { return column{text: text, computed: true} }
@@ -76,11 +71,11 @@ func (o *rowWriter) write(r row) error {
 		o.line = append(o.line, "\r\n"...)
 		return o.flushLine()
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
+	var err error
+	if o.line, err = r.appendJSON(o.line); err != nil {
 		return fmt.Errorf("render a row: %w", err)
 	}
-	o.line = append(append(o.line, text...), '\n')
+	o.line = append(o.line, '\n')
 	return o.flushLine()
 }
 

@@ -19,6 +19,7 @@ type nameRecord struct {
 	Count           int              `json:"count"`
 	UniqueVisitors  int              `json:"unique_visitors"`
 	Value           event.Sum        `json:"value"`
+	ValueByCurrency moneyByCurrency  `json:"value_by_currency"`
 	Share           analytics.Rate   `json:"share"`
 	FirstReceivedAt string           `json:"first_received_at"`
 	LastReceivedAt  string           `json:"last_received_at"`
@@ -69,6 +70,7 @@ func renderStats(s *analytics.EventStats) nameRecord {
 		Count:           s.Count,
 		UniqueVisitors:  s.UniqueVisitors,
 		Value:           s.Value,
+		ValueByCurrency: moneyByCurrency(s.ValueByCurrency),
 		Share:           s.Share,
 		FirstReceivedAt: instant(s.FirstReceivedAt),
 		LastReceivedAt:  instant(s.LastReceivedAt),

@@ -21,17 +21,17 @@ type summaryData struct {
 }
 
 type kpis struct {
-	Purchases         int               `json:"purchases"`
-	AddToCarts        int               `json:"add_to_carts"`
-	Pageviews         int               `json:"pageviews"`
-	Revenue           event.Sum         `json:"revenue"`
-	UniqueVisitors    int               `json:"unique_visitors"`
-	GrossRevenue      event.Sum         `json:"gross_revenue"`
-	Refunds           int               `json:"refunds"`
-	Refunded          event.Sum         `json:"refunded"`
-	AverageOrderValue event.Amount      `json:"average_order_value"`
-	ConversionRate    analytics.Rate    `json:"conversion_rate"`
-	RevenueByCurrency revenueByCurrency `json:"revenue_by_currency"`
+	Purchases         int             `json:"purchases"`
+	AddToCarts        int             `json:"add_to_carts"`
+	Pageviews         int             `json:"pageviews"`
+	Revenue           event.Sum       `json:"revenue"`
+	UniqueVisitors    int             `json:"unique_visitors"`
+	GrossRevenue      event.Sum       `json:"gross_revenue"`
+	Refunds           int             `json:"refunds"`
+	Refunded          event.Sum       `json:"refunded"`
+	AverageOrderValue event.Amount    `json:"average_order_value"`
+	ConversionRate    analytics.Rate  `json:"conversion_rate"`
+	RevenueByCurrency moneyByCurrency `json:"revenue_by_currency"`
 }
 
 // summary answers GET /properties/{property}/analytics/summary.
@@ -62,7 +62,7 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 			Refunded:          figures.Refunded,
 			AverageOrderValue: figures.AverageOrderValue,
 			ConversionRate:    figures.ConversionRate,
-			RevenueByCurrency: figures.RevenueByCurrency,
+			RevenueByCurrency: revenueByCurrency(figures.RevenueByCurrency),
 		},
 		Currency:     t.Property.Currency,
 		TimeZone:     t.Location.String(),

@@ -3,8 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,36 +12,17 @@ import (
 
 // memory is the two streams of a property in memory.
 type memory struct {
-	mu      sync.Mutex
 	entries []stream.Entry
 	records []stream.Record
-	// trim is where the events stream is cut the first time that somebody waits for news, who loses the
-	// connection over it; 0 cuts nothing.
-	trim stream.Position
 }
 
 func (m *memory) ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error) {
-	found, err := m.read(after, count, block)
-	if err != nil || len(found) > 0 {
-		return found, err
-	}
-	return nil, m.wait(ctx, block)
-}
-
-func (m *memory) read(after stream.Position, count int, block time.Duration) ([]stream.Entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if block > 0 && m.trim > 0 {
-		m.entries = slices.DeleteFunc(m.entries, func(e stream.Entry) bool { return e.Position < m.trim })
-		m.trim = 0
-		return nil, errors.New("connection lost")
-	}
 	for i, entry := range m.entries {
 		if entry.Position > after {
 			return m.entries[i:min(i+count, len(m.entries))], nil
 		}
 	}
-	return nil, nil
+	return nil, m.wait(ctx, block)
 }
 
 func (m *memory) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) ([]stream.Record, stream.Position, error) {
@@ -64,8 +43,6 @@ func (m *memory) wait(ctx context.Context, block time.Duration) error {
 }
 
 func (m *memory) Bounds(context.Context) (stream.Bounds, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if len(m.entries) == 0 {
 		return stream.Bounds{}, nil
 	}
@@ -80,17 +57,16 @@ func (m *memory) RecordBounds(context.Context) (stream.Bounds, error) {
 	return stream.Bounds{First: 1, Last: 1, Newest: 1, Length: 1}, nil
 }
 
-// fill lets the view follow streams until it is ready and, where they are trimmed, has noticed.
+// fill lets the view follow streams until it is ready.
 func fill(t testing.TB, view *analytics.View, m *memory) {
 	t.Helper()
-	trimmed := m.trim > 0
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- view.Follow(ctx, m) }()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	for status := view.Status(); !status.Ready || (trimmed && status.CompleteFrom.IsZero()); status = view.Status() {
+	for !view.Status().Ready {
 		select {
 		case err := <-ended:
 			t.Fatalf("the view is not ready: %v", err)
