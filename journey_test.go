@@ -108,7 +108,7 @@ func TestFromARequestToNumbers(t *testing.T) {
 		"/analytics/attribution?model=linear":                                      `{"channel":"Email","conversions":0.5,"revenue":24.95,"share":0.25}`,
 		"/analytics/attribution?model=first_touch":                                 `{"channel":"Paid Search","conversions":1,"revenue":49.9,"share":0.5}`,
 		"/events/stats?period=24h":                                                 `{"event":"pageview","count":2,"unique_visitors":2,"value":0,`,
-		"/analytics/daily":                                                         `"purchases":2,"add_to_carts":1,"pageviews":2,"revenue":39.95,"unique_visitors":3,"events":6,"refunds":1}]`,
+		"/analytics/daily":                                                         `"purchases":2,"add_to_carts":1,"pageviews":2,"revenue":39.95,"unique_visitors":3,"events":6,"refunds":1,"revenue_by_currency":{"EUR":39.95,"USD":20}}]`,
 	} {
 		t.Run("numbers: "+path, func(t *testing.T) {
 			if got := weir.read(path); got.status != http.StatusOK || !strings.Contains(got.body, want) {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // the image has no files with the certificates of authorities
 )
 
 // version is set when the binary is linked.
@@ -22,9 +25,11 @@ const usage = `Weir collects a website's events, delivers them to ad and analyti
 Usage:
   weir operator       serve the Property resources of a cluster; flags without a command mean this, too
   weir dev -f FILE…   serve the Property resources in FILE… on this machine, without a cluster
+  weir acl-file       prepare the ACL file of the Redis in Weir's Helm chart, before that starts
+  weir check          look whether an installation's operator and Redis are as they should be, for helm test
   weir version        print the version
 
-"weir operator -h" and "weir dev -h" list their flags.
+"weir COMMAND -h" lists a command's flags.
 `
 
 func main() {
@@ -49,6 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitCode(operator(ctx, args[1:], stdout, stderr), stderr)
 	case "dev":
 		return exitCode(dev(ctx, args[1:], stdout, stderr), stderr)
+	case "acl-file":
+		return exitCode(aclFile(args[1:], stdout), stderr)
+	case "check":
+		return exitCode(check(ctx, args[1:], stdout), stderr)
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, version)
 		return 0
@@ -56,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprint(stdout, usage)
 		return 0
 	default:
-		fmt.Fprintf(stderr, "weir: unknown command %q; the commands are operator, dev and version\n", args[0])
+		fmt.Fprintf(stderr, "weir: unknown command %q; the commands are operator, dev, acl-file, check and version\n", args[0])
 		return 2
 	}
 }
@@ -65,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func exitCode(err error, stderr io.Writer) int {
 	var faults faultList
 	switch {
-	case err == nil || errors.Is(err, context.Canceled):
+	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &faults):
 		for _, fault := range faults {

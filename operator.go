@@ -7,9 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -35,23 +41,17 @@ func operator(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
+	collectGarbageSooner()
 	cluster.QPS = -1 // the API server keeps its own order, by priority and fairness
 	scheme, err := controllers.NewScheme()
 	if err != nil {
 		return err
 	}
-	manager, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme: scheme, Cache: controllers.CacheOptions(options.watchNamespaces), Logger: log.Log,
-		Metrics:        metricsserver.Options{BindAddress: options.metricsListen},
-		LeaderElection: options.leaderElection, LeaderElectionID: "weir-operator.weir.dev",
-		// The process ends when the lease is given back, so the next leader need not wait for it to run out.
-		LeaderElectionReleaseOnCancel: true,
-		HealthProbeBindAddress:        options.healthListen,
-	})
+	manager, err := ctrl.NewManager(cluster, managerOptions(options, scheme))
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	if err := errors.Join(manager.AddHealthzCheck("ping", healthz.Ping), manager.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(manager.AddHealthzCheck("ping", healthz.Ping), manager.AddReadyzCheck("cache", inStep(manager.GetCache()))); err != nil {
 		return err
 	}
 	if err := controllers.Setup(ctx, manager, options.Options, logger, nil); err != nil {
@@ -59,4 +59,40 @@ func operator(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	}
 	logger.InfoContext(ctx, "operator starts", "version", version, "image", options.Image, "namespaces", options.watchNamespaces)
 	return manager.Start(ctx)
+}
+
+// managerOptions are the flags in the words of controller-runtime.
+func managerOptions(o operatorOptions, scheme *runtime.Scheme) ctrl.Options {
+	caching := controllers.CacheOptions(o.watchNamespaces)
+	caching.SyncPeriod = &o.syncPeriod
+	election := o.leaderElection
+	return ctrl.Options{
+		Scheme: scheme, Cache: caching, Logger: log.Log, Metrics: metricsserver.Options{BindAddress: o.metricsListen}, HealthProbeBindAddress: o.healthListen,
+		LeaderElection: election.enabled, LeaderElectionID: "weir-operator.weir.dev", LeaderElectionNamespace: election.namespace,
+		LeaseDuration: &election.duration, RenewDeadline: &election.renewDeadline, RetryPeriod: &election.retryPeriod,
+		// The process ends when the lease is given back, so the next leader need not wait for it to run out.
+		LeaderElectionReleaseOnCancel: true,
+	}
+}
+
+// collectGarbageSooner keeps the operator small. Nearly all that it allocates is garbage at once, what the API server
+// answered above all, and it is rarely busy: collecting twice as often as Go does costs little of its time and saves a
+// third of its memory. GOGC in the environment says otherwise.
+func collectGarbageSooner() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
+}
+
+// inStep is the check that the operator knows the state of the cluster: not before its caches are filled, as where a definition
+// or a right is missing.
+func inStep(known cache.Cache) healthz.Checker {
+	return func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), 500*time.Millisecond)
+		defer cancel()
+		if !known.WaitForCacheSync(ctx) {
+			return errors.New("the cache is not in step with the API server; the log says what it waits for")
+		}
+		return nil
+	}
 }

@@ -5,20 +5,39 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
 // operatorOptions are the operator's flags.
 type operatorOptions struct {
 	controllers.Options
 	watchNamespaces []string
-	leaderElection  bool
+	leaderElection  leaderElection
+	syncPeriod      time.Duration
 	metricsListen   string
 	healthListen    string
+}
+
+// leaderElection says how operators agree on the one that works, by a Lease of coordination.k8s.io.
+type leaderElection struct {
+	enabled bool
+	// namespace is the Lease's; "" for that of the pod.
+	namespace string
+	// duration is how long the others wait for a leader that renews no longer, renewDeadline how long the leader
+	// tries before it gives up, retryPeriod how often either does.
+	duration, renewDeadline, retryPeriod time.Duration
 }
 
 // parseOperatorFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else a faultList with
@@ -26,7 +45,8 @@ type operatorOptions struct {
 func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error) {
 	var o operatorOptions
 	var redisURLFile string
-	var cidrs, endpoints, namespaces, hosts []string
+	var cidrs, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
+	networkPolicies := true
 	repeated := func(into *[]string) func(string) error {
 		return func(value string) error { *into = append(*into, value); return nil }
 	}
@@ -36,13 +56,19 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	flags.StringVar(&o.Image, "image", os.Getenv("WEIR_IMAGE"), "`IMAGE` that the Properties' pods run; default: the environment's WEIR_IMAGE")
 	flags.StringVar(&redisURLFile, "redis-url-file", "", "`FILE` with the URL of the Redis for Properties that bring none; its user may use acl, function and info")
 	flags.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", repeated(&namespaces))
-	flags.BoolVar(&o.leaderElection, "leader-elect", false, "let one of several operators work at a time")
+	o.leaderElection.addFlags(flags)
+	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
 	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "`ADDRESS` for /metrics; 0 for none")
 	flags.StringVar(&o.healthListen, "health-listen", ":8081", "`ADDRESS` for /healthz and /readyz")
 	flags.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", repeated(&cidrs))
 	flags.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", repeated(&endpoints))
 	flags.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces and *.DOMAIN for all its hosts; may be repeated; default: any host", repeated(&hosts))
 	flags.Func("allow-ingress-annotation", "annotation that Properties may give their Ingress, as `KEY` or PREFIX*; may be repeated; default: none", repeated(&o.Exposure.AllowedAnnotations))
+	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and, if need be, {namespace} in it; default: they have to name one")
+	flags.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
+	flags.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", repeated(&ingressFrom))
+	flags.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", repeated(&metricsFrom))
+	flags.Func("dns-to", "where a Property's pods may resolve names, as a `PEER` in JSON; may be repeated; default: anywhere", repeated(&dnsTo))
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(output, "Usage: weir operator [flags]\n\n")
 		flags.SetOutput(output)
@@ -57,12 +83,29 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	if flags.NArg() > 0 {
 		fault("%q is no flag", flags.Arg(0))
 	}
+	o.leaderElection.check(fault)
+	if o.syncPeriod < time.Second {
+		fault("--sync-period: %s must be at least 1s", o.syncPeriod)
+	}
+	if o.metricsListen != "0" {
+		checkAddress("--metrics-listen", o.metricsListen, fault)
+	}
+	checkAddress("--health-listen", o.healthListen, fault)
 	if o.Image == "" {
 		fault("--image: must name the image that the Properties' pods run")
 	}
 	o.EgressAllowCIDRs = parseRanges(cidrs, fault)
 	o.PlatformEndpoints = parseEndpoints(endpoints, fault)
 	o.Exposure.AllowedHosts = parseHosts(hosts, fault)
+	if template := o.Exposure.HostTemplate; template != "" && !hostTemplate.MatchString(template) {
+		fault("--host-template: %q must be a host in lower case with {name} in it, as in {name}.{namespace}.collect.example.com", template)
+	}
+	o.Network = resources.NetworkRules{
+		Disabled:    !networkPolicies,
+		IngressFrom: parsePeers("--ingress-from", ingressFrom, fault),
+		MetricsFrom: parsePeers("--metrics-from", metricsFrom, fault),
+		DNSTo:       parsePeers("--dns-to", dnsTo, fault),
+	}
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if redisURLFile != "" {
 		content, err := os.ReadFile(redisURLFile)
@@ -80,6 +123,15 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	return o, nil
 }
 
+func checkAddress(name, address string, fault func(format string, args ...any)) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		fault("%s: %q must be HOST:PORT, as in :8081 or 127.0.0.1:8081", name, address)
+	}
+}
+
+// hostTemplate is a host's name in which {name} stands somewhere, and {namespace} may.
+var hostTemplate = regexp.MustCompile(`^([a-z0-9.-]|\{namespace\})*\{name\}([a-z0-9.-]|\{namespace\})*\.[a-z0-9-]*[a-z0-9]$`)
+
 // parseHosts reads the values of --allow-host.
 func parseHosts(list []string, fault func(format string, args ...any)) map[string][]string {
 	hosts := map[string][]string{}
@@ -92,4 +144,39 @@ func parseHosts(list []string, fault func(format string, args ...any)) map[strin
 		hosts[namespace] = append(hosts[namespace], host)
 	}
 	return hosts
+}
+
+func (l *leaderElection) addFlags(flags *flag.FlagSet) {
+	flags.BoolVar(&l.enabled, "leader-elect", false, "let one of several operators work at a time")
+	flags.StringVar(&l.namespace, "leader-elect-resource-namespace", "", "`NAMESPACE` of the Lease by which they agree; default: the pod's")
+	flags.DurationVar(&l.duration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a leader that renews no longer")
+	flags.DurationVar(&l.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up; shorter than the lease")
+	flags.DurationVar(&l.retryPeriod, "leader-elect-retry-period", 2*time.Second, "how often the leader renews, and the others look")
+}
+
+func (l *leaderElection) check(fault func(format string, args ...any)) {
+	if l.retryPeriod <= 0 {
+		fault("--leader-elect-retry-period: %s must be more than 0", l.retryPeriod)
+	}
+	if float64(l.renewDeadline) <= leaderelection.JitterFactor*float64(l.retryPeriod) {
+		fault("--leader-elect-renew-deadline: %s must be more than %v times --leader-elect-retry-period, %s", l.renewDeadline, leaderelection.JitterFactor, l.retryPeriod)
+	}
+	if l.duration <= l.renewDeadline {
+		fault("--leader-elect-lease-duration: %s must be more than --leader-elect-renew-deadline, %s", l.duration, l.renewDeadline)
+	}
+}
+
+// parsePeers reads the values of a flag that names peers of NetworkPolicies. What else is wrong with one the API
+// server says, and with it the Property's condition.
+func parsePeers(name string, list []string, fault func(format string, args ...any)) []networkingv1.NetworkPolicyPeer {
+	peers := make([]networkingv1.NetworkPolicyPeer, 0, len(list))
+	for _, text := range list {
+		var peer networkingv1.NetworkPolicyPeer
+		if err := yaml.UnmarshalStrict([]byte(text), &peer); err != nil || peer == (networkingv1.NetworkPolicyPeer{}) {
+			fault("%s: %q must be a peer of a NetworkPolicy in JSON, as in {\"namespaceSelector\": {\"matchLabels\": {\"kubernetes.io/metadata.name\": \"ingress-nginx\"}}}", name, text)
+			continue
+		}
+		peers = append(peers, peer)
+	}
+	return peers
 }

@@ -13,7 +13,8 @@ import (
 
 // cutter stands between collectors and a Redis on a loopback port, and cuts connections.
 type cutter struct {
-	upstream string
+	address  string
+	upstream atomic.Value // the address that it leads to, a string
 	// refuse makes it close connections as soon as they come.
 	refuse atomic.Bool
 	// hang makes it swallow what is sent, as a host does that has lost its power. A connection on which that has
@@ -35,7 +36,8 @@ func newCutter(t *testing.T, s *site) *cutter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{upstream: address.Host, open: map[net.Conn]bool{}}
+	c := &cutter{address: listener.Addr().String(), open: map[net.Conn]bool{}}
+	c.upstream.Store(address.Host)
 	c.all.Go(func() {
 		for {
 			front, err := listener.Accept()
@@ -50,7 +52,7 @@ func newCutter(t *testing.T, s *site) *cutter {
 		c.cut()
 		c.all.Wait()
 	})
-	address.Host = listener.Addr().String()
+	address.Host = c.address
 	s.writeText(config.RedisURLFile, address.String())
 	return c
 }
@@ -64,12 +66,18 @@ func (c *cutter) cut() {
 	}
 }
 
+// lead makes it lead elsewhere, with new connections.
+func (c *cutter) lead(address string) {
+	c.upstream.Store(address)
+	c.cut()
+}
+
 func (c *cutter) serve(front net.Conn) {
 	defer front.Close()
 	if c.refuse.Load() {
 		return
 	}
-	back, err := net.Dial("tcp", c.upstream)
+	back, err := net.Dial("tcp", c.upstream.Load().(string))
 	if err != nil {
 		return
 	}

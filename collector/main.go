@@ -14,14 +14,20 @@ import (
 	"syscall"
 	_ "time/tzdata" // the image has no zone files
 
+	_ "golang.org/x/crypto/x509roots/fallback" // nor the certificates of authorities
+
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
+// version is set when the binary is linked.
+var version = "dev"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	role.RespectMemoryLimit()
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
@@ -55,6 +61,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	options.Directories = []string{directory}
 	options.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
 	stream.RouteLogs(options.Logger)
+	options.Logger.InfoContext(ctx, "collector starts", "version", version, "roles", roles)
 	if err := serve(ctx, options, listen, metricsListen); err != nil {
 		fmt.Fprintln(stderr, "collector:", err)
 		return 1

@@ -34,10 +34,14 @@ const asCollector = "WEIR_TEST_AS_COLLECTOR"
 
 // These scale the tests up for make soak.
 var (
-	kills   = flag.Int("soak.kills", 4, "how many processes the crash tests kill, for each fsync policy")
-	events  = flag.Int("soak.events", 80, "how many events every client sends in the test of exactness")
-	outage  = flag.Duration("soak.outage", 1500*time.Millisecond, "how long Redis is away in the test of failovers; two seconds are promised")
-	repeats = flag.Int("soak.repeats", 2, "how many times every client sends them")
+	kills      = flag.Int("soak.kills", 4, "how many processes the crash tests kill, for each fsync policy")
+	events     = flag.Int("soak.events", 80, "how many events every client sends in the test of exactness")
+	repeats    = flag.Int("soak.repeats", 2, "how many times every client sends them")
+	outage     = flag.Duration("soak.outage", 1500*time.Millisecond, "how long Redis is away in the test of failovers; two seconds are promised")
+	standstill = flag.Duration("soak.standstill", 4*time.Second, "how long Redis is away in the test of longer outages")
+	abuses     = flag.Int("soak.abuses", 4, "how many times each abuse is committed")
+	waiting    = flag.Int("soak.waiting", 500, "how many requests wait at once in the test of overload")
+	restarts   = flag.Int("soak.restarts", 2, "how many collectors are restarted under load, one after the other")
 )
 
 func TestMain(m *testing.M) {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,7 +35,15 @@ type objectKey struct {
 
 // appliedState is what was asked for, and digests of what was there before and after. A cache that still has the
 // one before is behind: nobody can bring that back.
-type appliedState struct{ asked, before, found string }
+type appliedState struct{ asked, before, found digest }
+
+// digest tells texts apart.
+type digest [16]byte
+
+func digestOf(text []byte) digest {
+	sum := sha256.Sum256(text)
+	return digest(sum[:16])
+}
 
 // apply brings one object to what is desired, with one field owner. It returns false where the name is taken by
 // something that is not the Property's.
@@ -46,8 +56,7 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	if err != nil {
 		return false, err
 	}
-	sum := sha256.Sum256(text)
-	asked := hex.EncodeToString(sum[:])
+	asked := digestOf(text)
 
 	current, err := r.currentMetadata(ctx, object)
 	if err != nil {
@@ -58,9 +67,9 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	}
 	key := objectKey{object.GroupVersionKind, object.Name}
 	known := r.applied.get(property.UID, key)
-	found := ""
+	var found digest
 	if current != nil {
-		found = fieldsDigest(current.ManagedFields)
+		found = digestOf([]byte(fieldsDigest(current.ManagedFields)))
 		if known.asked == asked && (found == known.found || found == known.before) {
 			return true, nil
 		}
@@ -69,7 +78,7 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	if err != nil {
 		return false, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
 	}
-	r.applied.put(property.UID, key, appliedState{asked, found, fieldsDigest(desired.GetManagedFields())})
+	r.applied.put(property.UID, key, appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))})
 	return true, nil
 }
 
@@ -79,7 +88,14 @@ func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Objec
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(object.GroupVersionKind)
 	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-	err := r.Client.Get(ctx, key, metadata)
+	var err error
+	if object.GroupVersionKind == kindDeployment { // the cache has them once, whole
+		deployment := &appsv1.Deployment{}
+		err = r.Client.Get(ctx, key, deployment)
+		metadata.ObjectMeta = deployment.ObjectMeta
+	} else {
+		err = r.Client.Get(ctx, key, metadata)
+	}
 	if apierrors.IsNotFound(err) {
 		err = r.Live.Get(ctx, key, metadata)
 	}
@@ -144,11 +160,24 @@ func ownerOf(object client.Object) []string {
 	return nil
 }
 
+// kindDeployment is the one kind of which the cache has more than the metadata: the status tells how rollouts go.
+var kindDeployment = appsv1.SchemeGroupVersion.WithKind("Deployment")
+
 // owned lists the Property's objects of a kind from the cache.
 func (r *Reconciler) owned(ctx context.Context, property *v1alpha1.Property, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	options := []client.ListOption{client.InNamespace(property.Namespace), client.MatchingFields{indexOwner: string(property.UID)}}
+	if kind == kindDeployment {
+		var deployments appsv1.DeploymentList
+		err := r.Client.List(ctx, &deployments, options...)
+		items := make([]metav1.PartialObjectMetadata, len(deployments.Items))
+		for i := range items {
+			items[i].ObjectMeta = deployments.Items[i].ObjectMeta
+		}
+		return items, err
+	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := r.Client.List(ctx, list, client.InNamespace(property.Namespace), client.MatchingFields{indexOwner: string(property.UID)})
+	err := r.Client.List(ctx, list, options...)
 	return list.Items, err
 }
 
@@ -179,17 +208,30 @@ func fieldsDigest(fields []metav1.ManagedFieldsEntry) string {
 const digestOperation metav1.ManagedFieldsOperationType = "Digest"
 
 // slim takes out of an object that goes into the cache what nobody reads there. The managed fields, most of the
-// metadata's size, are replaced by their digest.
+// metadata's size, are replaced by their digest. Annotations go too: the one of kubectl apply repeats the whole
+// object, which for a Secret is what no cache may hold. Labels are read of pods alone.
 func slim(object any) (any, error) {
 	accessor, isObject := object.(metav1.Object)
 	if !isObject {
 		return object, nil // a tombstone
 	}
-	if _, isProperty := object.(*v1alpha1.Property); isProperty {
-		accessor.SetManagedFields(nil)
+	switch object := object.(type) {
+	case *v1alpha1.Property:
+		object.ManagedFields, object.Annotations = nil, nil
 		return object, nil
+	case *appsv1.Deployment:
+		object.Spec.Template = corev1.PodTemplateSpec{} // what it shall be is applied, not read
 	}
 	accessor.SetManagedFields([]metav1.ManagedFieldsEntry{{Operation: digestOperation, Manager: fieldsDigest(accessor.GetManagedFields())}})
+	owner := metav1.GetControllerOf(accessor)
+	if accessor.GetLabels()[resources.LabelManagedBy] != resources.ManagedBy || (owner != nil && owner.Kind == v1alpha1.Kind) {
+		accessor.SetLabels(nil)
+	}
+	told := accessor.GetAnnotations()[resources.AnnotationConfig]
+	accessor.SetAnnotations(nil)
+	if told != "" {
+		accessor.SetAnnotations(map[string]string{resources.AnnotationConfig: told})
+	}
 	return object, nil
 }
 

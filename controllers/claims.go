@@ -15,20 +15,39 @@ import (
 
 // Indexes of the Property cache: by what only one Property may have.
 const (
-	indexName = "weir.dev/name"
-	indexHost = "weir.dev/host"
+	indexName        = "weir.dev/name"
+	indexCollectHost = "weir.dev/collect-host"
+	indexAPIHost     = "weir.dev/api-host"
 )
 
 func namesOf(object client.Object) []string { return []string{object.GetName()} }
 
-func hostsOf(object client.Object) []string {
-	exposure := object.(*v1alpha1.Property).Spec.Exposure
+func (e ExposureRules) collectHostOf(object client.Object) []string {
+	return given(e.complete(object.(*v1alpha1.Property)).CollectHost)
+}
+
+func apiHostOf(object client.Object) []string {
+	return given(object.(*v1alpha1.Property).Spec.Exposure.APIHost)
+}
+
+func given(host string) []string {
+	if host == "" {
+		return nil
+	}
+	return []string{host}
+}
+
+// hostsOf are the hosts of a Property, the one that the template gives it among them.
+func (e ExposureRules) hostsOf(object client.Object) []string {
+	property := object.(*v1alpha1.Property)
+	exposure := e.complete(property)
 	hosts := slices.DeleteFunc([]string{exposure.CollectHost, exposure.APIHost}, func(host string) bool { return host == "" })
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
 }
 
-// rivals returns the other Properties that have the name or one of the hosts.
+// rivals returns the other Properties that have the name, or a host that no two may have. Those that share an API
+// host are none: they may be many.
 func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([]v1alpha1.Property, error) {
 	found := map[string]v1alpha1.Property{}
 	look := func(index, value string) error {
@@ -46,8 +65,14 @@ func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([
 	if err := look(indexName, property.Name); err != nil {
 		return nil, err
 	}
-	for _, host := range hostsOf(property) {
-		if err := look(indexHost, host); err != nil {
+	exposure := r.Options.Exposure.complete(property)
+	for _, claim := range []struct{ index, host string }{
+		{indexCollectHost, exposure.CollectHost}, {indexAPIHost, exposure.CollectHost}, {indexCollectHost, exposure.APIHost},
+	} {
+		if claim.host == "" {
+			continue
+		}
+		if err := look(claim.index, claim.host); err != nil {
 			return nil, err
 		}
 	}
@@ -65,6 +90,11 @@ func (r *Reconciler) claims(ctx context.Context, s *scope) error {
 		return err
 	}
 	for i := range others {
+		others[i].Spec.Exposure = s.options.Exposure.complete(&others[i])
+		if s.options.Exposure.refusedHost(&others[i]) != "" {
+			// What it may not have it does not keep from others. Its name, which all may choose, it does.
+			others[i].Spec.Exposure = v1alpha1.Exposure{}
+		}
 		if s.exposureFault = conflict(s.property, &others[i]); s.exposureFault != nil {
 			return nil
 		}
@@ -119,14 +149,28 @@ type ExposureRules struct {
 	AllowedHosts map[string][]string
 	// AllowedAnnotations are keys of Ingress annotations; one that ends in * allows all that begin like it.
 	AllowedAnnotations []string
+	// HostTemplate is the collectHost of exposed Properties that name none; in it {name} and {namespace} stand for the
+	// Property's. "" gives them none.
+	HostTemplate string
+}
+
+// complete returns the exposure with the host that the template gives.
+func (e ExposureRules) complete(property *v1alpha1.Property) v1alpha1.Exposure {
+	exposure := property.Spec.Exposure
+	if exposure.Type != v1alpha1.ExposureNone && exposure.CollectHost == "" {
+		exposure.CollectHost = strings.NewReplacer("{name}", property.Name, "{namespace}", property.Namespace).Replace(e.HostTemplate)
+	}
+	return exposure
 }
 
 func (e ExposureRules) check(property *v1alpha1.Property) *fault {
-	for _, host := range hostsOf(property) {
-		if len(e.AllowedHosts) > 0 && !hostAllowed(host, slices.Concat(e.AllowedHosts[property.Namespace], e.AllowedHosts["*"])) {
-			return newFault(v1alpha1.ReasonHostNotAllowed,
-				"spec.exposure: the operator does not allow the host %s in namespace %s; ask for it with --allow-host %s=%s", host, property.Namespace, property.Namespace, host)
-		}
+	if exposure := e.complete(property); exposure.Type != v1alpha1.ExposureNone && exposure.CollectHost == "" {
+		return newFault(v1alpha1.ReasonHostMissing,
+			"spec.exposure.collectHost: must name the collector's host, such as collect.shop.example.com, because the operator has no --host-template")
+	}
+	if host := e.refusedHost(property); host != "" {
+		return newFault(v1alpha1.ReasonHostNotAllowed,
+			"spec.exposure: the operator does not allow the host %s in namespace %s; ask for it with --allow-host %s=%s", host, property.Namespace, property.Namespace, host)
 	}
 	if property.Spec.Exposure.Ingress == nil {
 		return nil
@@ -138,6 +182,19 @@ func (e ExposureRules) check(property *v1alpha1.Property) *fault {
 		}
 	}
 	return nil
+}
+
+// refusedHost returns the first host of the Property that its namespace may not have, "" where it may have all.
+func (e ExposureRules) refusedHost(property *v1alpha1.Property) string {
+	if len(e.AllowedHosts) == 0 {
+		return ""
+	}
+	patterns := slices.Concat(e.AllowedHosts[property.Namespace], e.AllowedHosts["*"])
+	hosts := e.hostsOf(property)
+	if i := slices.IndexFunc(hosts, func(host string) bool { return !hostAllowed(host, patterns) }); i >= 0 {
+		return hosts[i]
+	}
+	return ""
 }
 
 func hostAllowed(host string, patterns []string) bool {

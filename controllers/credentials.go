@@ -27,8 +27,9 @@ const (
 // accepted: deleting its Secret revokes it.
 func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	s.accepted = s.property.DeepCopy()
-	secret, err := r.credentialsSecret(ctx, s)
-	if err != nil || secret == nil {
+	secret, taken, err := r.credentialsSecret(ctx, s)
+	if err != nil || taken != nil {
+		s.credentialsFault = taken
 		return err
 	}
 	s.credentials = resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}}
@@ -88,8 +89,8 @@ func newFault(reason, format string, args ...any) *fault {
 	return &fault{reason, fmt.Sprintf(format, args...)}
 }
 
-// credentialsSecret returns the owner-readable Secret as the spec wants it, nil where its name is taken.
-func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.Secret, error) {
+// credentialsSecret returns the owner-readable Secret as the spec wants it.
+func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.Secret, *fault, error) {
 	return r.createOnce(ctx, s, resources.CredentialsSecretName(s.property), func(data map[string][]byte) map[string][]byte {
 		wanted := map[string]func() string{}
 		for _, key := range s.property.Spec.APIKeys {
@@ -111,18 +112,17 @@ func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.S
 }
 
 // createOnce keeps a Secret whose content no apply may ever overwrite: next says what shall be in it, given what
-// is. It is written with a precondition, so that of two operators one makes the keys. Where the name is taken by
-// somebody else's Secret it returns nil and says so.
-func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, error) {
+// is. It is written with a precondition, so that of two operators one makes the keys. The fault says that the name is
+// taken by somebody else's Secret.
+func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, *fault, error) {
 	current, err := r.readSecret(ctx, s.property.Namespace, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if current != nil && !metav1.IsControlledBy(current, s.property) {
-		s.credentialsFault = newFault(v1alpha1.ReasonObjectConflict,
-			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name)
-		s.lookAgain = foreignInterval
-		return nil, nil
+		s.again(foreignInterval)
+		return nil, newFault(v1alpha1.ReasonObjectConflict,
+			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name), nil
 	}
 	key := types.NamespacedName{Namespace: s.property.Namespace, Name: name}
 	if current == nil {
@@ -134,20 +134,20 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 			Data: next(nil),
 		}
 		if err := r.Client.Create(ctx, secret, client.FieldOwner(resources.ManagedBy)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r.secrets.put(key, secret)
-		return secret, nil
+		return secret, nil, nil
 	}
 	data := next(current.Data)
 	if maps.EqualFunc(data, current.Data, slices.Equal[[]byte]) {
-		return current, nil
+		return current, nil, nil
 	}
 	updated := current.DeepCopy()
 	updated.Data = data
 	if err := r.Client.Update(ctx, updated, client.FieldOwner(resources.ManagedBy)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.secrets.put(key, updated)
-	return updated, nil
+	return updated, nil, nil
 }

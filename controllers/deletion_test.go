@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
 )
@@ -164,4 +167,65 @@ func TestAPropertyWaitsForItsRedisForTwoMinutes(t *testing.T) {
 		}
 		return fmt.Errorf("the Property is still there (%w)", errors.Join(err, errStillThere))
 	})
+}
+
+// TestANamespaceIsNeverHeldUpByARedisThatIsGone deletes a namespace, as far as this API server goes without the controller
+// that empties namespaces: nothing can be made in it any more, and each object is deleted.
+func TestANamespaceIsNeverHeldUpByARedisThatIsGone(t *testing.T) {
+	t.Parallel()
+	namespace, ctx := newNamespace(t), context.Background()
+	redisServer, logged := redistest.Start(t, redisserver.Options{}), &lockedBuffer{}
+	var later atomic.Int64
+	startOperator(t, operatorOptions{
+		namespaces: []string{namespace}, log: slog.New(slog.NewTextHandler(logged, nil)),
+		Options: controllers.Options{Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }},
+	})
+	mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": redisServer.URL()}}
+	create(t, mine)
+	create(t, property(namespace, "shop", ownRedis("mine"), func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete }))
+	p := settled(t, namespace, "shop")
+	quiet(t, p)
+	if err := redisServer.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	// In any order, as that controller does: Secrets before the Property.
+	for _, object := range []client.Object{mine, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-credentials"}}, p} {
+		if err := server.client.Delete(ctx, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() error {
+		for name := range owned(t, get(t, &v1alpha1.Property{}, namespace, "shop")) {
+			if strings.HasPrefix(name, "Deployment") {
+				return fmt.Errorf("%s still runs", name)
+			}
+		}
+		if !strings.Contains(logged.String(), "Redis cannot be cleared") {
+			return errors.New("the operator has not tried to clear Redis")
+		}
+		return nil
+	})
+	if p := get(t, &v1alpha1.Property{}, namespace, "shop"); len(p.Finalizers) != 1 {
+		t.Errorf("the Property has been let go at once: %v", p.Finalizers)
+	}
+	later.Store(int64(2 * time.Minute))
+	eventually(t, func() error {
+		if left := names(owned(t, p)); len(left) > 0 {
+			return fmt.Errorf("there are still %v", left)
+		}
+		err := server.client.Get(ctx, client.ObjectKeyFromObject(p), &v1alpha1.Property{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the Property is still there (%w)", errors.Join(err, errStillThere))
+	})
+	// No event can be made in a namespace that is being deleted: the log says what is left.
+	for _, words := range []string{"weir:" + namespace + "/shop:collector", "weir:{" + namespace + "/shop}:*"} {
+		if !strings.Contains(logged.String(), words) {
+			t.Errorf("the operator's log does not name %s:\n%s", words, logged.String())
+		}
+	}
 }

@@ -35,6 +35,8 @@ type Options struct {
 	PlatformEndpoints map[config.PlatformType]string
 	// Exposure bounds the hosts and annotations of Properties.
 	Exposure ExposureRules
+	// Network bounds who may reach the pods.
+	Network resources.NetworkRules
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
 }
@@ -88,6 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.addFinalizer(ctx, property); err != nil {
 		return ctrl.Result{}, err
 	}
+	property.Spec.Exposure = r.Options.Exposure.complete(property)
 	r.recallStatus(property)
 	s := &scope{property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
 	err := r.run(ctx, s,
@@ -155,6 +158,13 @@ type scope struct {
 	platformFaults     []platformFault
 	// lookAgain is when to reconcile without being told to; 0 for never.
 	lookAgain time.Duration
+}
+
+// again has the Property reconciled after a while without being told to; the soonest wish counts.
+func (s *scope) again(after time.Duration) {
+	if s.lookAgain == 0 || after < s.lookAgain {
+		s.lookAgain = after
+	}
 }
 
 // fault is a reason and message for a condition.

@@ -43,12 +43,14 @@ type redisServer struct {
 	client *stream.Client
 	users  *stream.Users
 
-	mu      sync.Mutex
-	looked  bool
-	state   redisState
-	wanted  map[types.NamespacedName][]stream.User
-	kept    map[types.NamespacedName]bool
-	pausing map[types.NamespacedName]map[string]string
+	mu     sync.Mutex
+	looked bool
+	state  redisState
+	wanted map[types.NamespacedName][]stream.User
+	kept   map[types.NamespacedName]bool
+	// platforms are those of each Property, pausing the ones of them that the deliverers have paused.
+	platforms map[types.NamespacedName][]string
+	pausing   map[types.NamespacedName]map[string]string
 }
 
 // redisState is what the last look found.
@@ -109,10 +111,13 @@ func (a *RedisAccess) close() error {
 	return errors.Join(errs...)
 }
 
-// server returns the Redis at a URL and remembers that the Property is kept there.
+// server returns the Redis at a URL and remembers that the Property is kept there, and no longer where it was before.
 func (a *RedisAccess) server(address string, property types.NamespacedName) (*redisServer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.homes[property] != address {
+		a.leave(property)
+	}
 	server := a.servers[address]
 	if server == nil {
 		client, err := stream.Dial(address)
@@ -121,7 +126,7 @@ func (a *RedisAccess) server(address string, property types.NamespacedName) (*re
 		}
 		server = &redisServer{
 			client: client, users: stream.NewUsers(client), wanted: map[types.NamespacedName][]stream.User{},
-			kept: map[types.NamespacedName]bool{}, pausing: map[types.NamespacedName]map[string]string{},
+			kept: map[types.NamespacedName]bool{}, platforms: map[types.NamespacedName][]string{}, pausing: map[types.NamespacedName]map[string]string{},
 		}
 		a.servers[address] = server
 	}
@@ -141,21 +146,24 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
 	server.mu.Lock()
-	before, wanted := server.state, maps.Clone(server.wanted)
+	before, platforms := server.state, maps.Clone(server.platforms)
 	server.mu.Unlock()
 
 	after := server.check(ctx)
 	tell := map[types.NamespacedName]bool{}
 	if after.reachable() {
-		mended, err := server.users.Check(ctx, slices.Concat(slices.Collect(maps.Values(wanted))...))
+		mended, err := server.users.Check(ctx, server.allUsers)
 		if err != nil && !errors.Is(err, stream.ErrDenied) {
 			after.fitness = err
 		} else if mended > 0 {
 			a.logger.InfoContext(ctx, "redis users put back", "users", mended)
 		}
-		for property := range server.lookAtPlatforms(ctx, wanted) {
+		for property := range server.lookAtPlatforms(ctx, platforms) {
 			tell[property] = true
 		}
+	}
+	if !slices.Contains(a.list(), server) {
+		return // it has been closed meanwhile: nobody is kept there any more
 	}
 	server.mu.Lock()
 	server.state, server.looked = after, true
@@ -164,7 +172,7 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 		if err := errors.Join(after.fitness, after.library); err != nil {
 			a.logger.WarnContext(ctx, "redis is not as it should be", "error", err)
 		}
-		for property := range wanted {
+		for property := range platforms {
 			tell[property] = true
 		}
 	}
@@ -177,6 +185,13 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 	}
 }
 
+// allUsers are the users of all Properties that are kept there, as they shall be now.
+func (s *redisServer) allUsers() []stream.User {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Concat(slices.Collect(maps.Values(s.wanted))...)
+}
+
 func (s *redisServer) check(ctx context.Context) redisState {
 	state := redisState{fitness: s.client.Check(ctx)}
 	if state.reachable() {
@@ -185,17 +200,17 @@ func (s *redisServer) check(ctx context.Context) redisState {
 	return state
 }
 
-// reachable says whether Redis answers: one that evicts can be administered all the same.
+// reachable says whether Redis answers: one that would lose events can be administered all the same.
 func (s redisState) reachable() bool {
-	return s.fitness == nil || errors.Is(s.fitness, stream.ErrEvictionEnabled)
+	return s.fitness == nil || errors.Is(s.fitness, stream.ErrEvictionEnabled) || errors.Is(s.fitness, stream.ErrDefaultUser)
 }
 
 // lookAtPlatforms reads which platforms the deliverers have paused and returns the Properties for which that is
 // another answer than before.
-func (s *redisServer) lookAtPlatforms(ctx context.Context, wanted map[types.NamespacedName][]stream.User) map[types.NamespacedName]bool {
+func (s *redisServer) lookAtPlatforms(ctx context.Context, platforms map[types.NamespacedName][]string) map[types.NamespacedName]bool {
 	changed := map[types.NamespacedName]bool{}
-	for property := range wanted {
-		paused, err := s.client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx)
+	for property, names := range platforms {
+		paused, err := s.client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, names)
 		if err != nil {
 			return changed
 		}
@@ -207,14 +222,6 @@ func (s *redisServer) lookAtPlatforms(ctx context.Context, wanted map[types.Name
 		s.mu.Unlock()
 	}
 	return changed
-}
-
-// roleUser is a role's user as its Secret has it.
-type roleUser struct {
-	role           resources.Role
-	name, password string
-	// rolling says that pods with another password may still run.
-	rolling bool
 }
 
 // ensure makes the Property's users what they shall be and its data last. Where Redis was found unreachable less
@@ -236,7 +243,7 @@ func (a *RedisAccess) ensure(ctx context.Context, address string, property *v1al
 	}
 	server.mu.Lock()
 	state, looked, kept := server.state, server.looked, server.kept[key]
-	server.wanted[key] = wanted
+	server.wanted[key], server.platforms[key] = wanted, platformNames(property)
 	server.mu.Unlock()
 	if !looked {
 		state = server.check(ctx)
@@ -260,14 +267,14 @@ func (a *RedisAccess) ensure(ctx context.Context, address string, property *v1al
 }
 
 // share notes that the Property's pods share the URL's own user: there is nobody to put back.
-func (a *RedisAccess) share(address string, property types.NamespacedName) error {
-	server, err := a.server(address, property)
+func (a *RedisAccess) share(address string, property *v1alpha1.Property) error {
+	server, err := a.server(address, keyOf(property))
 	if err != nil {
 		return err
 	}
 	server.mu.Lock()
 	defer server.mu.Unlock()
-	server.wanted[property] = nil
+	server.wanted[keyOf(property)], server.platforms[keyOf(property)] = nil, platformNames(property)
 	return nil
 }
 
@@ -315,6 +322,11 @@ func (a *RedisAccess) release(ctx context.Context, address string, property *v1a
 func (a *RedisAccess) forget(property types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.leave(property)
+}
+
+// leave does that; the lock is held.
+func (a *RedisAccess) leave(property types.NamespacedName) {
 	address := a.homes[property]
 	delete(a.homes, property)
 	server := a.servers[address]
@@ -324,6 +336,7 @@ func (a *RedisAccess) forget(property types.NamespacedName) {
 	server.mu.Lock()
 	delete(server.wanted, property)
 	delete(server.kept, property)
+	delete(server.platforms, property)
 	delete(server.pausing, property)
 	server.mu.Unlock()
 	if !slices.Contains(slices.Collect(maps.Values(a.homes)), address) {
@@ -332,14 +345,6 @@ func (a *RedisAccess) forget(property types.NamespacedName) {
 			a.logger.Warn("close the connections to a Redis", "error", err)
 		}
 	}
-}
-
-func platformNames(property *v1alpha1.Property) []string {
-	names := make([]string, len(property.Spec.Platforms))
-	for i, platform := range property.Spec.Platforms {
-		names[i] = platform.Name
-	}
-	return names
 }
 
 func accessOf(role resources.Role) stream.Access {
@@ -362,6 +367,8 @@ func redisFaultOf(err error) *fault {
 		return newFault(v1alpha1.ReasonEvictionEnabled, "%v; run CONFIG SET maxmemory-policy noeviction, and write it into Redis's configuration", err)
 	case errors.Is(err, stream.ErrVersion):
 		return newFault(v1alpha1.ReasonRedisUnsupported, "%v", err)
+	case errors.Is(err, stream.ErrDefaultUser):
+		return newFault(v1alpha1.ReasonRedisUnsupported, "%v; run ACL SETUSER default off ~* &* +@all (see docs/operations.md)", err)
 	case errors.Is(err, stream.ErrDenied):
 		return newFault(v1alpha1.ReasonRedisAdminDenied, "%v; give the user of the Redis URL the commands acl, function and info (see docs/operations.md)", err)
 	default:

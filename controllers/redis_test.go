@@ -2,7 +2,10 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/controllers"
 )
 
@@ -96,41 +100,188 @@ func TestEachRoleMayDoItsWorkInRedisAndNothingElse(t *testing.T) {
 	}
 }
 
+// intact says whether a node has the Property's users, each with its own rights and no more, and the functions.
+func intact(admin *redis.Client, namespace, property string) error {
+	ctx := context.Background()
+	stream := "weir:{" + namespace + "/" + property + "}:events"
+	for role, may := range map[string]string{"collector": "xadd", "deliverer": "xtrim", "query": "xread"} {
+		user := "weir:" + namespace + "/" + property + ":" + role
+		for command, want := range map[string]bool{may: true, "config": false, "eval": false, "flushall": false} {
+			arguments := map[string][]any{
+				"xadd": {stream, "*", "e", "x"}, "xtrim": {stream, "maxlen", "0"}, "xread": {"streams", stream, "0"},
+				"config": {"get", "*"}, "eval": {"return 1", "0"},
+			}[command]
+			answer, err := admin.Do(ctx, append([]any{"acl", "dryrun", user, command}, arguments...)...).Text()
+			if err != nil {
+				return fmt.Errorf("%s %s: %w", user, command, err)
+			}
+			if (answer == "OK") != want {
+				return fmt.Errorf("%s %s: %s", user, command, answer)
+			}
+		}
+	}
+	libraries, err := admin.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: "weir*"}).Result()
+	if err == nil && len(libraries) != 1 {
+		err = fmt.Errorf("there are %d libraries", len(libraries))
+	}
+	return err
+}
+
 func TestUsersAndFunctionsComeBackAfterRedisForgotThem(t *testing.T) {
+	t.Parallel()
 	namespace := newNamespace(t)
-	address := redistest.URL(t)
-	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+	redisServer := redistest.Start(t, redisserver.Options{})
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redisServer.URL()}})
 	create(t, property(namespace, "shop"))
 	settled(t, namespace, "shop")
-	admin, ctx := dial(t, address), context.Background()
-
-	user := "weir:" + namespace + "/shop:query"
-	forget := map[string][]any{
-		"a user":                   {"acl", "deluser", user},
-		"a user's right to a key":  {"acl", "setuser", user, "resetkeys"},
-		"a user's bounds":          {"acl", "setuser", user, "+@all"},
-		"the library of functions": {"function", "flush"},
+	admin, ctx := dial(t, redisServer.URL()), context.Background()
+	back := func(t *testing.T) {
+		t.Helper()
+		eventually(t, func() error { return intact(admin, namespace, "shop") })
+		for _, role := range []string{"collector", "deliverer", "query"} {
+			if err := asRole(t, namespace, "shop", role).Ping(ctx).Err(); err != nil {
+				t.Errorf("the %s cannot use Redis: %v", role, err)
+			}
+		}
 	}
-	for what, command := range forget {
-		t.Run(what, func(t *testing.T) {
+	back(t)
+	t.Run("a user, another's rights, a third's bounds and the library", func(t *testing.T) {
+		user := "weir:" + namespace + "/shop:"
+		for _, command := range [][]any{
+			{"acl", "deluser", user + "collector"},
+			{"acl", "setuser", user + "deliverer", "resetkeys"},
+			{"acl", "setuser", user + "query", "+@all"},
+			{"function", "flush"},
+			{"flushall"},
+		} {
 			if err := admin.Do(ctx, command...).Err(); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if intact(admin, namespace, "shop") == nil {
+			t.Fatal("nothing has been forgotten")
+		}
+		back(t)
+	})
+	t.Run("everything, in a restart without an ACL file", func(t *testing.T) {
+		if err := redisServer.Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+		back(t)
+	})
+}
+
+func TestEveryNodeOfAClusterHasUsersAndFunctions(t *testing.T) {
+	t.Parallel()
+	namespace, cluster, ctx := newNamespace(t), redistest.StartCluster(t), context.Background()
+	var nodes []*redis.Client
+	for _, address := range cluster.Nodes {
+		nodes = append(nodes, dial(t, address))
+	}
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: cluster.URL}})
+	evicting := func(policy string) {
+		if err := nodes[1].ConfigSet(ctx, "maxmemory-policy", policy).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	evicting("allkeys-lru")
+	create(t, property(namespace, "shop", func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete }))
+	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonEvictionEnabled)
+	evicting("noeviction")
+	settled(t, namespace, "shop")
+	back := func(t *testing.T) {
+		t.Helper()
+		for i, node := range nodes {
 			eventually(t, func() error {
-				pods := asRole(t, namespace, "shop", "query")
-				if err := pods.XRange(ctx, "weir:{"+namespace+"/shop}:events", "-", "+").Err(); err != nil {
-					return err
+				if err := intact(node, namespace, "shop"); err != nil {
+					return fmt.Errorf("node %d: %w", i, err)
 				}
-				if err := pods.Do(ctx, "config", "get", "*").Err(); err == nil {
-					return fmt.Errorf("the user may still do what it must not")
-				}
-				return admin.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: "weir"}).Err()
+				return nil
 			})
+		}
+	}
+	back(t)
+
+	t.Run("the pods use it, with their own users", func(t *testing.T) {
+		collect, _ := pod(t, namespace, "shop", "collector", role.Collect)
+		read, _ := pod(t, namespace, "shop", "query", role.Query)
+		if got := send(t, collect, credential(t, namespace, "shop", "api-key.default")); got != http.StatusAccepted {
+			t.Errorf("collecting is answered %d", got)
+		}
+		eventually(t, func() error {
+			if status, body := list(t, read, "shop", credential(t, namespace, "shop", "access-token.default")); status != http.StatusOK || !strings.Contains(body, "pageview") {
+				return fmt.Errorf("the read API answers %d without the event", status)
+			}
+			return nil
 		})
+	})
+	t.Run("one node forgets a user, another the library, a third everything in a restart", func(t *testing.T) {
+		if err := nodes[0].Do(ctx, "acl", "deluser", "weir:"+namespace+"/shop:query").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := nodes[1].FunctionFlush(ctx).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cluster.Servers[2].Restart(ctx); err != nil {
+			t.Fatal(err)
+		}
+		back(t)
+		settled(t, namespace, "shop")
+	})
+	t.Run("a deletion removes users and data from every node", func(t *testing.T) {
+		deleted(t, namespace, "shop")
+		for i, node := range nodes {
+			users, err := node.ACLList(ctx).Result()
+			if keys := node.Keys(ctx, "*").Val(); err != nil || len(users) != 1 || len(keys) > 0 {
+				t.Errorf("node %d has the users %v and keys %v, error %v", i, users, keys, err)
+			}
+		}
+	})
+}
+
+// TestTheUserOfAnOwnersRedisMayChange puts another user into a Redis URL that the owner brings: the operator goes on as
+// that user and never comes back as the one before.
+func TestTheUserOfAnOwnersRedisMayChange(t *testing.T) {
+	t.Parallel()
+	namespace, address, ctx := newNamespace(t), redistest.URL(t), context.Background()
+	admin := dial(t, address)
+	do := func(command ...any) {
+		t.Helper()
+		if err := admin.Do(ctx, command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do("acl", "setuser", "first", "on", ">one", "~*", "&*", "+@all")
+	do("acl", "setuser", "second", "on", ">two", "~*", "&*", "+@all")
+	startOperator(t, operatorOptions{namespaces: []string{namespace}})
+	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": withUser(t, address, "first", "one")}})
+	create(t, property(namespace, "shop", ownRedis("mine")))
+	settled(t, namespace, "shop")
+	before := string(get(t, &corev1.Secret{}, namespace, "shop-redis-query").Data["url"])
+
+	change(t, &corev1.Secret{}, namespace, "mine", func(s *corev1.Secret) { s.Data["url"] = []byte(withUser(t, address, "second", "two")) })
+	eventually(t, func() error {
+		list, err := admin.ClientList(ctx).Result()
+		if err == nil && !strings.Contains(list, "user=second") {
+			err = errors.New("the operator is not there as the second user")
+		}
+		return err
+	})
+	do("acl", "deluser", "first")
+	do("acl", "log", "reset")
+	do("acl", "deluser", "weir:"+namespace+"/shop:query")
+	eventually(t, func() error { return intact(admin, namespace, "shop") })
+	if entries, err := admin.ACLLog(ctx, 10).Result(); err != nil || len(entries) > 0 {
+		t.Errorf("Redis refused something, error %v: %+v", err, entries)
+	}
+	settled(t, namespace, "shop")
+	if now := string(get(t, &corev1.Secret{}, namespace, "shop-redis-query").Data["url"]); now != before {
+		t.Error("the pods have another URL, though the Redis and their users are the same")
 	}
 }
 
 func TestARedisThatIsNotFitIsAConditionThatHealsByItself(t *testing.T) {
+	t.Parallel()
 	t.Run("evicting", func(t *testing.T) {
 		namespace := newNamespace(t)
 		address := redistest.URL(t)
@@ -142,6 +293,27 @@ func TestARedisThatIsNotFitIsAConditionThatHealsByItself(t *testing.T) {
 		create(t, property(namespace, "shop"))
 		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonEvictionEnabled)
 		if err := admin.ConfigSet(ctx, "maxmemory-policy", "noeviction").Err(); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, namespace, "shop")
+	})
+	t.Run("whose default user may not run what is replayed", func(t *testing.T) {
+		namespace := newNamespace(t)
+		address, err := url.Parse(redistest.URL(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, ctx := dial(t, address.String()), context.Background()
+		if err := errors.Join(first.ConfigSet(ctx, "appendonly", "yes").Err(),
+			first.ACLSetUser(ctx, "administrator", "on", ">password", "~*", "&*", "+@all").Err(),
+			first.ACLSetUser(ctx, "default", "-@all", "+ping").Err()); err != nil {
+			t.Fatal(err)
+		}
+		address.User = url.UserPassword("administrator", "password")
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address.String()}})
+		create(t, property(namespace, "shop"))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnsupported)
+		if err := dial(t, address.String()).ACLSetUser(ctx, "default", "off", "~*", "&*", "+@all").Err(); err != nil {
 			t.Fatal(err)
 		}
 		settled(t, namespace, "shop")

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,6 +27,10 @@ type roleAccess struct {
 	port int32
 }
 
+// redisOverlap is for how long a role's old password holds beside a new one. The kubelet brings the new one to running
+// pods well within it.
+const redisOverlap = 5 * time.Minute
+
 // redisAccess gives each role a user of its own in the Property's Redis. A password is made once and lives in the
 // role's Secret; whoever deletes that Secret gets a new one, and the old password holds until the pods have it.
 func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
@@ -42,15 +47,12 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	access := &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
 	var users []roleUser
 	for _, role := range resources.Roles() {
-		user, roleURL, err := r.redisUser(ctx, s, role, base, address)
-		if err != nil {
+		user, roleURL, taken, err := r.redisUser(ctx, s, role, base, address)
+		if err != nil || taken != nil {
+			s.redisFault = taken
 			return err
 		}
-		if user == nil { // and credentialsFault says why
-			s.redisFault = newFault(v1alpha1.ReasonObjectConflict, "the name of the Secret for the role's Redis user is taken: %s", resources.RedisSecretName(s.property, role))
-			return nil
-		}
-		users = append(users, *user)
+		users = append(users, user)
 		access.urls[role] = roleURL
 	}
 	state, err := r.Redis.ensure(ctx, address, s.property, users)
@@ -66,7 +68,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		s.redisFault = redisFaultOf(state.library)
 	}
 	if s.redisFault != nil {
-		s.lookAgain = redisInterval
+		s.again(redisInterval)
 	}
 	s.access = access
 	for role, roleURL := range access.urls {
@@ -80,7 +82,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 // shareRedis is for a Redis of the owner's whose user may not make users, as managed ones have it: all roles then
 // use the URL as it is.
 func (r *Reconciler) shareRedis(ctx context.Context, s *scope, address string, port int32) error {
-	if err := r.Redis.share(address, keyOf(s.property)); err != nil {
+	if err := r.Redis.share(address, s.property); err != nil {
 		return err
 	}
 	s.access = &roleAccess{urls: map[resources.Role]string{}, port: port}
@@ -116,11 +118,11 @@ func (r *Reconciler) redisURL(ctx context.Context, property *v1alpha1.Property) 
 	return address, nil, nil
 }
 
-// redisUser returns the role's user; nil where the name of its Secret is taken.
-func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, shared string) (*roleUser, string, error) {
+// redisUser returns the role's user and the URL with it. The fault says that the name of its Secret is taken.
+func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, shared string) (roleUser, string, *fault, error) {
 	user := roleUser{role: role, name: redisUserName(s.property, role)}
 	address := ""
-	secret, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
+	secret, taken, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
 		user.password = string(data[redisKeyPassword])
 		if user.password == "" {
 			user.password = rand.Text()
@@ -132,29 +134,22 @@ func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Rol
 		}
 		return map[string][]byte{redisKeyURL: kept, redisKeyUser: []byte(user.name), redisKeyPassword: []byte(user.password)}
 	})
-	if err != nil || secret == nil {
-		return nil, "", err
+	if err != nil || taken != nil {
+		return roleUser{}, "", taken, err
 	}
-	user.rolling, err = r.rolling(ctx, s.property, role, address)
-	return &user, address, err
+	if age := s.now.Sub(secret.CreationTimestamp.Time); age < redisOverlap {
+		user.rolling = true
+		s.again(redisOverlap - age)
+	}
+	return user, address, nil, nil
 }
 
 // writeRoleURL makes a role's Secret hold another URL than the one with the role's own user.
 func (r *Reconciler) writeRoleURL(ctx context.Context, s *scope, role resources.Role, address string) error {
-	_, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
+	_, _, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
 		return map[string][]byte{redisKeyURL: []byte(address), redisKeyUser: data[redisKeyUser], redisKeyPassword: data[redisKeyPassword]}
 	})
 	return err
-}
-
-// rolling says whether pods may run that have another URL than this.
-func (r *Reconciler) rolling(ctx context.Context, property *v1alpha1.Property, role resources.Role, address string) (bool, error) {
-	deployment, err := r.deployment(ctx, property, role)
-	if err != nil || deployment == nil {
-		return true, err
-	}
-	told := deployment.Spec.Template.Annotations[resources.AnnotationRedisUser] == resources.RedisUserHash(address)
-	return !told || rolloutOf(deployment).reason != "", nil
 }
 
 // withUser returns the URL with another user.
@@ -191,6 +186,22 @@ func secretNames(property *v1alpha1.Property) []types.NamespacedName {
 	names := []types.NamespacedName{{Namespace: property.Namespace, Name: resources.CredentialsSecretName(property)}}
 	for _, role := range resources.Roles() {
 		names = append(names, types.NamespacedName{Namespace: property.Namespace, Name: resources.RedisSecretName(property, role)})
+	}
+	return names
+}
+
+// roleUser is a role's user as its Secret has it.
+type roleUser struct {
+	role           resources.Role
+	name, password string
+	// rolling says that pods with another password may still run.
+	rolling bool
+}
+
+func platformNames(property *v1alpha1.Property) []string {
+	names := make([]string, len(property.Spec.Platforms))
+	for i, platform := range property.Spec.Platforms {
+		names[i] = platform.Name
 	}
 	return names
 }

@@ -50,20 +50,17 @@ func NewScheme() (*runtime.Scheme, error) {
 
 // CacheOptions keep the cache small: only what carries our label, and of everything but Properties and Deployments
 // only the metadata. Secrets are all watched, for Properties refer to Secrets of their owners', but no cache holds
-// a Secret's value. Without namespaces the whole cluster is watched.
+// a Secret's value. Without namespaces the whole cluster is watched. No optional kind is named here: the cluster may
+// lack it.
 func CacheOptions(namespaces []string) cache.Options {
-	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{resources.LabelManagedBy: resources.ManagedBy})}
+	all := cache.ByObject{Label: labels.Everything()}
 	options := cache.Options{
-		DefaultTransform: slim,
+		DefaultTransform:     slim,
+		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{resources.LabelManagedBy: resources.ManagedBy}),
 		ByObject: map[client.Object]cache.ByObject{
-			&appsv1.Deployment{}: ours,
-			partial(corev1.SchemeGroupVersion.WithKind("Pod")): ours,
+			&v1alpha1.Property{}: all,
+			partial(corev1.SchemeGroupVersion.WithKind("Secret")): all,
 		},
-	}
-	for _, kind := range append(resources.Kinds(), resources.OptionalKinds()...) {
-		if kind.Kind != "Secret" {
-			options.ByObject[partial(kind)] = ours
-		}
 	}
 	if len(namespaces) > 0 {
 		options.DefaultNamespaces = map[string]cache.Config{}
@@ -96,7 +93,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),
 		Options: options, Available: optional.available,
 	}
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := index(ctx, mgr.GetFieldIndexer(), options.Exposure); err != nil {
 		return err
 	}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.Property{}, handler.OnlyControllerOwner())
@@ -131,15 +128,21 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 }
 
 // index makes the lookups of the reconciler cheap.
-func index(ctx context.Context, indexer client.FieldIndexer) error {
+func index(ctx context.Context, indexer client.FieldIndexer, exposure ExposureRules) error {
 	property := &v1alpha1.Property{}
-	for field, values := range map[string]client.IndexerFunc{indexName: namesOf, indexHost: hostsOf, indexSecret: referredSecrets} {
+	for field, values := range map[string]client.IndexerFunc{
+		indexName: namesOf, indexCollectHost: exposure.collectHostOf, indexAPIHost: apiHostOf, indexSecret: referredSecrets,
+	} {
 		if err := indexer.IndexField(ctx, property, field, values); err != nil {
 			return err
 		}
 	}
 	for _, kind := range resources.Kinds() {
-		if err := indexer.IndexField(ctx, partial(kind), indexOwner, ownerOf); err != nil {
+		var object client.Object = partial(kind)
+		if kind == kindDeployment {
+			object = &appsv1.Deployment{}
+		}
+		if err := indexer.IndexField(ctx, object, indexOwner, ownerOf); err != nil {
 			return err
 		}
 	}

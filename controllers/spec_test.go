@@ -8,15 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
 func TestWhatOthersChangeOrDeleteIsPutRight(t *testing.T) {
@@ -83,36 +87,108 @@ func TestWhatOthersChangeOrDeleteIsPutRight(t *testing.T) {
 	}
 }
 
+// TestForeignObjectsAreNeverTakenOver has somebody else's object under each name that a Property would use.
 func TestForeignObjectsAreNeverTakenOver(t *testing.T) {
-	namespace := newNamespace(t)
-	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-config"}, Data: map[string]string{"mine": "1"}})
-	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken-credentials"}, StringData: map[string]string{"mine": "1"}})
-	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
-	create(t, property(namespace, "shop"))
-	create(t, property(namespace, "taken"))
-
-	p := waitFor(t, namespace, "shop", v1alpha1.ConditionWorkloadsAvailable, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
-	if text := message(p, v1alpha1.ConditionWorkloadsAvailable); !strings.Contains(text, "ConfigMap shop-config") {
-		t.Errorf("the condition does not name the ConfigMap: %s", text)
+	t.Parallel()
+	model, namespace, ctx := newNamespace(t), newNamespace(t), context.Background()
+	startOperator(t, operatorOptions{namespaces: []string{model, namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
+	everything := func(p *v1alpha1.Property) {
+		host := p.Namespace + ".foreign.example.com"
+		p.Spec.Collector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: 2, MaxReplicas: 4}
+		p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host, APIHost: "api." + host}
 	}
-	p = waitFor(t, namespace, "taken", v1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
-	if text := message(p, v1alpha1.ConditionCredentialsReady); !strings.Contains(text, "taken-credentials") {
-		t.Errorf("the condition does not name the Secret: %s", text)
+	create(t, property(model, "shop", everything))
+	own := quiet(t, settled(t, model, "shop"))
+	deleted(t, model, "shop") // an id belongs to one Property
+	if len(own) < 20 {
+		t.Fatalf("a Property has only the objects %v", names(own))
 	}
-	if got := get(t, &corev1.ConfigMap{}, namespace, "shop-config"); len(got.OwnerReferences) > 0 || got.Data["mine"] != "1" || len(got.Data) != 1 {
-		t.Errorf("somebody else's ConfigMap has become %v", got)
-	}
-
-	for _, object := range []client.Object{
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-config"}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken-credentials"}},
-	} {
-		if err := server.client.Delete(context.Background(), object); err != nil {
-			t.Fatal(err)
+	foreign := map[string]*unstructured.Unstructured{}
+	for _, kind := range slices.Concat(resources.Kinds(), resources.OptionalKinds()) {
+		for _, name := range names(own) {
+			object := foreignObject(kind, namespace, strings.TrimPrefix(name, kind.Kind+" "))
+			if strings.HasPrefix(name, kind.Kind+" ") {
+				create(t, object)
+				foreign[name] = object
+			}
 		}
 	}
-	waitFor(t, namespace, "shop", v1alpha1.ConditionWorkloadsAvailable, metav1.ConditionFalse, v1alpha1.ReasonProgressing)
-	waitFor(t, namespace, "taken", v1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	untouched := func(t *testing.T) {
+		t.Helper()
+		for name, object := range foreign {
+			if now := get(t, object.DeepCopy(), namespace, object.GetName()); now.GetResourceVersion() != object.GetResourceVersion() {
+				t.Errorf("somebody else's %s has become %v", name, now.Object)
+			}
+		}
+	}
+	free := func(t *testing.T, prefix string) {
+		t.Helper()
+		for name, object := range foreign {
+			if strings.HasPrefix(name, prefix) {
+				if err := server.client.Delete(ctx, object); err != nil {
+					t.Fatal(err)
+				}
+				delete(foreign, name)
+			}
+		}
+	}
+	named := func(t *testing.T, condition, prefix string) {
+		t.Helper()
+		p := waitFor(t, namespace, "shop", condition, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
+		for name := range foreign {
+			if text := message(p, condition); strings.HasPrefix(name, prefix) && !strings.Contains(text, strings.TrimPrefix(name, "Secret ")) {
+				t.Errorf("%s does not name the %s: %s", condition, name, text)
+			}
+		}
+		untouched(t)
+	}
+
+	create(t, property(namespace, "shop", everything))
+	named(t, v1alpha1.ConditionCredentialsReady, "Secret shop-credentials")
+	free(t, "Secret shop-credentials")
+	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
+	named(t, v1alpha1.ConditionRedisReady, "Secret shop-redis-collector") // the first of three
+	free(t, "Secret shop-redis-")
+	named(t, v1alpha1.ConditionWorkloadsAvailable, "")
+	if len(foreign) < 16 {
+		t.Errorf("only %d kinds and names were left to the last", len(foreign))
+	}
+	deleted(t, namespace, "shop")
+	untouched(t)
+
+	create(t, property(namespace, "shop", everything))
+	named(t, v1alpha1.ConditionWorkloadsAvailable, "")
+	free(t, "")
+	p := waitFor(t, namespace, "shop", v1alpha1.ConditionWorkloadsAvailable, metav1.ConditionFalse, v1alpha1.ReasonProgressing)
+	if diff := cmp.Diff(names(own), names(quiet(t, p))); diff != "" {
+		t.Errorf("objects when all names are free (-want +got):\n%s", diff)
+	}
+}
+
+// foreignObject is the least of a kind that the server takes.
+func foreignObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	selector := map[string]any{"matchLabels": map[string]any{"mine": "1"}}
+	backend := map[string]any{"service": map[string]any{"name": "mine", "port": map[string]any{"number": int64(80)}}}
+	spec := map[string]any{
+		"Deployment": map[string]any{"selector": selector, "template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"mine": "1"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "mine", "image": "mine:1"}}},
+		}},
+		"Service":                 map[string]any{"ports": []any{map[string]any{"port": int64(80)}}},
+		"PodDisruptionBudget":     map[string]any{"selector": selector},
+		"NetworkPolicy":           map[string]any{"podSelector": selector},
+		"HorizontalPodAutoscaler": map[string]any{"maxReplicas": int64(2), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "mine"}},
+		"Ingress":                 map[string]any{"defaultBackend": backend},
+		"PodMonitor":              map[string]any{"selector": selector, "podMetricsEndpoints": []any{}},
+	}[kind.Kind]
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	if spec != nil {
+		object.Object["spec"] = spec
+	}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
 }
 
 func TestTheSpecDecidesWhichObjectsThereAre(t *testing.T) {

@@ -106,8 +106,9 @@ type operator struct {
 type operatorOptions struct {
 	namespaces []string
 	controllers.Options
-	wrap func(client.Client) client.Client
-	log  *slog.Logger
+	wrap       func(client.Client) client.Client
+	log        *slog.Logger
+	syncPeriod *time.Duration
 }
 
 // startOperator runs the operator for some namespaces until the test, or whoever calls stop, ends it.
@@ -120,8 +121,10 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	if o.log == nil {
 		o.log = slog.New(slog.DiscardHandler)
 	}
+	caching := controllers.CacheOptions(o.namespaces)
+	caching.SyncPeriod = o.syncPeriod
 	mgr, err := ctrl.NewManager(server.config, ctrl.Options{
-		Scheme: server.scheme, Cache: controllers.CacheOptions(o.namespaces), Logger: logr.FromSlogHandler(o.log.Handler()),
+		Scheme: server.scheme, Cache: caching, Logger: logr.FromSlogHandler(o.log.Handler()),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {

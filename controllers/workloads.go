@@ -31,6 +31,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	}
 	options := resources.Options{
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
+		Network: r.Options.Network,
 	}
 	objects, err := resources.Build(s.accepted, resources.Input{
 		Credentials: s.credentials, Options: options, RedisURLs: s.access.urls, RedisPort: s.access.port,
@@ -52,7 +53,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 		}
 		if !ours {
 			s.foreign = append(s.foreign, object.Kind+" "+object.Name)
-			s.lookAgain = foreignInterval
+			s.again(foreignInterval)
 		}
 	}
 	if err := r.prune(ctx, s.property, s.available, objects); err != nil {

@@ -66,6 +66,8 @@ const (
 	ReasonNotExposed = "NotExposed"
 	// ReasonHostConflict: an older Property has the collectHost, or the name that is the property id. False.
 	ReasonHostConflict = "HostConflict"
+	// ReasonHostMissing: there is no collectHost, and the operator has no template for one. False.
+	ReasonHostMissing = "HostMissing"
 	// ReasonHostNotAllowed: the operator does not allow the host in this namespace. False.
 	ReasonHostNotAllowed = "HostNotAllowed"
 	// ReasonAnnotationNotAllowed: the operator does not allow an annotation of exposure.ingress. False.
@@ -80,6 +82,8 @@ const (
 	ReasonCredentialsRejected = "CredentialsRejected"
 	// ReasonConfigurationRejected: a platform refuses the settings, or a webhook answers that it is gone.
 	ReasonConfigurationRejected = "ConfigurationRejected"
+	// ReasonEgressDenied: a webhook's host has only addresses that the operator does not allow.
+	ReasonEgressDenied = "EgressDenied"
 )
 
 // ReasonConfigurationInvalid means that the spec asks for something that only the operator can tell to be wrong,

@@ -2,7 +2,6 @@ package v1alpha1
 
 // Exposure is how the collector and the read API are reached from outside the cluster.
 //
-// +kubebuilder:validation:XValidation:rule="self.type == 'None' || has(self.collectHost)",fieldPath=".collectHost",message="must name the collector's host, such as collect.shop.example.com, where type is Ingress or Gateway",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.type != 'None' || !has(self.collectHost)",fieldPath=".collectHost",message="must be absent where type is None; set type to Ingress or Gateway to expose the collector",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.type != 'None' || !has(self.apiHost)",fieldPath=".apiHost",message="must be absent where type is None; set type to Ingress or Gateway to expose the read API",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.type == 'Ingress' || !has(self.ingress)",fieldPath=".ingress",message="must be absent unless type is Ingress",reason=FieldValueForbidden
@@ -14,6 +13,8 @@ type Exposure struct {
 	Type ExposureType `json:"type,omitempty"`
 
 	// The host that servers send events to. It belongs to one Property, cluster-wide; the older keeps it.
+	// Default: what the operator's host template makes of the Property's name and namespace; without one it is
+	// required where type is Ingress or Gateway.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="must be a host name in lower case, such as collect.shop.example.com"

@@ -172,13 +172,10 @@ func TestExposure(t *testing.T) {
 		noGateway  = "spec.exposure.gateway: must be set where type is Gateway, and only there"
 	)
 	testRules(t, map[string]rule{
-		"an Ingress with every member is accepted": {spec: "exposure: {type: Ingress, collectHost: c.example.com, apiHost: api.example.com, ingress: {className: nginx, tlsSecretName: tls, annotations: {a: b}}}"},
-		"an Ingress with a host alone is accepted": {spec: "exposure: {type: Ingress, collectHost: c.example.com}"},
-		"a Gateway with every member is accepted":  {spec: "exposure: {type: Gateway, collectHost: c.example.com, gateway: {parentRefs: [{name: g, namespace: edge, sectionName: s, port: 443}]}}"},
-		"an Ingress needs a collectHost": {
-			spec: "exposure: {type: Ingress, apiHost: api.example.com}",
-			want: []string{"spec.exposure.collectHost: must name the collector's host, such as collect.shop.example.com, where type is Ingress or Gateway"},
-		},
+		"an Ingress with every member is accepted":  {spec: "exposure: {type: Ingress, collectHost: c.example.com, apiHost: api.example.com, ingress: {className: nginx, tlsSecretName: tls, annotations: {a: b}}}"},
+		"an Ingress with a host alone is accepted":  {spec: "exposure: {type: Ingress, collectHost: c.example.com}"},
+		"a Gateway with every member is accepted":   {spec: "exposure: {type: Gateway, collectHost: c.example.com, gateway: {parentRefs: [{name: g, namespace: edge, sectionName: s, port: 443}]}}"},
+		"the operator may give an Ingress its host": {spec: "exposure: {type: Ingress, apiHost: api.example.com}"},
 		"hosts without a type are refused": {
 			spec: "exposure: {collectHost: c.example.com, apiHost: api.example.com}",
 			want: []string{

@@ -76,6 +76,9 @@ func (c *client) exchange(ctx context.Context, request platform.Request) (platfo
 	return platform.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, At: c.now()}, nil
 }
 
+// reasonEgressDenied is why nothing is sent to a host that has only addresses which deliveries may not go to.
+const reasonEgressDenied = "egress_denied"
+
 // failureReason names why there was no answer.
 func failureReason(ctx context.Context, err error) string {
 	var (
@@ -88,7 +91,7 @@ func failureReason(ctx context.Context, err error) string {
 	)
 	switch {
 	case errors.As(err, &denied):
-		return "egress_denied"
+		return reasonEgressDenied
 	case ctx.Err() != nil:
 		return "interrupted"
 	case errors.As(err, &resolution):

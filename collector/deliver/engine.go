@@ -231,7 +231,7 @@ func (e *Engine) open(taking context.Context, cfg config.Platform, pauses *pause
 			said = err.Error()
 			logger.Error("platform cannot be delivered to; its events wait", "error", err)
 		}
-		pauses.pausedFor(reasonUnusable)
+		pauses.pausedFor(reasonUnusable, FaultSecret)
 		if !pause(taking, e.timing.reopen) {
 			return nil
 		}

@@ -162,7 +162,7 @@ func (g *gate) shut(p pass, verdict platform.Verdict) time.Duration {
 	g.slots.narrow()
 	g.failures++
 	g.epoch++
-	g.metrics.pausedFor(verdict.Reason)
+	g.metrics.pausedFor(verdict.Reason, faultOf(verdict))
 	g.announce()
 	return delay
 }

@@ -20,6 +20,10 @@ type Metrics struct {
 	lagSeconds  *prometheus.GaugeVec
 	lagEvents   *prometheus.GaugeVec
 	waiting     *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// mending is what a person has to mend, by platform.
+	mending map[string]Fault
 }
 
 // NewMetrics makes the metrics and registers them. It fails where the registerer has them already.
@@ -31,6 +35,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
+		mending: map[string]Fault{},
 		settled: counter("weir_deliveries_total",
 			"Delivery records written, by the status that they carry.", "platform", "status"),
 		deadLetters: counter("weir_dead_letters_total",
@@ -63,6 +68,7 @@ func (m *Metrics) forget(platform string) {
 	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting} {
 		gauge.DeletePartialMatch(prometheus.Labels{"platform": platform})
 	}
+	m.mend(platform, "")
 }
 
 func (m *Metrics) count(settlements []stream.Settlement, platform string) {
@@ -101,17 +107,19 @@ type pauseMetrics struct {
 	retired bool
 }
 
-func (p *pauseMetrics) pausedFor(reason string) { p.set(1, reason) }
+// pausedFor notes the reason, and what a person has to mend; "" where that is nothing.
+func (p *pauseMetrics) pausedFor(reason string, fault Fault) { p.set(1, reason, fault) }
 
-func (p *pauseMetrics) resumed() { p.set(0, "") }
+func (p *pauseMetrics) resumed() { p.set(0, "", "") }
 
-func (p *pauseMetrics) set(paused float64, reason string) {
+func (p *pauseMetrics) set(paused float64, reason string, fault Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reason = reason; p.retired {
 		return
 	}
 	p.metrics.paused.WithLabelValues(p.platform).Set(paused)
+	p.metrics.mend(p.platform, fault)
 	p.metrics.faults.DeletePartialMatch(prometheus.Labels{"platform": p.platform})
 	if reason != "" {
 		p.metrics.faults.WithLabelValues(p.platform, reason).Set(1)

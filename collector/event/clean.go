@@ -94,6 +94,25 @@ func firstCharacters(s string, n int) string {
 // cleanURL takes out of a URL, however malformed, its userinfo, the parameters of its query and fragment that
 // tell of the person, and the segments of its path with a contact in them. The rest stays as it was written.
 func (t *traces) cleanURL(raw string) string {
+	if t.isClean(raw) {
+		return raw
+	}
+	return t.cleanParts(raw)
+}
+
+// isClean says of most URLs in which there is nothing to take out that there is nothing, without looking at their parts.
+func (t *traces) isClean(raw string) bool {
+	if mayHoldContact(raw) || strings.Contains(raw, "?#") || strings.HasSuffix(raw, "?") || strings.HasSuffix(raw, "#") {
+		return false
+	}
+	if t.name == "" {
+		return true
+	}
+	// A space of the name may stand there as a "+", and what is not ASCII in several spellings.
+	return isASCII(raw) && strings.IndexByte(raw, '+') < 0 && !strings.Contains(lower(raw), t.name)
+}
+
+func (t *traces) cleanParts(raw string) string {
 	rest, fragment, hasFragment := strings.Cut(raw, "#")
 	base, query, hasQuery := strings.Cut(rest, "?")
 

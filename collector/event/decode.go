@@ -174,6 +174,29 @@ type decoder struct {
 	shape *objectShape
 	top   node
 	dec   *jsontext.Decoder
+	// spare is memory for the members of objects that are to come.
+	spare []member
+}
+
+// What memory for members is made for: most objects have no more of them, and where there is one object in another there
+// are several.
+const (
+	usualMembers = 6
+	usualObjects = 5
+)
+
+// members returns memory for the usual number of members.
+func (d *decoder) members() []member {
+	if d.spare == nil {
+		d.spare = []member{} // the outermost object may be the only one
+		return make([]member, 0, usualMembers)
+	}
+	if len(d.spare) == 0 {
+		d.spare = make([]member, usualObjects*usualMembers)
+	}
+	some := d.spare[:0:usualMembers]
+	d.spare = d.spare[usualMembers:]
+	return some
 }
 
 // UnmarshalJSONFrom reads the object. Being called by the library, which keeps its decoders for the next call,
@@ -225,7 +248,7 @@ func (d *decoder) object(shape *objectShape) (node, error) {
 		return node{}, err
 	}
 	start := d.dec.InputOffset() - 1
-	opened := node{children: make([]member, 0, 6)} // what most objects have at most
+	opened := node{children: d.members()}
 	for d.dec.PeekKind() != jsontext.KindEndObject {
 		name, err := d.value()
 		if err != nil {

@@ -45,12 +45,36 @@ func (c *checker) email(n node) (string, Hash) {
 	if hash, ok := parseHash(email); ok {
 		return "", hash
 	}
-	// ParseAddress also takes what stands around an address in a header: a name, angle brackets, comments.
-	if address, err := mail.ParseAddress(email); err != nil || address.Address != email || hasControl(email) {
+	if !isPlainEmail(email) && !isEmail(email) {
 		c.fail(field, "must be a valid email address.")
 		return "", Hash{}
 	}
 	return email, Hash{}
+}
+
+// isEmail says whether a text is an e-mail address and nothing else.
+func isEmail(text string) bool {
+	// ParseAddress also takes what stands around an address in a header: a name, angle brackets, comments.
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Address == text && !hasControl(text)
+}
+
+// isPlainEmail says for most of what [isEmail] takes that it does, at a tenth of the cost: words of ASCII letters, digits,
+// "-", "_" and "+", with a dot between any two of them, on both sides of the "@".
+func isPlainEmail(text string) bool {
+	ats, before := 0, byte('.')
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '+':
+		case c == '.' && before != '.' && before != '@':
+		case c == '@' && before != '.':
+			ats++
+		default:
+			return false
+		}
+		before = text[i]
+	}
+	return ats == 1 && before != '.' && before != '@'
 }
 
 func (c *checker) phone(n node) (string, Hash) {

@@ -9,11 +9,13 @@ import (
 	"github.com/weir-dev/weir/collector/server"
 )
 
-// What requests may hold at a time. A request holds its body, and requestBytes for everything else: its goroutine's
-// stack, its connection's buffers, the event that it becomes.
+// What requests take of memory. A body is there several times over: as sent, as decoded, as stored and as it goes to
+// Redis. Beside it a request takes requestBytes: its goroutine's stack, its connection's buffers, the event that it
+// becomes. Both are measured, with what the garbage collector has not taken back yet.
 const (
-	defaultMaxInFlightBytes = 64 << 20
-	requestBytes            = 8 << 10
+	defaultMaxInFlightBytes = 256 << 20
+	bodyCopies              = 4
+	requestBytes            = 32 << 10
 )
 
 // overloadedRetryAfter is when a caller is asked to send again what was shed.
@@ -44,7 +46,7 @@ func (h *Handler) admit(t *tenant, w http.ResponseWriter, r *http.Request, codin
 	if coding == identity && r.ContentLength >= 0 {
 		bytes = r.ContentLength
 	}
-	bytes += requestBytes
+	bytes = bytes*bodyCopies + requestBytes
 	if h.admission.enter(bytes) {
 		return bytes, true
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 
@@ -41,7 +42,8 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 		t.refuse(w, err)
 		return
 	}
-	defer h.bodies.release(body)
+	release := sync.OnceFunc(func() { h.bodies.release(body) })
+	defer release()
 
 	items, err := event.DecodeBatch(body.bytes, maxBatchEvents)
 	if err != nil {
@@ -54,6 +56,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	prepared := h.prepareBatch(t, items)
+	release() // up to a megabyte that nobody needs while Redis is waited for
 	var added []stream.Added
 	if len(prepared.additions) > 0 {
 		if added, err = t.append(ctx, prepared.additions); err != nil {

@@ -49,8 +49,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// NewID makes delivery ids; nil means UUIDs of version 7.
 	NewID func() uuid.UUID
-	// MaxInFlightBytes bounds what requests hold in memory at a time, bodies and 8 KiB for each; 0 means 64 MiB.
-	// Requests beyond it are answered 503 at once.
+	// MaxInFlightBytes bounds what requests take of memory at a time, four times their bodies and 32 KiB for each; 0
+	// means 256 MiB. Requests beyond it are answered 503 at once.
 	MaxInFlightBytes int64
 }
 

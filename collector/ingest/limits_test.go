@@ -38,7 +38,7 @@ func TestWhatIsBeyondTheCollectorsMemoryIsShedAtOnce(t *testing.T) {
 	appender := &held{entered: make(chan struct{}, room), release: make(chan struct{})}
 	registry := prometheus.NewRegistry()
 	handler := ingest.New(ingest.Options{
-		Now: func() time.Time { return noon }, Registerer: registry, MaxInFlightBytes: room * (8<<10 + 100),
+		Now: func() time.Time { return noon }, Registerer: registry, MaxInFlightBytes: room * (32<<10 + 4*100),
 	})
 	handler.Serve([]ingest.Tenant{{Property: property("shop"), Keys: keysOf(shopKey), Appender: appender}})
 	log := new(safeBuffer)

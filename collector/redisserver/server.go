@@ -1,7 +1,6 @@
 package redisserver
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -167,29 +166,31 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 	// The server has inherited the lock by then; it must not be ours beyond that.
 	defer lock.Close()
+	fresh := s.socket == "" && s.port == 0
 	for attempt := 1; ; attempt++ {
-		fresh := s.socket == "" && s.port == 0
-		if fresh {
+		if s.socket == "" && s.port == 0 {
 			if s.port, err = freePort(); err != nil {
 				return err
 			}
 		}
-		logged := s.logSize()
 		err = s.startProcess(lock)
 		if err == nil {
 			err = s.awaitReady(ctx)
 		}
-		if err == nil {
-			err = s.mendTruncated(ctx, logged)
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			return nil
-		}
-		// Another program may have taken the port since it was found free.
-		if !fresh || attempt == 5 || !strings.Contains(err.Error(), "Address already in use") {
+		case attempt == 5:
+			return err
+		case strings.Contains(err.Error(), tornFile):
+			if err := s.cutTorn(ctx); err != nil {
+				return err
+			}
+		case fresh && strings.Contains(err.Error(), "Address already in use"):
+			s.port = 0 // another program has taken it since it was found free
+		default:
 			return err
 		}
-		s.port = 0
 	}
 }
 
@@ -247,7 +248,8 @@ func (s *Server) configuration() string {
 		`logfile ""`,
 	}
 	if s.options.Persist {
-		lines = append(lines, "appendonly yes", "appendfsync "+string(s.options.Fsync), "aof-use-rdb-preamble yes")
+		lines = append(lines, "appendonly yes", "appendfsync "+string(s.options.Fsync),
+			"aof-use-rdb-preamble yes", "aof-load-truncated no") // see cutTorn
 	} else {
 		lines = append(lines, "appendonly no")
 	}
@@ -296,7 +298,8 @@ func (s *Server) startProcess(lock *os.File) error {
 	return nil
 }
 
-// awaitReady returns when the server answers; a server that does not is killed.
+// awaitReady returns when the server answers; a server that does not is killed. One whose aclfile in [Options].Extra
+// shuts out whoever has no user answers so before it has loaded its data.
 func (s *Server) awaitReady(ctx context.Context) error {
 	options, err := redis.ParseURL(s.URL())
 	if err != nil {
@@ -315,7 +318,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 			conn.Close()
 			err = client.Ping(ctx).Err()
 		}
-		if err == nil {
+		if err == nil || strings.HasPrefix(err.Error(), "NOAUTH") {
 			return nil
 		}
 		select {
@@ -328,51 +331,28 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	}
 }
 
-// mendTruncated has the append-only file written anew where the server, in the log since position logged, says that it
-// has cut a half-written command off its end, as after a kill. Redis 7.0 may leave the beginning of the transaction that
-// the command belonged to, and then what is appended next is lost or repeated at a later start.
-func (s *Server) mendTruncated(ctx context.Context, logged int64) error {
-	log, err := os.ReadFile(filepath.Join(s.options.Dir, logName))
-	if err != nil {
-		return errors.Join(err, s.Kill())
-	}
-	if !bytes.Contains(log[min(logged, int64(len(log))):], []byte("Truncating the AOF")) {
-		return nil
-	}
-	options, err := redis.ParseURL(s.URL())
-	if err != nil {
-		return errors.Join(err, s.Kill())
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	if err := client.BgRewriteAOF(ctx).Err(); err != nil {
-		return errors.Join(fmt.Errorf("rewrite the append-only file that was cut: %w", err), s.Kill())
-	}
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		info, err := client.InfoMap(ctx, "persistence").Result()
-		if err != nil {
-			return errors.Join(fmt.Errorf("rewrite the append-only file that was cut: %w", err), s.Kill())
-		}
-		if state := info["Persistence"]; state["aof_rewrite_in_progress"] == "0" && state["aof_rewrite_scheduled"] == "0" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), s.Kill())
-		case <-ticker.C:
-		}
-	}
-}
+// tornFile is what a server says that does not start because its append-only file ends within a command or a
+// transaction, as after a kill while it wrote.
+const tornFile = "Unexpected end of file reading the append only file"
 
-// logSize returns how much has been logged so far; nothing where there is no log yet.
-func (s *Server) logSize() int64 {
-	info, err := os.Stat(filepath.Join(s.options.Dir, logName))
+// checkNames makes a server's program act as the checker of append-only files, which Redis and Valkey build into it.
+const checkNames = "redis-check-aof+valkey-check-aof"
+
+// cutTorn cuts off the end of the append-only file that was not written whole, before the server is started on it: what
+// it says of it was never acknowledged. A server that cuts it by itself (aof-load-truncated) leaves the beginning of the
+// transaction that the last command belonged to, and what it appends behind that is lost or repeated at the next start.
+func (s *Server) cutTorn(ctx context.Context) error {
+	manifest := filepath.Join("appendonlydir", "appendonly.aof.manifest")
+	check := exec.CommandContext(ctx, s.binary.Path, "--fix", manifest)
+	check.Args[0] = checkNames
+	check.Env = s.binary.environment()
+	check.Dir = s.options.Dir
+	check.Stdin = strings.NewReader("y\n") // whether to cut
+	said, err := check.CombinedOutput()
 	if err != nil {
-		return 0
+		return fmt.Errorf("cut the torn end off the append-only file: %w: %s", err, lastLines(string(said)))
 	}
-	return info.Size()
+	return nil
 }
 
 // lastWords returns the end of the log.
@@ -381,7 +361,11 @@ func (s *Server) lastWords() string {
 	if err != nil {
 		return err.Error()
 	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lastLines(string(text))
+}
+
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }
 

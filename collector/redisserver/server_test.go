@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,6 +50,7 @@ func client(t *testing.T, url string) *redis.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	options.DialerRetries = 1
 	c := redis.NewClient(options)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -248,18 +250,47 @@ func TestFindUnpacksOnceForSeveralCallers(t *testing.T) {
 	group.Wait()
 }
 
-// TestATornTransactionTakesNothingWithIt kills a server in the middle of writing a transaction, which is what the
-// torn end of its append-only file amounts to.
-func TestATornTransactionTakesNothingWithIt(t *testing.T) {
-	server := redistest.Start(t, redisserver.Options{Persist: true, Dir: t.TempDir(), Loopback: true, Fsync: redisserver.FsyncAlways})
-	c := client(t, server.URL())
-	dir := c.ConfigGet(t.Context(), "dir").Val()["dir"]
-	if err := c.Set(t.Context(), "before", "kept", 0).Err(); err != nil {
-		t.Fatal(err)
+// TestATornEndTakesNothingWithIt appends to a server's append-only file what is there of a write in the middle of which
+// it was killed. The server that is started on it is killed with the first write that it acknowledges.
+func TestATornEndTakesNothingWithIt(t *testing.T) {
+	const half = "*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$4\r\ndone\r\n"
+	for name, torn := range map[string]string{
+		"in a command":                        half[:20],
+		"in a transaction":                    "*1\r\n$5\r\nMULTI\r\n" + half,
+		"in a command of a transaction":       "*1\r\n$5\r\nMULTI\r\n" + half + half[:20],
+		"in the command before a transaction": "*1\r\n$5\r\nMUL",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t, redisserver.Options{Persist: true, Loopback: true, Fsync: redisserver.FsyncAlways})
+			c := client(t, server.URL())
+			dir := c.ConfigGet(t.Context(), "dir").Val()["dir"]
+			if err := c.Set(t.Context(), "before", "kept", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			tear(t, dir, torn)
+
+			var killed sync.WaitGroup
+			killed.Go(func() { killAtFirstWrite(t, c, "after") })
+			_ = server.Restart(t.Context()) // fails where it is killed sooner than it is seen to answer
+			killed.Wait()
+			if err := server.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for key, want := range map[string]string{"before": "kept", "half": "", "after": "kept"} {
+				if got := c.Get(t.Context(), key).Val(); got != want {
+					t.Errorf("%s = %q, want %q", key, got, want)
+				}
+			}
+		})
 	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// tear appends to the append-only file that the server in a directory writes to.
+func tear(t *testing.T, dir, end string) {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "appendonlydir", "*.incr.aof"))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("append-only files %v, %v, want one", files, err)
@@ -268,29 +299,34 @@ func TestATornTransactionTakesNothingWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	torn := "*1\r\n$5\r\nMULTI\r\n*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$4\r\ndone\r\n*3\r\n$3\r\nSE"
-	if _, err := file.WriteString(torn); err != nil {
+	if _, err := file.WriteString(end); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
 
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Set(t.Context(), "after", "kept", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for key, want := range map[string]string{"before": "kept", "half": "", "after": "kept"} {
-		if got := c.Get(t.Context(), key).Val(); got != want {
-			t.Errorf("%s = %q, want %q", key, got, want)
+// killAtFirstWrite sets a key as soon as there is a server that takes it, and kills that one at once.
+func killAtFirstWrite(t *testing.T, c *redis.Client, key string) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ticker := time.NewTicker(time.Millisecond); c.Set(ctx, key, "kept", 0).Err() != nil; <-ticker.C {
+		if ctx.Err() != nil {
+			t.Error("no server takes a write")
+			return
 		}
+	}
+	info, err := c.InfoMap(ctx, "server").Result()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	id, err := strconv.Atoi(info["Server"]["process_id"])
+	if err == nil {
+		err = syscall.Kill(id, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

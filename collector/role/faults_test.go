@@ -1,63 +1,119 @@
-package role
+package role_test
 
 import (
-	"context"
-	"log/slog"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/deliver"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
+// TestTheOperatorIsToldWhatAPersonHasToMend has one deliverer with a platform for each kind of answer.
 func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
-	client, err := stream.Dial(redistest.URL(t))
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first, _, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+		status, err := strconv.Atoi(first)
+		if err != nil {
+			t.Errorf("a request for %s", r.URL.Path)
+			status = http.StatusTeapot
+		}
+		if status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "60")
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"error":{"message":"x","code":2,"is_transient":true},"code":40100}`))
+	}))
+	defer receiver.Close()
+	property := shop("faults")
+	if err := json.Unmarshal([]byte(`{"allowCIDRs": ["127.0.0.1/32"]}`), &property.Egress); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	var platforms []string
+	add := func(platform config.Platform, fault deliver.Fault) {
+		property.Platforms, platforms = append(property.Platforms, platform), append(platforms, platform.Name)
+		if fault != "" {
+			want[platform.Name] = string(fault)
+		}
+	}
+	webhook := func(name, url string) config.Platform {
+		return config.Platform{Name: name, Type: config.TypeWebhook, Webhook: &config.Webhook{URL: url}}
+	}
+	for status, fault := range map[int]deliver.Fault{
+		200: "", 401: deliver.FaultCredentials, 403: deliver.FaultConfiguration, 404: deliver.FaultConfiguration, 405: deliver.FaultConfiguration,
+		410: deliver.FaultConfiguration, 301: deliver.FaultConfiguration, 400: "", 408: "", 425: "", 429: "", 500: "", 503: "",
+	} {
+		add(webhook(fmt.Sprintf("answers-%d", status), fmt.Sprint(receiver.URL, "/", status)), fault)
+	}
+	add(webhook("denied", "http://127.0.0.2:9/"), deliver.FaultEgress)
+	add(webhook("unreachable", "http://127.0.0.1:1/"), "")
+	add(webhook("keyless", receiver.URL+"/200"), deliver.FaultSecret)
+	add(webhook("unfit", receiver.URL+"/200"), deliver.FaultSecret)
+	// What passes by itself has codes of the platform's own as well.
+	add(config.Platform{Name: "transient", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}, Endpoint: receiver.URL + "/400"}, "")
+
+	p := startPod(t, property)
+	for _, platform := range platforms {
+		secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+		switch platform {
+		case "keyless":
+			continue
+		case "unfit":
+			secret = "whsec_short"
+		case "transient":
+			p.writeText(config.PlatformsDir+"/"+platform+"/accessToken", "x")
+			continue
+		}
+		p.writeText(config.PlatformsDir+"/"+platform+"/signingSecret", secret)
+	}
+	p.await("ready", func() bool { return p.request(http.MethodGet, p.metrics+"/readyz", "", nil) == http.StatusOK })
+	// Several events, for only a platform that fails for all is down.
+	body := `{"event": "pageview", "client_id": "1.2", "context": {"page_url": "https://shop.example/", "user_agent": "x"}}`
+	for range 8 {
+		if got := p.request(http.MethodPost, p.collect+"/collect/key-1", body, http.Header{"Content-Type": {"application/json"}}); got != http.StatusAccepted {
+			t.Fatalf("collect: %d", got)
+		}
+	}
+	p.await("the platforms that are down are paused", func() bool {
+		paused := p.metricsOf("weir_platform_paused")
+		for _, platform := range []string{"answers-408", "answers-429", "answers-500", "answers-503", "unreachable", "transient", "denied"} {
+			if !strings.Contains(paused, `platform="`+platform+`",property="faults"} 1`) {
+				return false
+			}
+		}
+		return true
+	})
+
+	text, err := config.LoadRedisURL(p.directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() })
-	shop := &deliveries{stream: client.Stream("default", "shop"), logger: slog.New(slog.DiscardHandler), current: config.Property{Namespace: "default", Name: "shop", Platforms: []config.Platform{
-		{Name: "meta"}, {Name: "crm"}, {Name: "slow"}, {Name: "unset"}, {Name: "fine"},
-	}}}
-	p := &process{Options: Options{Logger: slog.New(slog.DiscardHandler)}, deliver: map[*property]*deliveries{{}: shop}, registry: prometheus.NewRegistry()}
-	faults := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: faultMetric}, []string{"namespace", "property", "platform", "reason"})
-	p.registry.MustRegister(faults)
-	set := func(property, platform, reason string) {
-		faults.WithLabelValues("default", property, platform, reason).Set(1)
-	}
-	set("shop", "meta", "unauthorized")
-	set("shop", "crm", "http_410")
-	set("shop", "slow", "throttled")
-	set("shop", "unset", "misconfigured")
-	set("other", "fine", "unauthorized")
-	if err := shop.stream.PausePlatform(t.Context(), "fine", "CredentialsRejected"); err != nil { // by a process before
+	client, err := stream.Dial(text)
+	if err != nil {
 		t.Fatal(err)
 	}
-
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); p.reportFaults(ctx) }()
-	defer func() { cancel(); <-done }()
-	paused := func(want map[string]string) {
-		t.Helper()
-		deadline := time.Now().Add(20 * time.Second)
-		for {
-			got, err := shop.stream.PausedPlatforms(t.Context())
-			diff := cmp.Diff(want, got)
-			if err == nil && diff == "" {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("error %v, reported (-want +got):\n%s", err, diff)
-			}
-			<-time.After(20 * time.Millisecond)
+	defer client.Close()
+	faults := client.Stream(property.Namespace, property.Name)
+	told := func(want map[string]string) func() bool {
+		return func() bool {
+			got, err := faults.PausedPlatforms(t.Context(), platforms)
+			return err == nil && cmp.Equal(want, got)
 		}
 	}
-	paused(map[string]string{"meta": "CredentialsRejected", "crm": "ConfigurationRejected", "unset": "SecretInvalid"})
-	faults.DeletePartialMatch(prometheus.Labels{"platform": "meta"})
-	paused(map[string]string{"crm": "ConfigurationRejected", "unset": "SecretInvalid"})
+	p.await(fmt.Sprint("the operator is told of ", want), told(want))
+
+	p.writeText(config.PlatformsDir+"/keyless/signingSecret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	delete(want, "keyless")
+	p.await("the operator is no longer told of what has been mended", told(want))
+	if err := p.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
 }

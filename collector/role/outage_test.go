@@ -165,3 +165,53 @@ func TestAReaderWithoutRedisFromTheStartIsNotReady(t *testing.T) {
 		t.Errorf("stop: %v", err)
 	}
 }
+
+// startRole runs a pod with one role that writes to Redis.
+func startRole(t *testing.T, redis *redisserver.Server, name role.Name) *pod {
+	t.Helper()
+	p := &pod{t: t, directory: t.TempDir(), property: shop("writer"), log: &logBuffer{}}
+	p.write(config.PropertyFile, p.property)
+	p.write(config.APIKeysFile, []auth.Credential{{Name: "first", Hash: auth.HashOf("key-1")}})
+	p.writeText(config.RedisURLFile, redis.URL())
+	p.run(name)
+	return p
+}
+
+func TestReadinessOfTheRolesThatNeedRedis(t *testing.T) {
+	tests := map[string]struct {
+		role role.Name
+		want bool
+	}{
+		"a collector stays ready, for its own answer is better than a balancer's": {role.Collect, true},
+		"a deliverer does not, for nobody sends to it":                            {role.Deliver, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			redis := redistest.Start(t, redisserver.Options{Persist: true, Loopback: true})
+			if err := redis.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			p := startRole(t, redis, test.role)
+			if p.ready() {
+				t.Error("it is ready before it has reached Redis")
+			}
+			if err := redis.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.await("it is ready", p.ready)
+			if err := redis.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.ready(); got != test.want {
+				t.Errorf("without Redis it is ready: %v, want %v", got, test.want)
+			}
+			if err := redis.Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p.await("it is ready again", p.ready)
+			if err := p.stop(); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,11 +30,14 @@ type property struct {
 	stream   *stream.Stream
 	appender *stream.Appender // only for collect
 	view     *analytics.View  // only for query
+	// reached is set once Redis has answered.
+	reached atomic.Bool
 }
 
 // settings are what the roles need of a configuration directory.
 type settings struct {
 	config   config.Property
+	redisURL string
 	keys     []auth.Credential // only for collect
 	tokens   []auth.Credential // only for query
 	location *time.Location
@@ -46,11 +50,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	if p.settings, err = p.load(); err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
-	address, err := config.LoadRedisURL(directory)
-	if err != nil {
-		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
-	}
-	if p.client, err = stream.Dial(address); err != nil {
+	if p.client, err = stream.Dial(p.redisURL); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	metrics, err := stream.NewMetrics(prometheus.WrapRegistererWith(p.labels(), registerer))
@@ -84,6 +84,9 @@ func (p *property) load() (loaded settings, err error) {
 	if loaded.config, err = config.Load(p.directory); err != nil {
 		return settings{}, err
 	}
+	if loaded.redisURL, err = config.LoadRedisURL(p.directory); err != nil {
+		return settings{}, err
+	}
 	if p.options.has(Collect) {
 		if loaded.keys, err = config.LoadAPIKeys(p.directory); err != nil {
 			return settings{}, err
@@ -109,11 +112,12 @@ func (p *property) queryTenant() query.Tenant {
 }
 
 // checks say when the property can be served. A process that only reads needs no Redis for that once its view has
-// caught up: it goes on answering from what it has.
+// caught up: it goes on answering from what it has. One that collects needs it to begin with. Nobody sends requests to
+// one that only delivers: its readiness tells people, and holds up a rollout to pods that do not reach Redis.
 func (p *property) checks() []server.Check {
 	var checks []server.Check
 	if p.options.has(Collect) || p.options.has(Deliver) {
-		checks = append(checks, server.Check{Name: "redis " + p.String(), Ready: p.client.Ping})
+		checks = append(checks, server.Check{Name: "redis " + p.String(), Ready: p.reachRedis})
 	}
 	if p.view != nil {
 		checks = append(checks, server.Check{Name: "view " + p.String(), Ready: func(context.Context) error {
@@ -124,6 +128,20 @@ func (p *property) checks() []server.Check {
 		}})
 	}
 	return checks
+}
+
+// reachRedis says whether Redis answers. A process that collects and has reached it once stays ready: all collectors
+// lose Redis at the same time, and without a ready one senders would get a balancer's error in place of the answer
+// that they know, 503 with Retry-After, and go on getting it after Redis is back.
+func (p *property) reachRedis(ctx context.Context) error {
+	if p.options.has(Collect) && p.reached.Load() {
+		return nil
+	}
+	err := p.client.Ping(ctx)
+	if err == nil {
+		p.reached.Store(true)
+	}
+	return err
 }
 
 // replaying says whether the property has a view that has not yet caught up for the first time.

@@ -36,6 +36,11 @@ func (p *process) reloadOne(property *property) {
 		p.Logger.Error("the name or currency of a property that is served cannot change; restart the process", "property", property.String())
 		return
 	}
+	if err := property.client.Authenticate(loaded.redisURL); err != nil {
+		p.Logger.Error("the Redis of a property that is served cannot change but for its user and password; restart the process",
+			"property", property.String(), "error", err)
+		return
+	}
 	property.settings = loaded
 	if property.appender != nil {
 		property.appender.SetWindow(after.DeduplicationWindow())

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"time"
 
@@ -65,6 +66,9 @@ type process struct {
 // becomes faulty later is reported and the last good one goes on being served.
 func Run(ctx context.Context, o Options) (err error) {
 	p := &process{Options: o, registry: prometheus.NewRegistry()}
+	if p.has(Collect) {
+		defer runtime.KeepAlive(ballast())
+	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, directory := range o.Directories {
 		property, err := open(directory, o, p.registry)
@@ -100,7 +104,7 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 	observer.Trace(tracing)
 	router := server.NewRouter(observer)
 	if p.has(Collect) {
-		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry})
+		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry, MaxInFlightBytes: memoryInFlight()})
 		p.collect.Routes(router)
 	}
 	if p.has(Query) {
@@ -165,6 +169,7 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		front.Go(func() error {
 			return server.Run(running, server.Options{
 				Listener: p.Listener, Handler: handler, Logger: p.Logger, Health: p.health, DrainDelay: p.DrainDelay,
+				MaxConnections: maxConnections(),
 			})
 		})
 	}

@@ -222,6 +222,22 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 		p.write(config.PropertyFile, p.property)
 		p.await("the fourth token is taken once the currency is what it was", func() bool { return p.list("token-4") == http.StatusOK })
 	})
+	t.Run("another Redis is refused whole, another user of it is not", func(t *testing.T) {
+		address, err := config.LoadRedisURL(p.directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.write(config.AccessTokensFile, []auth.Credential{{Name: "fifth", Hash: auth.HashOf("token-5"), Scope: auth.ScopeRead}})
+		p.writeText(config.RedisURLFile, "redis://127.0.0.1:1")
+		p.await("the refusal is logged", func() bool {
+			return strings.Contains(p.log.String(), "the Redis of a property that is served cannot change")
+		})
+		if got := p.list("token-5"); got == http.StatusOK {
+			t.Error("the token from beside the other Redis is taken")
+		}
+		p.writeText(config.RedisURLFile, strings.Replace(address, "://", "://default:any@", 1))
+		p.await("the fifth token is taken", func() bool { return p.list("token-5") == http.StatusOK })
+	})
 	t.Run("a new platform gets the events from then on", func(t *testing.T) {
 		var received atomic.Int32
 		hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { received.Add(1) }))

@@ -40,7 +40,7 @@ func (a Access) commands() []string {
 		}
 	case DeliverAccess:
 		return []string{
-			"fcall", "time", "exists", "unlink", "hget", "hset", "hdel", "zadd", "zrem", "zcard", "zscore", "zmscore", "zrange", "zrangebyscore",
+			"fcall", "time", "exists", "unlink", "set", "hget", "hset", "hdel", "zadd", "zrem", "zcard", "zscore", "zmscore", "zrange", "zrangebyscore",
 			"xadd", "xlen", "xrange", "xread", "xtrim", "xack", "xclaim", "xautoclaim", "xpending", "xreadgroup",
 			"xgroup|create", "xgroup|destroy", "xinfo|stream", "xinfo|groups",
 		}

@@ -219,10 +219,10 @@ func (a *Appender) enqueue(call *appendCall) bool {
 	return true
 }
 
-// due says whether a batch is to be sent now: at once where none is under way; beside another one only when it is as
-// large as that. The mutex is held.
+// due says whether a batch is to be sent now: at once where none is under way; beside another one only when it is twice
+// as large as that, for a few large batches cost less than many small ones. The mutex is held.
 func (a *Appender) due() bool {
-	return len(a.queue) > 0 && (a.queued >= a.underway || a.closed)
+	return len(a.queue) > 0 && (a.queued >= 2*a.underway || a.closed)
 }
 
 // take waits until a batch is due and returns its calls and how many additions they are, nil when the appender is closed
@@ -237,15 +237,26 @@ func (a *Appender) take(sent int) ([]*appendCall, int) {
 				return nil, 0
 			}
 			a.filled.Wait()
-			// Requests that are ready to run come first: they have something to add.
-			a.mutex.Unlock()
-			runtime.Gosched()
-			a.mutex.Lock()
+		}
+		a.gather()
+		if !a.due() {
+			continue // the other flusher has taken them meanwhile
 		}
 		if batch, size := a.cut(); size > 0 {
 			a.underway += size
 			return batch, size
 		}
+	}
+}
+
+// gather lets requests that can run go first, as long as some of them add to the batch: a larger one costs less for
+// each event, and where nobody else can run no time passes. The mutex is held.
+func (a *Appender) gather() {
+	for before := -1; before < a.queued && a.queued < batchCap; {
+		before = a.queued
+		a.mutex.Unlock()
+		runtime.Gosched()
+		a.mutex.Lock()
 	}
 }
 
@@ -268,7 +279,7 @@ func (a *Appender) cut() ([]*appendCall, int) {
 	rest := copy(a.queue, a.queue[used:])
 	clear(a.queue[rest:])
 	a.queue = a.queue[:rest]
-	if a.queued >= a.underway+size && rest > 0 {
+	if a.queued >= 2*(a.underway+size) && rest > 0 {
 		a.filled.Signal()
 	}
 	return batch, size

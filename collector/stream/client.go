@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,6 +24,8 @@ const minimumMajor = 7
 var (
 	// ErrEvictionEnabled says that Redis would throw accepted events away when its memory is full.
 	ErrEvictionEnabled = errors.New("redis must run with maxmemory-policy noeviction")
+	// ErrDefaultUser says that Redis would leave out accepted events when it reads its append-only file back.
+	ErrDefaultUser = errors.New("redis's default user must keep its rights, though it may be off: Redis replays its append-only file as that user, and leaves out what it may not run")
 	// ErrVersion says that Redis is too old.
 	ErrVersion = fmt.Errorf("redis must be version %d.0 or newer, or Valkey", minimumMajor)
 	// ErrUnavailable says that Redis did not acknowledge in time; whether it has the events is not known.
@@ -29,56 +34,134 @@ var (
 	ErrNoGroup = errors.New("the platform has no consumer group")
 	// ErrLibrary says that Redis lacks the function library; see [Client.Load].
 	ErrLibrary = errors.New("redis lacks Weir's function library")
+	// ErrOtherRedis says that a URL differs from the one dialled in more than its user and password.
+	ErrOtherRedis = errors.New("the URL is that of another Redis")
 )
 
 // Client is a connection pool to one Redis, Redis Cluster or Sentinel-guarded Redis. It is safe for concurrent
 // use.
 type Client struct {
 	redis redis.UniversalClient
+	// nodes reaches the primary and the replicas that Sentinels name; nil without Sentinels.
+	nodes func() *redis.ClusterClient
+	// place is the URL without user and password.
+	place string
+	// user is what new connections authenticate as; nil for nobody.
+	user atomic.Pointer[url.Userinfo]
 }
 
 // Dial prepares a client for a URL; it connects at the first command. The forms are redis:// and rediss://
 // (user:password@host:port/db), unix:///path, redis://host:port?addr=host2:port for a cluster, and
-// redis://host:port?master_name=NAME&addr=… for Sentinels. An error repeats nothing of the URL.
+// redis://host:port?master_name=NAME&addr=… for Sentinels. User and password are Redis's in all of them; what Sentinels
+// ask for stands in sentinel_username and sentinel_password behind the question mark; db and skip_verify may stand there
+// too, and nothing else. An error repeats nothing of the URL.
 func Dial(address string) (*Client, error) {
-	malformed := errors.New("the Redis URL must look like redis://user:password@host:6379/0, rediss://… or unix:///path; see the documentation for clusters and Sentinel")
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return nil, malformed
+		return nil, errMalformed
 	}
+	// A tenant may bring the URL: how many connections a process makes, and for how long it waits, is not theirs to say.
+	for parameter := range parsed.Query() {
+		if !slices.Contains([]string{"addr", "master_name", "sentinel_username", "sentinel_password", "db", "skip_verify"}, parameter) {
+			return nil, errMalformed
+		}
+	}
+	client := &Client{place: withoutUser(parsed)}
+	client.user.Store(parsed.User)
 	switch query := parsed.Query(); {
 	case query.Has("master_name"):
-		options, err := redis.ParseFailoverURL(address)
+		options, err := sentinelOptions(parsed)
 		if err != nil {
-			return nil, malformed
+			return nil, errMalformed
 		}
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
-		return &Client{redis.NewFailoverClient(options)}, nil
+		options.CredentialsProvider = client.credentials
+		client.redis = redis.NewFailoverClient(options)
+		client.nodes = sync.OnceValue(func() *redis.ClusterClient { return redis.NewFailoverClusterClient(options) })
 	case query.Has("addr"):
 		options, err := redis.ParseClusterURL(address)
 		if err != nil {
-			return nil, malformed
+			return nil, errMalformed
 		}
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		return &Client{redis.NewClusterClient(options)}, nil
+		options.CredentialsProvider = client.credentials
+		client.redis = redis.NewClusterClient(options)
 	default:
 		options, err := redis.ParseURL(address)
 		if err != nil {
-			return nil, malformed
+			return nil, errMalformed
 		}
 		// Callers decide about resending: only some commands may run twice.
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		return &Client{redis.NewClient(options)}, nil
+		options.CredentialsProvider = client.credentials
+		client.redis = redis.NewClient(options)
 	}
+	return client, nil
+}
+
+// errMalformed repeats nothing of the URL, which has a password in it.
+var errMalformed = errors.New("the Redis URL must look like redis://user:password@host:6379/0, rediss://… or unix:///path, with no parameters but addr, master_name, sentinel_username, sentinel_password, db and skip_verify")
+
+// Authenticate makes the client use the user and password of a URL for the connections that it makes from now on.
+// Those that it has stay: Redis asks nobody for the password again. The error is [ErrOtherRedis] where the URL differs
+// from the one dialled in anything else, and then nothing changes.
+func (c *Client) Authenticate(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return errMalformed
+	}
+	if withoutUser(parsed) != c.place {
+		return ErrOtherRedis
+	}
+	c.user.Store(parsed.User)
+	return nil
+}
+
+// credentials are what a new connection authenticates with.
+func (c *Client) credentials() (name, password string) {
+	user := c.user.Load()
+	password, _ = user.Password()
+	return user.Username(), password
+}
+
+func withoutUser(address *url.URL) string {
+	place := *address
+	place.User = nil
+	return place.String()
+}
+
+// sentinelOptions reads the URL of Sentinels. The Redis library takes the URL's user for theirs.
+func sentinelOptions(address *url.URL) (*redis.FailoverOptions, error) {
+	query := address.Query()
+	username, password := query.Get("sentinel_username"), query.Get("sentinel_password")
+	query.Del("sentinel_username")
+	query.Del("sentinel_password")
+	own := *address
+	own.User, own.RawQuery = nil, query.Encode()
+	options, err := redis.ParseFailoverURL(own.String())
+	if err != nil {
+		return nil, err
+	}
+	options.SentinelUsername, options.SentinelPassword = username, password
+	if address.User != nil {
+		options.Username = address.User.Username()
+		options.Password, _ = address.User.Password()
+	}
+	return options, nil
 }
 
 // Close closes the connections; blocked reads end with an error.
-func (c *Client) Close() error { return c.redis.Close() }
+func (c *Client) Close() error {
+	if c.nodes == nil {
+		return c.redis.Close()
+	}
+	return errors.Join(c.redis.Close(), c.nodes().Close())
+}
 
 // Ping says whether Redis answers.
 func (c *Client) Ping(ctx context.Context) error {
@@ -89,7 +172,7 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 // Check says whether every primary node answers, is new enough ([ErrVersion]) and keeps what it is given
-// ([ErrEvictionEnabled]). The user needs the INFO command.
+// ([ErrEvictionEnabled], [ErrDefaultUser]). The user needs the INFO command, and ACL for the last.
 func (c *Client) Check(ctx context.Context) error {
 	return c.eachPrimary(ctx, func(ctx context.Context, node redis.Cmdable) error {
 		server, err := node.Info(ctx, "server").Result()
@@ -108,8 +191,31 @@ func (c *Client) Check(ctx context.Context) error {
 		if policy := infoField(memory, "maxmemory_policy"); policy != "noeviction" {
 			return fmt.Errorf("%w, not %s", ErrEvictionEnabled, policy)
 		}
-		return nil
+		return checkReplay(ctx, node)
 	})
+}
+
+// checkReplay says whether a node that has an append-only file gets everything back from it: [ErrDefaultUser]. Transactions
+// in the file, which is how Redis writes what a function does, are run as the default user. A user without ACL cannot look.
+func checkReplay(ctx context.Context, node redis.Cmdable) error {
+	persistence, err := node.Info(ctx, "persistence").Result()
+	if err != nil {
+		return fmt.Errorf("reach redis: %w", err)
+	}
+	if infoField(persistence, "aof_enabled") != "1" {
+		return nil
+	}
+	verdict, err := node.ACLDryRun(ctx, "default", "XADD", keysOf("any", "any").events(), "*", "e", "").Result()
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reach redis: %w", err)
+	}
+	if verdict != "OK" {
+		return ErrDefaultUser
+	}
+	return nil
 }
 
 // eachPrimary calls do for the one server, or for each primary of a cluster.

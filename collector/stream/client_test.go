@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func TestDialErrorsTellNoPassword(t *testing.T) {
 		"with a bad database":      "redis://user:s3cret@host/abc",
 		"with an unknown option":   "redis://user:s3cret@host/0?s3cret=1",
 		"of a cluster, malformed":  "redis://user:s3cret@host?addr=x&dial_timeout=abc",
+		"with options of the pool": "redis://user:s3cret@host?pool_size=20000&min_idle_conns=20000",
 		"of sentinels, malformed":  "redis://user:s3cret@host?master_name=x&db=abc",
 		"with a broken percentage": "redis://user:s3cret%zz@host",
 	} {
@@ -82,6 +84,50 @@ func TestCheck(t *testing.T) {
 	}
 	if err := client.Check(t.Context()); !errors.Is(err, ErrEvictionEnabled) {
 		t.Errorf("Check = %v, want ErrEvictionEnabled", err)
+	}
+}
+
+func TestCheckOfTheDefaultUser(t *testing.T) {
+	tests := map[string]struct {
+		user    string
+		persist bool
+		want    error
+	}{
+		"may do everything":              {user: "on nopass ~* &* +@all", persist: true},
+		"may do everything, but is off":  {user: "off", persist: true},
+		"may PING":                       {user: "resetkeys resetchannels -@all +ping", persist: true, want: ErrDefaultUser},
+		"may not write":                  {user: "-@write", persist: true, want: ErrDefaultUser},
+		"may PING, and there is no file": {user: "resetkeys resetchannels -@all +ping"},
+		"has no keys":                    {user: "resetkeys", persist: true, want: ErrDefaultUser},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := redistest.Start(t, redisserver.Options{Persist: tt.persist})
+			first := dial(t, s.URL())
+			for _, rules := range []string{"administrator on nopass ~* &* +@all", "reader on nopass +info +function", "default " + tt.user} {
+				words := []any{"ACL", "SETUSER"}
+				for word := range strings.FieldsSeq(rules) {
+					words = append(words, word)
+				}
+				if err := first.redis.Do(t.Context(), words...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			as := func(user string) *Client {
+				address, err := url.Parse(s.URL())
+				if err != nil {
+					t.Fatal(err)
+				}
+				address.User = url.UserPassword(user, "any")
+				return dial(t, address.String())
+			}
+			if err := as("administrator").Check(t.Context()); !errors.Is(err, tt.want) {
+				t.Errorf("Check = %v, want %v", err, tt.want)
+			}
+			if err := as("reader").Check(t.Context()); err != nil {
+				t.Errorf("Check by a user who may not look = %v, want nil", err)
+			}
+		})
 	}
 }
 
@@ -289,5 +335,94 @@ func TestAccess(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("%s: %v, want NOPERM", name, err)
 		}
+	}
+}
+
+func TestNewConnectionsAuthenticateAnew(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{Loopback: true})
+	admin, ctx := dial(t, server.URL()), t.Context()
+	as := func(name, password string) string {
+		address, err := url.Parse(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		address.User = url.UserPassword(name, password)
+		return address.String()
+	}
+	give := func(name, password string) {
+		if err := admin.redis.ACLSetUser(ctx, name, "reset", "on", ">"+password, "+ping").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	give("pod", "first")
+	client, err := Dial(as("pod", "first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ping := func(what string, want bool) {
+		t.Helper()
+		if err := client.Ping(ctx); (err == nil) != want {
+			t.Errorf("%s: Ping = %v", what, err)
+		}
+	}
+	drop := func() {
+		for _, name := range []string{"pod", "other"} {
+			if err := admin.redis.Do(ctx, "client", "kill", "user", name).Err(); err != nil && !strings.Contains(err.Error(), "No such user") {
+				t.Fatal(err)
+			}
+		}
+		_ = client.Ping(ctx) // which notices that its connection is gone
+	}
+	ping("with the password", true)
+	give("pod", "second")
+	ping("on a connection from before the password changed", true)
+	drop()
+	ping("on a new connection with the old password", false)
+	if err := client.Authenticate(as("pod", "second")); err != nil {
+		t.Fatal(err)
+	}
+	ping("on a new connection with the new password", true)
+	give("other", "third")
+	if err := client.Authenticate(as("other", "third")); err != nil {
+		t.Fatal(err)
+	}
+	drop()
+	ping("as another user", true)
+
+	for what, address := range map[string]string{
+		"another host": "redis://other:s3cret@127.0.0.1:1", "another database": as("other", "s3cret") + "/1", "no URL": "redis://other:s3cret@ho\x7fst",
+	} {
+		err := client.Authenticate(address)
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: Authenticate = %v, want an error without the password", what, err)
+		}
+	}
+	drop()
+	ping("as before, after URLs that were refused", true)
+}
+
+func TestAPauseHoldsForAsLongAsItIsSaidAgain(t *testing.T) {
+	client := dial(t, redistest.URL(t))
+	s, ctx := client.Stream("default", "shop"), t.Context()
+	paused := func(want map[string]string) {
+		t.Helper()
+		got, err := s.PausedPlatforms(ctx, []string{"meta", "crm"})
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("error %v, paused (-want +got):\n%s", err, diff)
+		}
+	}
+	paused(map[string]string{})
+	for _, reason := range []string{"ConfigurationRejected", "CredentialsRejected"} {
+		if err := s.PausePlatform(ctx, "crm", reason); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paused(map[string]string{"crm": "CredentialsRejected"})
+	if ttl := client.redis.PTTL(ctx, s.keys.paused("crm")).Val(); ttl <= 0 || ttl > PausedFor {
+		t.Errorf("it holds for %v, want at most %v", ttl, PausedFor)
+	}
+	if got, err := s.PausedPlatforms(ctx, nil); err != nil || len(got) > 0 {
+		t.Errorf("without platforms: %v, %v", got, err)
 	}
 }

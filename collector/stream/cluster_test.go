@@ -2,80 +2,14 @@ package stream
 
 import (
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
-// newCluster starts a cluster of three nodes and returns its URL, with each node's address in it.
-func newCluster(t *testing.T) string {
-	t.Helper()
-	var nodes []*Client
-	var addresses []string
-	first := freePort(t)
-	for i := range 3 {
-		bus := first
-		if i > 0 {
-			bus = freePort(t)
-		}
-		server := redistest.Start(t, redisserver.Options{Loopback: true, Extra: []string{
-			"cluster-enabled yes", "cluster-port " + bus, `requirepass ""`,
-		}})
-		parsed, err := url.Parse(server.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		node, err := Dial("redis://" + parsed.Host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { node.Close() })
-		nodes, addresses = append(nodes, node), append(addresses, parsed.Host)
-	}
-	ctx := t.Context()
-	for i, node := range nodes {
-		if err := node.redis.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*16384/3, (i+1)*16384/3-1).Err(); err != nil {
-			t.Fatal(err)
-		}
-		host, port, _ := net.SplitHostPort(addresses[0])
-		if err := node.redis.Do(ctx, "CLUSTER", "MEET", host, port, first).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eventually(t, "the cluster is complete", func() bool {
-		for _, node := range nodes {
-			info := node.redis.ClusterInfo(ctx).Val()
-			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:3") {
-				return false
-			}
-		}
-		return true
-	})
-	return "redis://" + addresses[0] + "?addr=" + addresses[1] + "&addr=" + addresses[2]
-}
-
-// freePort returns a loopback port for a node's cluster bus, which by default is beyond the highest for some ports.
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 func TestClusterSpreadsProperties(t *testing.T) {
-	client := dial(t, newCluster(t))
+	client := dial(t, redistest.StartCluster(t).URL)
 	ctx := t.Context()
 	if err := client.Check(ctx); err != nil {
 		t.Errorf("Check = %v, want nil", err)

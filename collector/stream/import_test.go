@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
 // told is a past of two batches, with the records of the first event in both.
@@ -188,7 +190,7 @@ func record(t *testing.T, s *Stream) {
 }
 
 func TestAPastIsImportedIntoACluster(t *testing.T) {
-	client := dial(t, newCluster(t))
+	client := dial(t, redistest.StartCluster(t).URL)
 	past, entries, records := told()
 	for _, name := range []string{"shop", "blog", "forum"} { // on different nodes
 		s := client.Stream("default", name)

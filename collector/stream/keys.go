@@ -30,7 +30,7 @@ func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries
 
 // claims is a hash that lists the claim tables: KIND:LENGTH:BUCKET:BITS → number of claims, where kind is e
 // (event ids) or o (order ids), length the milliseconds of a bucket, bucket the number of lengths since 1970 and
-// 2^bits the table's shards. It lives three lengths longer than its newest table.
+// 2^bits the table's shards. It lives two lengths longer than its newest bucket.
 func (k keys) claims() string { return k.prefix + "claims" }
 
 // claimShard is a hash of a claim table: 16 bytes of digest → when it was claimed, in 8192nds of the bucket less
@@ -66,6 +66,6 @@ func (k keys) retries(platform string) []string {
 	return []string{k.due(platform), k.open(platform), k.attempts(platform)}
 }
 
-// paused is a hash: platform → why nothing is sent to it. The deliverer writes it, the operator reads it. It lives
-// until the property's data is removed.
-func (k keys) paused() string { return k.prefix + "paused" }
+// paused is a string: why a platform gets nothing until a person has mended something. A deliverer writes it again
+// for as long as that is so, the operator reads it. It lives for [PausedFor].
+func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }

@@ -42,7 +42,7 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
-	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.paused()}
+	list := []string{s.keys.events(), s.keys.deliveries()}
 	for _, platform := range platforms {
 		list = append(list, s.keys.retries(platform)...)
 	}
@@ -69,27 +69,38 @@ func (c *Client) Erase(ctx context.Context, namespace, name string) error {
 	})
 }
 
-// PausedPlatforms returns the platforms that a deliverer has paused, with the reason for each, as
+// PausedFor is how long [Stream.PausePlatform] holds, unless it is said again.
+const PausedFor = 6 * time.Second
+
+// PausedPlatforms returns those of the platforms that a deliverer has paused, with the reason for each, as
 // [Stream.PausePlatform] noted it.
-func (s *Stream) PausedPlatforms(ctx context.Context) (map[string]string, error) {
-	paused, err := s.redis.HGetAll(ctx, s.keys.paused()).Result()
+func (s *Stream) PausedPlatforms(ctx context.Context, platforms []string) (map[string]string, error) {
+	paused := map[string]string{}
+	if len(platforms) == 0 {
+		return paused, nil
+	}
+	keys := make([]string, len(platforms))
+	for i, platform := range platforms {
+		keys[i] = s.keys.paused(platform)
+	}
+	values, err := s.redis.MGet(ctx, keys...).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read which platforms are paused: %w", err)
+	}
+	for i, value := range values {
+		if reason, there := value.(string); there {
+			paused[platforms[i]] = reason
+		}
 	}
 	return paused, nil
 }
 
-// PausePlatform notes that deliveries to a platform stand still, and why; an empty reason notes that they do no
-// longer. Whoever cannot reach the API server tells the operator in this way.
+// PausePlatform notes for [PausedFor] that deliveries to a platform stand still until a person has mended something,
+// and why. Whoever cannot reach the API server tells the operator in this way, again and again: so what a process
+// reported that is no more, or of which there are several, needs nobody to take it back.
 func (s *Stream) PausePlatform(ctx context.Context, platform, reason string) error {
-	var err error
-	if reason == "" {
-		err = s.redis.HDel(ctx, s.keys.paused(), platform).Err()
-	} else {
-		err = s.redis.HSet(ctx, s.keys.paused(), platform, reason).Err()
-	}
-	if err != nil {
-		return fmt.Errorf("note whether platform %s is paused: %w", platform, err)
+	if err := s.redis.Set(ctx, s.keys.paused(platform), reason, PausedFor).Err(); err != nil {
+		return fmt.Errorf("note that platform %s is paused: %w", platform, err)
 	}
 	return nil
 }

@@ -109,11 +109,17 @@ func allEvents(t testing.TB, s *Stream) []Entry {
 
 func allRecords(t testing.TB, s *Stream) []Record {
 	t.Helper()
-	records, _, err := s.ReadRecords(t.Context(), 0, 100_000, 0)
-	if err != nil {
-		t.Fatal(err)
+	var all []Record
+	for after := Position(0); ; {
+		records, last, err := s.ReadRecords(t.Context(), after, 1000, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last == after {
+			return all
+		}
+		all, after = append(all, records...), last
 	}
-	return records
 }
 
 // eventually polls until the condition holds, and fails the test where it does not within 20 seconds.

@@ -35,17 +35,27 @@ func (e *RecordsError) Error() string {
 // Unwrap returns the cause.
 func (e *RecordsError) Unwrap() error { return e.Cause }
 
+// What is read of the deliveries stream at once. An entry holds what became of a whole batch of events, so that few
+// entries may be many records; and records take eight times the room that they have in their entry.
+const (
+	recordEntriesAtOnce = 200
+	recordsAtOnce       = 100_000
+)
+
 // ReadRecords returns the records of up to count entries of the deliveries stream behind after, in order, and the
-// last entry's position, from which to read on; that is after itself where there are none. Waiting is as in
-// [Stream.ReadEvents]. With a [*RecordsError] come the records before the unreadable entry, and last is that entry: a
+// last entry's position, from which to read on; that is after itself where there are none. It returns fewer where they
+// have many records, so that what it takes is bounded. Waiting is as in [Stream.ReadEvents]. With a [*RecordsError] come the records before the unreadable entry, and last is that entry: a
 // reader that goes on from there passes it over.
 func (s *Stream) ReadRecords(ctx context.Context, after Position, count int, block time.Duration) (records []Record, last Position, err error) {
-	entries, err := s.read(ctx, s.keys.deliveries(), recordField, after, count, block)
+	entries, err := s.read(ctx, s.keys.deliveries(), recordField, after, min(count, recordEntriesAtOnce), block)
 	if err != nil {
 		return nil, after, fmt.Errorf("read delivery records: %w", err)
 	}
 	last = after
 	for _, entry := range entries {
+		if len(records) >= recordsAtOnce {
+			break
+		}
 		last = entry.Position
 		if records, err = decodeRecords(records, entry.Data); err != nil {
 			return records, last, &RecordsError{Position: last, Cause: err}

@@ -157,6 +157,43 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 	}
 }
 
+func TestFewEntriesMayHoldManyRecords(t *testing.T) {
+	s := newStream(t)
+	const entries, each = 5, recordsAtOnce / 2
+	for n := range entries {
+		records := make([]Record, each)
+		for i := range records {
+			records[i] = decided(At(time.UnixMilli(int64(1000+n*each+i))), Delivered, 1).Record
+		}
+		if err := s.Record(t.Context(), "meta", records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, after := 0, Position(0)
+	for {
+		records, last, err := s.ReadRecords(t.Context(), after, 1000, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last == after {
+			break
+		}
+		if len(records) >= recordsAtOnce+each {
+			t.Errorf("%d records at once, want at most those of the entry with which %d are reached", len(records), recordsAtOnce)
+		}
+		for _, r := range records {
+			if want := At(time.UnixMilli(int64(1000 + got))); r.Event != want {
+				t.Fatalf("record %d is of event %s, want %s", got, r.Event, want)
+			}
+			got++
+		}
+		after = last
+	}
+	if got != entries*each {
+		t.Errorf("%d records, want %d", got, entries*each)
+	}
+}
+
 func TestParseEntries(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply string

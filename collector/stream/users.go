@@ -43,7 +43,9 @@ type Users struct {
 
 type nodeUser struct{ node, user string }
 
-type userLine struct{ rules, line string }
+// userLine is what was asked for, with the passwords that stayed, and how the node words it; "" where that has not
+// been looked at.
+type userLine struct{ asked, rules, line string }
 
 // NewUsers prepares the administration; nothing is sent.
 func NewUsers(client *Client) *Users {
@@ -59,6 +61,10 @@ func (u *Users) Set(ctx context.Context, users []User) error {
 		defer u.mu.Unlock()
 		changed := false
 		for _, user := range users {
+			at := nodeUser{node.Options().Addr, user.Name}
+			if u.lines[at].asked == user.asked() {
+				continue
+			}
 			var others []string
 			if user.KeepPasswords {
 				var err error
@@ -66,11 +72,7 @@ func (u *Users) Set(ctx context.Context, users []User) error {
 					return err
 				}
 			}
-			at, rules := nodeUser{node.Options().Addr, user.Name}, user.rules(others)
-			if u.lines[at].rules == strings.Join(rules, " ") {
-				continue
-			}
-			if err := u.set(ctx, node, user.Name, rules); err != nil {
+			if err := u.set(ctx, node, user, others); err != nil {
 				return err
 			}
 			changed = true
@@ -83,13 +85,14 @@ func (u *Users) Set(ctx context.Context, users []User) error {
 }
 
 // Check looks at every node's users and puts right what is missing or has been changed by somebody else. It returns
-// how many users it had to set.
-func (u *Users) Check(ctx context.Context, users []User) (int, error) {
+// how many users it had to set. What the users shall be is asked for each node while nothing else is done to them, so that
+// one who is being removed is not put back.
+func (u *Users) Check(ctx context.Context, users func() []User) (int, error) {
 	mended := 0
 	err := u.client.eachNode(ctx, func(ctx context.Context, node *redis.Client) error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		n, err := u.check(ctx, node, users)
+		n, err := u.check(ctx, node, users())
 		mended += n
 		return err
 	})
@@ -108,16 +111,15 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 		if user.KeepPasswords {
 			others = hashes(line)
 		}
-		rules := user.rules(others)
 		known := u.lines[at]
-		if line != "" && line == known.line && known.rules == strings.Join(rules, " ") {
+		if line != "" && line == known.line && known.rules == strings.Join(user.rules(others), " ") {
 			continue
 		}
 		// One that was set without a look afterwards is set once more: what is listed now may be somebody else's.
 		if line == "" || known.line != "" {
 			mended++
 		}
-		if err := u.set(ctx, node, user.Name, rules); err != nil {
+		if err := u.set(ctx, node, user, others); err != nil {
 			return mended, err
 		}
 		set[at] = user.Name
@@ -129,16 +131,20 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 		return mended, err
 	}
 	for at, name := range set {
-		u.lines[at] = userLine{u.lines[at].rules, listed[name]}
+		known := u.lines[at]
+		known.line = listed[name]
+		u.lines[at] = known
 	}
 	return mended, saveUsers(ctx, node)
 }
 
-func (u *Users) set(ctx context.Context, node *redis.Client, name string, rules []string) error {
-	if err := node.ACLSetUser(ctx, name, rules...).Err(); err != nil {
-		return deniedOr(fmt.Errorf("set Redis user %s: %w", name, err))
+// set makes a user on a node what it shall be; others are hashes of passwords that stay in force.
+func (u *Users) set(ctx context.Context, node *redis.Client, user User, others []string) error {
+	rules := user.rules(others)
+	if err := node.ACLSetUser(ctx, user.Name, rules...).Err(); err != nil {
+		return deniedOr(fmt.Errorf("set Redis user %s: %w", user.Name, err))
 	}
-	u.lines[nodeUser{node.Options().Addr, name}] = userLine{rules: strings.Join(rules, " ")}
+	u.lines[nodeUser{node.Options().Addr, user.Name}] = userLine{asked: user.asked(), rules: strings.Join(rules, " ")}
 	return nil
 }
 
@@ -161,6 +167,11 @@ func (u *Users) Remove(ctx context.Context, names ...string) error {
 		}
 		return saveUsers(ctx, node)
 	})
+}
+
+// asked tells apart what is asked for, whatever other passwords there are.
+func (u User) asked() string {
+	return fmt.Sprint(u.KeepPasswords, " ", strings.Join(u.rules(nil), " "))
 }
 
 // rules are the arguments of ACL SETUSER. others are hashes of passwords that stay in force.
@@ -237,9 +248,12 @@ func deniedOr(err error) error {
 	return err
 }
 
-// eachNode calls do for the one server, for each node of a cluster, replicas too, or for the primary that the
-// Sentinels name.
+// eachNode calls do for the one server, or for each node of a cluster or that Sentinels name, replicas too: one that takes
+// over has what it needs then.
 func (c *Client) eachNode(ctx context.Context, do func(context.Context, *redis.Client) error) error {
+	if c.nodes != nil {
+		return c.nodes().ForEachShard(ctx, do)
+	}
 	switch client := c.redis.(type) {
 	case *redis.ClusterClient:
 		return client.ForEachShard(ctx, do)

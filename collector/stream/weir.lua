@@ -7,12 +7,12 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or what was done before it is withdrawn, as the claims of an event that is not appended.
 
-local VERSION = 2
+local VERSION = 3
 
 local STEPS = 8192            -- a claim's time is counted in so many parts of its bucket
 local STEP_OFFSET = 4096      -- and stored less this, so that it fits a listpack's 13-bit integer
 local FIRST_BITS = 10         -- a first claim table has 2^10 shards
-local GROWTH_BITS = 2         -- a full one is followed by one of 2^2 times as many
+local GROWTH_BITS = 3         -- a full one is followed by one of 2^3 times as many
 local FILL, TARGET = 64, 40   -- claims a shard when a table is full, and at most when sized after the bucket before
 local SLACK = 60000           -- ms by which keys outlive their purpose
 local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
@@ -48,8 +48,8 @@ end
 local function new_table(root, kind, length, bucket, bits, count)
   local field = kind .. ':' .. number(length) .. ':' .. number(bucket) .. ':' .. number(bits)
   return {
-    field = field, prefix = root .. ':' .. field .. ':', kind = kind, length = length, bucket = bucket, bits = bits,
-    shards = 2 ^ bits, count = count, added = 0, start = bucket * length, unit = math.ceil(length / STEPS),
+    field = field, prefix = root .. ':' .. field .. ':', length = length, bucket = bucket, bits = bits, shards = 2 ^ bits,
+    count = count, added = 0, start = bucket * length, unit = math.ceil(length / STEPS),
   }
 end
 
@@ -66,23 +66,28 @@ end
 -- numerals are the texts of the numbers that were needed so far; the library keeps them.
 local numerals = {}
 
-local function shard(t, digest)
-  local a, b, c = string.byte(digest, 1, 3)
-  local n = (a * 65536 + b * 256 + c) % t.shards
+local function numeral(n)
   local text = numerals[n]
   if not text then
     text = number(n)
     if n < 65536 then numerals[n] = text end
   end
-  return t.prefix .. text
+  return text
+end
+
+-- shard returns the key of the shard of a table that a digest belongs to.
+local function shard(t, digest)
+  local a, b, c = string.byte(digest, 1, 3)
+  local n = (a * 65536 + b * 256 + c) % t.shards
+  return t.prefix .. (numerals[n] or numeral(n))
 end
 
 -- find returns what a digest's valid claim stores beside its time, nil where there is none. since is the first
--- millisecond of the window; except, a table or nil, is passed over.
-local function find(list, digest, since, except)
+-- millisecond of the window.
+local function find(list, digest, since)
   for i = 1, #list do
     local t = list[i]
-    local value = t ~= except and redis.call('HGET', shard(t, digest), digest)
+    local value = redis.call('HGET', shard(t, digest), digest)
     if value then
       local step, id = string.match(value, '^(-?%d+):?(.*)$')
       if t.start + (step + STEP_OFFSET + 1) * t.unit > since then return id end
@@ -91,16 +96,16 @@ local function find(list, digest, since, except)
   return nil
 end
 
--- current returns the table that takes new claims of a kind, after having made it where the bucket has none or
--- only full ones. It is sized after the bucket before.
+-- current returns the table that takes new claims of a kind, after having made it where the bucket has none or only
+-- full ones, and takes it out of the list. It is sized after the bucket before.
 local function current(root, list, kind, length, now)
   local bucket = math.floor(now / length)
-  local newest, previous = nil, 0
-  for _, t in ipairs(list) do
-    if t.length == length and t.bucket == bucket and (not newest or t.bits > newest.bits) then newest = t end
+  local newest, previous, at = nil, 0, nil
+  for i, t in ipairs(list) do
+    if t.length == length and t.bucket == bucket and (not newest or t.bits > newest.bits) then newest, at = t, i end
     if t.length == length and t.bucket == bucket - 1 then previous = previous + t.count end
   end
-  if newest and newest.count < FILL * newest.shards then return newest end
+  if newest and newest.count < FILL * newest.shards then return table.remove(list, at) end
   local bits = FIRST_BITS
   if newest then
     bits = newest.bits + GROWTH_BITS
@@ -109,27 +114,23 @@ local function current(root, list, kind, length, now)
   end
   local t = new_table(root, kind, length, bucket, math.min(bits, 22), 0)
   redis.call('HSET', root, t.field, 0)
-  local life = number((bucket + 4) * length - now + SLACK)
+  local life = number((bucket + 3) * length - now + SLACK)
   redis.call('PEXPIRE', root, life, 'NX')
   redis.call('PEXPIRE', root, life, 'GT')
   for i = #list, 1, -1 do
     local old = list[i]
-    if (old.bucket + 3) * old.length + SLACK < now then
+    if (old.bucket + 2) * old.length + SLACK < now then
       redis.call('HDEL', root, old.field)
       table.remove(list, i)
     end
   end
-  list[#list + 1] = t
   return t
 end
 
 -- claim claims a digest in the current table t. Returns the shard's key; or nil and what the claim stores that stands
 -- there already: a current table is younger than any window, so all its claims are valid.
-local function claim(t, digest, now, id)
+local function claim(t, digest, value)
   local key = shard(t, digest)
-  local value = t.now or number(math.floor((now - t.start) / t.unit) - STEP_OFFSET)
-  t.now = value
-  if id then value = value .. ':' .. id end
   if redis.call('HSETNX', key, digest, value) == 0 then
     return nil, string.match(redis.call('HGET', key, digest), '^-?%d+:?(.*)$')
   end
@@ -146,14 +147,13 @@ end
 -- keep sees to it that a shard with a new claim goes with its bucket.
 local function keep(t, key, now)
   if redis.call('HLEN', key) == 1 then
-    redis.call('PEXPIRE', key, number((t.bucket + 3) * t.length - now + SLACK))
+    redis.call('PEXPIRE', key, number((t.bucket + 2) * t.length - now + SLACK))
   end
 end
 
-local function save_counts(root, list)
-  for _, t in ipairs(list) do
-    if t.added > 0 then redis.call('HINCRBY', root, t.field, t.added) end
-  end
+-- save writes down what a batch has added to its current table of a kind, nil where it has used none.
+local function save(root, t)
+  if t and t.added > 0 then redis.call('HINCRBY', root, t.field, t.added) end
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -202,6 +202,9 @@ local function following(id, wanted)
   return number(ms + 1) .. '-0'
 end
 
+-- step_of returns a claim's time as a table stores it.
+local function step_of(t, now) return number(math.floor((now - t.start) / t.unit) - STEP_OFFSET) end
+
 -- append_one claims an event's ids and appends it. c holds the stream's key, the claim tables and the time. Replies
 -- with the id for the next entry; or nil, "d" and the first event's id; or nil, "e" and an error. The claims come first:
 -- a claim that finds another one there is one look less than to look and then to claim. Nothing between the claims and
@@ -209,15 +212,23 @@ end
 local function append_one(c, at, entry, event_digest, order_digest, id)
   local event_key, order_key, first
   if event_digest ~= '' then
-    c.e = c.e or current(c.claims, c.tables.e, 'e', c.length, c.now)
-    first = find(c.tables.e, event_digest, c.since, c.e)
-    if not first then event_key, first = claim(c.e, event_digest, c.now) end
+    local t = c.e
+    if not t then
+      t = current(c.claims, c.tables.e, 'e', c.length, c.now)
+      c.e, c.e_step = t, step_of(t, c.now)
+    end
+    first = find(c.tables.e, event_digest, c.since)
+    if not first then event_key, first = claim(t, event_digest, c.e_step) end
     if first then return nil, 'd', first end
   end
   if order_digest ~= '' then
-    c.o = c.o or current(c.claims, c.tables.o, 'o', c.length, c.now)
-    first = find(c.tables.o, order_digest, c.since, c.o)
-    if not first then order_key, first = claim(c.o, order_digest, c.now, id) end
+    local t = c.o
+    if not t then
+      t = current(c.claims, c.tables.o, 'o', c.length, c.now)
+      c.o, c.o_step = t, step_of(t, c.now) .. ':'
+    end
+    first = find(c.tables.o, order_digest, c.since)
+    if not first then order_key, first = claim(t, order_digest, c.o_step .. id) end
     if first then
       if event_key then withdraw(c.e, event_key, event_digest) end
       return nil, 'd', first
@@ -249,7 +260,7 @@ local function append(keys, args)
 
   local tables, reply = load_tables(claims), {}
   local c = {
-    events = keys[1], claims = claims, tables = tables, length = math.ceil(window / 2), since = now - window, now = now, wanted = wanted,
+    events = keys[1], claims = claims, tables = tables, length = window, since = now - window, now = now, wanted = wanted,
   }
   local at = wanted
   for i = 4, #args, 4 do
@@ -260,8 +271,8 @@ local function append(keys, args)
       reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, kind, text
     end
   end
-  save_counts(claims, tables.e)
-  save_counts(claims, tables.o)
+  save(claims, c.e)
+  save(claims, c.o)
   remember(batches, batch, now, reply)
   return reply
 end

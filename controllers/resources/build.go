@@ -38,8 +38,10 @@ func Build(property *v1alpha1.Property, in Input) ([]Object, error) {
 		objects = append(objects,
 			serviceAccount(property, role),
 			deployment(property, role, in),
-			networkPolicy(property, role, in),
 		)
+		if !in.Options.Network.Disabled {
+			objects = append(objects, networkPolicy(property, role, in))
+		}
 		if role != Deliverer {
 			objects = append(objects, service(property, role))
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
+	"net/url"
 	"path"
 	"slices"
 	"time"
@@ -37,16 +38,21 @@ const (
 
 // What of a Property takes new pods; everything else reaches running pods through their mounted files.
 const (
-	// AnnotationRedisUser is a hash of the role's Redis user: a pod dials Redis once, when it starts.
-	AnnotationRedisUser = "weir.dev/redis-user"
+	// annotationRedis is a hash of where Redis is: a pod dials it once, when it starts. User and password are read
+	// again when they change.
+	annotationRedis = "weir.dev/redis"
 	// annotationCurrency is on the query pods, whose sums are in that currency.
 	annotationCurrency = "weir.dev/currency"
 	// AnnotationConfig is the [ConfigHash] that a running pod was told of.
 	AnnotationConfig = "weir.dev/config"
 )
 
-// RedisUserHash is the value of [AnnotationRedisUser].
-func RedisUserHash(redisURL string) string {
+// redisHash is the value of [annotationRedis].
+func redisHash(redisURL string) string {
+	if address, err := url.Parse(redisURL); err == nil {
+		address.User = nil
+		redisURL = address.String()
+	}
 	sum := sha256.Sum256([]byte(redisURL))
 	return hex.EncodeToString(sum[:8])
 }
@@ -75,7 +81,7 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[AnnotationRedisUser] = RedisUserHash(in.RedisURLs[role])
+	annotations[annotationRedis] = redisHash(in.RedisURLs[role])
 	if role == Query {
 		annotations[annotationCurrency] = property.Spec.Currency
 	}

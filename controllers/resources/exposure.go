@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"maps"
+
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,6 +45,20 @@ func exposure(property *v1alpha1.Property, in Input) []Object {
 	return objects
 }
 
+// ingressAnnotations are the owner's, and for the collector those by which ingress-nginx and Traefik keep API keys, which
+// stand in its paths, out of their access logs.
+func ingressAnnotations(role Role, own map[string]string) map[string]string {
+	if role != Collector {
+		return own
+	}
+	all := map[string]string{
+		"nginx.ingress.kubernetes.io/enable-access-log":                 "false",
+		"traefik.ingress.kubernetes.io/router.observability.accesslogs": "false",
+	}
+	maps.Copy(all, own)
+	return all
+}
+
 func ingress(property *v1alpha1.Property, r route) Object {
 	settings := property.Spec.Exposure.Ingress
 	if settings == nil {
@@ -62,7 +78,7 @@ func ingress(property *v1alpha1.Property, r route) Object {
 	}
 	return Object{kindIngress, property.Namespace, name, applynetworking.Ingress(name, property.Namespace).
 		WithLabels(roleLabels(property, r.role)).
-		WithAnnotations(settings.Annotations).
+		WithAnnotations(ingressAnnotations(r.role, settings.Annotations)).
 		WithOwnerReferences(ownedBy(property)).
 		WithSpec(spec)}
 }

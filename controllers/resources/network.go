@@ -25,22 +25,34 @@ func service(property *v1alpha1.Property, role Role) Object {
 			WithPorts(applycore.ServicePort().WithName("http").WithPort(80).WithProtocol(corev1.ProtocolTCP).WithTargetPort(intstr.FromString("http"))))}
 }
 
-// networkPolicy closes a role's pods but for what they are there for. Where Redis, DNS and scrapers are cannot be
-// told from here, so these are bounded by port.
+// NetworkRules are what the operator's owner knows of the cluster's network. An empty list is anybody.
+type NetworkRules struct {
+	// Disabled leaves the NetworkPolicies out, for clusters that bound their pods in other ways.
+	Disabled bool
+	// IngressFrom may ask collectors and the read API: the ingress controller, and who asks from inside.
+	IngressFrom []networkingv1.NetworkPolicyPeer
+	// MetricsFrom may ask for metrics. The kubelet, whose probes use the same port, always may.
+	MetricsFrom []networkingv1.NetworkPolicyPeer
+	// DNSTo is where names are resolved.
+	DNSTo []networkingv1.NetworkPolicyPeer
+}
+
+// networkPolicy closes a role's pods but for what they are there for. Where Redis is cannot be told from here, so
+// it is bounded by port.
 func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
-	name := ObjectName(property, role)
+	name, rules := ObjectName(property, role), in.Options.Network
 	allowed := []*applynetworking.NetworkPolicyIngressRuleApplyConfiguration{
-		applynetworking.NetworkPolicyIngressRule().WithPorts(tcp(metricsPort)),
+		applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.MetricsFrom)...).WithPorts(tcp(metricsPort)),
 	}
 	if role != Deliverer {
-		allowed = append(allowed, applynetworking.NetworkPolicyIngressRule().WithPorts(tcp(httpPort)))
+		allowed = append(allowed, applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.IngressFrom)...).WithPorts(tcp(httpPort)))
 	}
 	redis := applynetworking.NetworkPolicyEgressRule()
 	if in.RedisPort != 0 {
 		redis.WithPorts(tcp(in.RedisPort))
 	}
 	out := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{
-		applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(53), tcp(53).WithProtocol(corev1.ProtocolUDP)),
+		applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.DNSTo)...).WithPorts(tcp(53), tcp(53).WithProtocol(corev1.ProtocolUDP)),
 		redis,
 	}
 	if role == Deliverer {
@@ -58,6 +70,15 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 
 func tcp(port int32) *applynetworking.NetworkPolicyPortApplyConfiguration {
 	return applynetworking.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port))
+}
+
+// peers are made anew for every policy, for applying one writes into it.
+func peers(list []networkingv1.NetworkPolicyPeer) []*applynetworking.NetworkPolicyPeerApplyConfiguration {
+	made := make([]*applynetworking.NetworkPolicyPeerApplyConfiguration, len(list))
+	for i := range list {
+		made[i] = asConfiguration[applynetworking.NetworkPolicyPeerApplyConfiguration](&list[i])
+	}
+	return made
 }
 
 // deliveryRanges are public addresses and what the operator allows beyond them. The deliverer's own guard, which

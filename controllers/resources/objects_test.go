@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -24,6 +25,13 @@ type objectsInput struct {
 	Property         json.RawMessage `json:"property"`
 	EgressAllowCIDRs []netip.Prefix  `json:"egressAllowCIDRs"`
 	Withheld         bool            `json:"withheld"`
+	// Network is the operator's, in the words of its flags.
+	Network struct {
+		Disabled    bool                             `json:"disabled"`
+		IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom"`
+		MetricsFrom []networkingv1.NetworkPolicyPeer `json:"metricsFrom"`
+		DNSTo       []networkingv1.NetworkPolicyPeer `json:"dnsTo"`
+	} `json:"network"`
 	// Optional are the optional kinds that the cluster has.
 	Optional []string `json:"optional"`
 }
@@ -101,7 +109,7 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	property.UID = "00000000-0000-0000-0000-000000000001"
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
-		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs},
+		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network)},
 		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld,
 		Available: map[schema.GroupVersionKind]bool{},
 	}

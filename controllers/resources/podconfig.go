@@ -22,6 +22,8 @@ type Options struct {
 	RedisURL string
 	// Image is what the pods run; it is not part of their configuration.
 	Image string
+	// Network bounds who may reach the pods; it is not part of their configuration.
+	Network NetworkRules
 }
 
 // PodConfig renders the files of a pod's configuration directory by their paths in it, all but the platforms'

@@ -1,0 +1,168 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// celRule is a row of [celRules].
+type celRule struct{ at, says, spec, after, field string }
+
+// celRules has a row for each CEL rule of the CustomResourceDefinition: where the rule stands in the schema, words of
+// its message that no other rule there has, a spec that only it refuses, and the field that the answer must name. A
+// rule about changes refuses the step from the spec to after.
+func celRules() []celRule {
+	return []celRule{
+		{at: "", says: "at most 40 lower-case letters", spec: "{currency: EUR}", field: "metadata.name"},
+		{at: "spec", says: "at most 24 times", spec: "{currency: EUR, retention: {days: 2}}", field: "spec.deduplication.windowHours"},
+		{at: "spec", says: "immutable", spec: "{currency: EUR}", after: "{currency: EUR, redis: {urlSecretKeyRef: {name: a, key: b}}}", field: "spec.redis"},
+		{at: "spec.currency", says: "ISO 4217", spec: "{currency: eur}", field: "spec.currency"},
+		{at: "spec.timeZone", says: "IANA", spec: "{currency: EUR, timeZone: Mars/Olympus}", field: "spec.timeZone"},
+		{at: "spec.accessTokens[].name", says: "lower-case", spec: "{currency: EUR, accessTokens: [{name: Bi}]}", field: "spec.accessTokens[0].name"},
+		{at: "spec.apiKeys[].name", says: "lower-case", spec: "{currency: EUR, apiKeys: [{name: server-}]}", field: "spec.apiKeys[0].name"},
+		{at: "spec.eventAliases", says: "map from", spec: "{currency: EUR, eventAliases: {' view': pageview}}", field: "spec.eventAliases"},
+		{at: "spec.eventAliases", says: "map to", spec: "{currency: EUR, eventAliases: {view: 'pageview '}}", field: "spec.eventAliases"},
+		{at: "spec.collector", says: "absent where autoscaling", spec: "{currency: EUR, collector: {replicas: 2, autoscaling: {maxReplicas: 4}}}", field: "spec.collector.replicas"},
+		{at: "spec.collector.autoscaling", says: "at least minReplicas", spec: "{currency: EUR, collector: {autoscaling: {minReplicas: 3, maxReplicas: 2}}}", field: "spec.collector.autoscaling.maxReplicas"},
+
+		{at: "spec.exposure", says: "to expose the collector", spec: "{currency: EUR, exposure: {collectHost: a.example.com}}", field: "spec.exposure.collectHost"},
+		{at: "spec.exposure", says: "to expose the read API", spec: "{currency: EUR, exposure: {apiHost: a.example.com}}", field: "spec.exposure.apiHost"},
+		{at: "spec.exposure", says: "absent unless type is Ingress", spec: "{currency: EUR, exposure: {ingress: {className: nginx}}}", field: "spec.exposure.ingress"},
+		{at: "spec.exposure", says: "set where type is Gateway", spec: "{currency: EUR, exposure: {type: Gateway, collectHost: a.example.com}}", field: "spec.exposure.gateway"},
+		{at: "spec.exposure.apiHost", says: "host name", spec: "{currency: EUR, exposure: {type: Ingress, collectHost: a.example.com, apiHost: '*.example.com'}}", field: "spec.exposure.apiHost"},
+		{at: "spec.exposure.collectHost", says: "host name", spec: "{currency: EUR, exposure: {type: Ingress, collectHost: 'a.example.com:80'}}", field: "spec.exposure.collectHost"},
+
+		{at: "spec.platforms[]", says: "type Meta,", spec: "{currency: EUR, platforms: [{name: a, type: Log, meta: {pixelID: '1'}}]}", field: "spec.platforms[0].meta"},
+		{at: "spec.platforms[]", says: "type GA4,", spec: "{currency: EUR, platforms: [{name: a, type: GA4, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].ga4"},
+		{at: "spec.platforms[]", says: "type TikTok,", spec: "{currency: EUR, platforms: [{name: a, type: TikTok, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].tiktok"},
+		{at: "spec.platforms[]", says: "type Pinterest,", spec: "{currency: EUR, platforms: [{name: a, type: Pinterest, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].pinterest"},
+		{at: "spec.platforms[]", says: "type Mixpanel,", spec: "{currency: EUR, platforms: [{name: a, type: Mixpanel, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].mixpanel"},
+		{at: "spec.platforms[]", says: "type Webhook,", spec: "{currency: EUR, platforms: [{name: a, type: Webhook, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].webhook"},
+		{at: "spec.platforms[]", says: "Meta's Conversions API", spec: "{currency: EUR, platforms: [{name: a, type: Meta, meta: {pixelID: '1'}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+		{at: "spec.platforms[]", says: "Measurement Protocol", spec: "{currency: EUR, platforms: [{name: a, type: GA4, ga4: {measurementID: G-1}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+		{at: "spec.platforms[]", says: "TikTok's Events API", spec: "{currency: EUR, platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C1}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+		{at: "spec.platforms[]", says: "conversion access token", spec: "{currency: EUR, platforms: [{name: a, type: Pinterest, pinterest: {adAccountID: '1'}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+		{at: "spec.platforms[]", says: "service account", spec: "{currency: EUR, platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: '1'}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+		{at: "spec.platforms[]", says: "key signingSecret", spec: "{currency: EUR, platforms: [{name: a, type: Webhook, webhook: {url: 'https://a.example.com'}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+		{at: "spec.platforms[]", says: "Log needs no credentials", spec: "{currency: EUR, platforms: [{name: a, type: Log, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].credentialsSecretRef"},
+
+		{at: "spec.platforms[].name", says: "lower-case", spec: "{currency: EUR, platforms: [{name: -a, type: Log}]}", field: "spec.platforms[0].name"},
+		{at: "spec.platforms[].type", says: "immutable", spec: "{currency: EUR, platforms: [{name: a, type: Log}]}",
+			after: "{currency: EUR, platforms: [{name: a, type: Meta, meta: {pixelID: '1'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].type"},
+		{at: "spec.platforms[].ga4.measurementID", says: "web data stream", spec: "{currency: EUR, platforms: [{name: a, type: GA4, ga4: {measurementID: UA-1}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].ga4.measurementID"},
+		{at: "spec.platforms[].meta.pixelID", says: "digits", spec: "{currency: EUR, platforms: [{name: a, type: Meta, meta: {pixelID: x}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].meta.pixelID"},
+		{at: "spec.platforms[].meta.testEventCode", says: "Events Manager", spec: "{currency: EUR, platforms: [{name: a, type: Meta, meta: {pixelID: '1', testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].meta.testEventCode"},
+		{at: "spec.platforms[].mixpanel.projectID", says: "digits", spec: "{currency: EUR, platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: x}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].mixpanel.projectID"},
+		{at: "spec.platforms[].pinterest.adAccountID", says: "digits", spec: "{currency: EUR, platforms: [{name: a, type: Pinterest, pinterest: {adAccountID: x}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].pinterest.adAccountID"},
+		{at: "spec.platforms[].tiktok.eventSourceID", says: "pixel's code", spec: "{currency: EUR, platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C-1}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].tiktok.eventSourceID"},
+		{at: "spec.platforms[].tiktok.testEventCode", says: "Events Manager", spec: "{currency: EUR, platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C1, testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].tiktok.testEventCode"},
+		{at: "spec.platforms[].webhook.url", says: "http or https", spec: "{currency: EUR, platforms: [{name: a, type: Webhook, webhook: {url: 'ftp://a.example.com'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].webhook.url"},
+		{at: "spec.platforms[].webhook.url", says: "no user name", spec: "{currency: EUR, platforms: [{name: a, type: Webhook, webhook: {url: 'https://u:p@a.example.com'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].webhook.url"},
+	}
+}
+
+// TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField has each CEL rule refuse something, and fails where a rule has
+// no row.
+func TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField(t *testing.T) {
+	text, err := os.ReadFile("../config/crd/bases/weir.dev_properties.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition := apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
+		t.Fatal(err)
+	}
+	namespace := newNamespace(t)
+	table, rows := celRules(), map[int]bool{}
+	eachRule(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", func(at string, rule apiextensionsv1.ValidationRule) {
+		var found []int
+		for i, row := range table {
+			if row.at == at && strings.Contains(rule.Message, row.says) {
+				found = append(found, i)
+			}
+		}
+		if len(found) != 1 || rows[found[0]] {
+			t.Errorf("%s: the rule %q has the rows %v, want one of its own", at, rule.Message, found)
+			return
+		}
+		rows[found[0]] = true
+		t.Run(at+" "+rule.Message, func(t *testing.T) {
+			row := table[found[0]]
+			field, message := row.field, rule.Message
+			if row.at == "" {
+				field = "<nil>" // a rule about metadata has no field of its own, but its message names it
+			}
+			err := refusal(t, namespace, row.at == "", row.spec, row.after)
+			status := apierrors.APIStatus(nil)
+			if !errors.As(err, &status) || !apierrors.IsInvalid(err) {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			for _, cause := range status.Status().Details.Causes {
+				if cause.Field != field || !strings.Contains(cause.Message, message) {
+					t.Errorf("it is refused for %s: %s", cause.Field, cause.Message)
+				}
+			}
+		})
+	})
+	if len(rows) != len(table) {
+		t.Errorf("%d of %d rows are of a rule that there is", len(rows), len(table))
+	}
+}
+
+// refusal returns the server's answer to a Property, or to the change of one.
+func refusal(t *testing.T, namespace string, misnamed bool, spec, after string) error {
+	t.Helper()
+	object := func(text string) map[string]any {
+		var parsed map[string]any
+		if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	p := &unstructured.Unstructured{Object: map[string]any{"spec": object(spec)}}
+	p.SetAPIVersion("weir.dev/v1alpha1")
+	p.SetKind("Property")
+	p.SetNamespace(namespace)
+	p.SetName("rules")
+	if misnamed {
+		p.SetName("1shop")
+	}
+	ctx := context.Background()
+	if after == "" {
+		return server.client.Create(ctx, p, client.DryRunAll)
+	}
+	create(t, p)
+	defer func() {
+		if err := server.client.Delete(ctx, p); err != nil {
+			t.Error(err)
+		}
+	}()
+	changed := p.DeepCopy()
+	changed.Object["spec"] = object(after)
+	return server.client.Update(ctx, changed, client.DryRunAll)
+}
+
+// eachRule calls visit for each CEL rule of a schema.
+func eachRule(schema *apiextensionsv1.JSONSchemaProps, at string, visit func(at string, rule apiextensionsv1.ValidationRule)) {
+	for _, rule := range schema.XValidations {
+		visit(at, rule)
+	}
+	for name, property := range schema.Properties {
+		eachRule(&property, strings.TrimPrefix(at+"."+name, "."), visit)
+	}
+	if schema.Items != nil {
+		eachRule(schema.Items.Schema, at+"[]", visit)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		eachRule(schema.AdditionalProperties.Schema, at+"{}", visit)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/controllers/resources"
+)
+
+// everyOperatorFlag gives each flag a value other than its default.
+func everyOperatorFlag(redisURLFile string) []string {
+	return []string{
+		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
+		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-lease-duration=30s",
+		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
+		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8",
+		"--platform-endpoint=Meta=https://meta.example.com", "--allow-host=shops=*.shop.example.com", "--allow-host=*=example.com",
+		"--allow-ingress-annotation=example.com/*", "--host-template={name}.{namespace}.example.com", "--network-policies=false",
+		`--ingress-from={"podSelector":{"matchLabels":{"app":"ingress"}}}`, `--metrics-from={"podSelector":{"matchLabels":{"app":"prometheus"}}}`,
+		`--dns-to={"ipBlock":{"cidr":"10.0.0.10/32"}}`,
+	}
+}
+
+func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "url")
+	if err := os.WriteFile(file, []byte("redis://weir:password@redis:6379\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := everyOperatorFlag(file)
+	got, err := parseOperatorFlags(args, &bytes.Buffer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := func(app string) []networkingv1.NetworkPolicyPeer {
+		return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+	}
+	want := operatorOptions{
+		Options: controllers.Options{
+			RedisURL: "redis://weir:password@redis:6379", Image: "weir:1",
+			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			PlatformEndpoints: map[config.PlatformType]string{config.TypeMeta: "https://meta.example.com"},
+			Exposure: controllers.ExposureRules{
+				AllowedHosts:       map[string][]string{"shops": {"*.shop.example.com"}, "*": {"example.com"}},
+				AllowedAnnotations: []string{"example.com/*"},
+				HostTemplate:       "{name}.{namespace}.example.com",
+			},
+			Network: resources.NetworkRules{
+				Disabled: true, IngressFrom: pods("ingress"), MetricsFrom: pods("prometheus"),
+				DNSTo: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
+			},
+		},
+		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9",
+		leaderElection: leaderElection{true, "weir-system", 30 * time.Second, 20 * time.Second, 5 * time.Second},
+	}
+	compare := cmp.Options{
+		cmp.AllowUnexported(operatorOptions{}, leaderElection{}),
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+	}
+	if diff := cmp.Diff(want, got, compare); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+
+	var help bytes.Buffer
+	if _, err := parseOperatorFlags([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Fatalf("-h: got error %v", err)
+	}
+	given, known := map[string]bool{}, map[string]bool{}
+	for _, arg := range args {
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		given[name] = true
+	}
+	for _, match := range regexp.MustCompile(`(?m)^  -(\S+)`).FindAllStringSubmatch(help.String(), -1) {
+		known[match[1]] = true
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(given))); diff != "" {
+		t.Errorf("flags that this test gives a value (-all +given):\n%s", diff)
+	}
+}
+
+func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
+	directory := t.TempDir()
+	noURL := filepath.Join(directory, "no-url")
+	if err := os.WriteFile(noURL, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WEIR_IMAGE", "")
+	tests := map[string]struct {
+		args []string
+		want []string
+	}{
+		"no image":                                   {nil, []string{"--image"}},
+		"a flag that there is not":                   {[]string{"--image=x", "--replicas=2"}, []string{"replicas", `"weir operator -h"`}},
+		"an argument without a flag":                 {[]string{"--image=x", "start"}, []string{`"start" is no flag`}},
+		"a file that there is not":                   {[]string{"--image=x", "--redis-url-file=/nowhere"}, []string{"--redis-url-file", "/nowhere"}},
+		"a file without a URL, which is not shown":   {[]string{"--image=x", "--redis-url-file=" + noURL}, []string{"--redis-url-file", "redis://"}},
+		"a range that is none":                       {[]string{"--image=x", "--egress-allow-cidr=10.0.0.0"}, []string{"--egress-allow-cidr", "10.0.0.0"}},
+		"an endpoint of no platform":                 {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
+		"a host without a namespace":                 {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},
+		"a host template for one Property alone":     {[]string{"--image=x", "--host-template=collect.example.com"}, []string{"--host-template", "{name}"}},
+		"a host template that is a URL":              {[]string{"--image=x", "--host-template=https://{name}.example.com"}, []string{"--host-template", "https://"}},
+		"a peer that is none":                        {[]string{"--image=x", "--ingress-from=everybody"}, []string{"--ingress-from", "everybody"}},
+		"an address without a port":                  {[]string{"--image=x", "--metrics-listen=localhost"}, []string{"--metrics-listen", "HOST:PORT"}},
+		"a health port that is switched off":         {[]string{"--image=x", "--health-listen=0"}, []string{"--health-listen", "HOST:PORT"}},
+		"a period that would never let it rest":      {[]string{"--image=x", "--sync-period=1ms"}, []string{"--sync-period", "1s"}},
+		"a duration without a unit":                  {[]string{"--image=x", "--sync-period=60"}, []string{"sync-period", "60"}},
+		"a lease that ends before it can be renewed": {[]string{"--image=x", "--leader-elect-lease-duration=5s"}, []string{"--leader-elect-lease-duration", "--leader-elect-renew-deadline, 10s"}},
+		"renewing that is tried too rarely":          {[]string{"--image=x", "--leader-elect-retry-period=9s"}, []string{"--leader-elect-renew-deadline", "--leader-elect-retry-period, 9s"}},
+		"renewing without a pause":                   {[]string{"--image=x", "--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period"}},
+		"several at once, each on a line of its own": {[]string{"--allow-host=x", "--egress-allow-cidr=x"}, []string{"weir: --image", "\nweir: --egress-allow-cidr", "\nweir: --allow-host"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, words bytes.Buffer
+			if code := run(t.Context(), append([]string{"operator"}, test.args...), &out, &words); code != 2 {
+				t.Errorf("the exit code is %d, want 2", code)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(words.String(), want) {
+					t.Errorf("the message lacks %q: %s", want, words.String())
+				}
+			}
+			if strings.Contains(words.String(), "hunter2") {
+				t.Errorf("the message shows what a file holds: %s", words.String())
+			}
+		})
+	}
+}
