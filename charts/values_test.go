@@ -1,0 +1,150 @@
+package charts_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// schema is as much of JSON Schema as the chart's needs.
+type schema struct {
+	Type                 any                `json:"type"`
+	Ref                  string             `json:"$ref"`
+	Properties           map[string]*schema `json:"properties"`
+	AdditionalProperties any                `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	Definitions          map[string]*schema `json:"$defs"`
+}
+
+func readSchema(t *testing.T) *schema {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &schema{}
+	if err := json.Unmarshal(content, root); err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+func readValues(t *testing.T) ([]byte, map[string]any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	if err := yaml.UnmarshalStrict(content, &values); err != nil {
+		t.Fatal(err)
+	}
+	return content, values
+}
+
+// paths lists the properties of a schema that is closed, and reports an object that takes any.
+func (s *schema) paths(t *testing.T, root *schema, prefix string) []string {
+	t.Helper()
+	if name, found := strings.CutPrefix(s.Ref, "#/$defs/"); found {
+		return root.Definitions[name].paths(t, root, prefix)
+	}
+	if len(s.Properties) == 0 {
+		return nil
+	}
+	if s.AdditionalProperties != false {
+		t.Errorf("%s: the schema takes names that it does not list", prefix)
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if prefix == "" && name == "global" { // helm's own
+			continue
+		}
+		list = append(list, prefix+name)
+		list = append(list, s.Properties[name].paths(t, root, prefix+name+".")...)
+	}
+	return list
+}
+
+// openMaps are values whose names are the user's to choose: their defaults are examples.
+var openMaps = []string{"operator.resources.requests", "operator.resources.limits", "redis.resources.requests", "redis.resources.limits", "metrics.dashboards.labels"}
+
+func valuePaths(values map[string]any, prefix string) []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, prefix+name)
+		if below, ok := values[name].(map[string]any); ok && !slices.Contains(openMaps, prefix+name) {
+			list = append(list, valuePaths(below, prefix+name+".")...)
+		}
+	}
+	return list
+}
+
+func TestTheSchemaListsEveryValueAndNoOthers(t *testing.T) {
+	_, values := readValues(t)
+	root := readSchema(t)
+	if diff := cmp.Diff(valuePaths(values, ""), root.paths(t, root, "")); diff != "" {
+		t.Errorf("values.yaml and the schema (-values +schema):\n%s", diff)
+	}
+}
+
+func TestEveryValueHasAComment(t *testing.T) {
+	content, _ := readValues(t)
+	key := regexp.MustCompile(`^ *[A-Za-z_]+:`)
+	before := ""
+	for line := range bytes.Lines(content) {
+		text := strings.TrimRight(string(line), "\n")
+		if (key.MatchString(text) || strings.HasPrefix(strings.TrimSpace(text), "- ")) && !strings.HasPrefix(strings.TrimSpace(before), "# ") {
+			t.Errorf("%q has no comment above it", text)
+		}
+		before = text
+	}
+}
+
+func TestWrongValuesAreRefusedByName(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"a value that does not exist":          {[]string{"--set", "operator.replica=3"}, "replica"},
+		"a group that does not exist":          {[]string{"--set", "postgres.enabled=true"}, "postgres"},
+		"a number of the wrong kind":           {[]string{"--set", "operator.replicas=two"}, "/operator/replicas"},
+		"a range that is none":                 {[]string{"--set", "tenants.egressAllowCIDRs={10.0.0.0}"}, "/tenants/egressAllowCIDRs/0"},
+		"hosts that are no list":               {[]string{"--set", "tenants.allowedHosts.shops=shop.example.com"}, "/tenants/allowedHosts/shops"},
+		"a platform's endpoint without scheme": {[]string{"--set", "tenants.platformEndpoints.Meta=proxy.example.com"}, "/tenants/platformEndpoints/Meta"},
+		"a peer of a NetworkPolicy's that is none": {
+			[]string{"--set-json", `networkPolicy.ingressFrom=[{"namespace": "edge"}]`}, "/networkPolicy/ingressFrom/0",
+		},
+		"an fsync policy that Weir does not document": {[]string{"--set", "redis.appendfsync=no"}, "/redis/appendfsync"},
+		"a namespace that cannot be":                  {[]string{"--set", "watchNamespaces={Shops}"}, "/watchNamespaces/0"},
+		"two Redises": {
+			[]string{"--set", "redis.url=redis://a:b@c:6379"}, "redis.url: names your own Redis, so set redis.enabled to false",
+		},
+		"two URLs": {
+			[]string{"--set", "redis.enabled=false,redis.url=redis://a:b@c:6379,redis.existingSecret=d"}, "redis.url: must be empty where redis.existingSecret is set",
+		},
+		"an account that nobody names": {
+			[]string{"--set", "operator.serviceAccount.create=false"}, "operator.serviceAccount.name: must name the ServiceAccount",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			output, err := tryHelm(t, append([]string{"template", release, chart}, tt.args...)...)
+			if err == nil {
+				t.Fatalf("it was accepted:\n%s", output)
+			}
+			if !strings.Contains(strings.ReplaceAll(err.Error(), "'", ""), tt.want) {
+				t.Errorf("%v; want it to say %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+{{/* The beginning of all names. */}}
+{{- define "weir.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- $name := default .Chart.Name .Values.nameOverride }}
+{{- if contains $name .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "weir.operator" -}}
+{{ include "weir.fullname" . }}-operator
+{{- end }}
+
+{{- define "weir.redis" -}}
+{{ include "weir.fullname" . }}-redis
+{{- end }}
+
+{{- define "weir.serviceAccount" -}}
+{{- if .Values.operator.serviceAccount.create }}
+{{- default (include "weir.operator" .) .Values.operator.serviceAccount.name }}
+{{- else }}
+{{- required "operator.serviceAccount.name: must name the ServiceAccount where create is false" .Values.operator.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* The Secret with the operator's Redis URL; nothing where Properties bring their own. */}}
+{{- define "weir.redisSecret" -}}
+{{- if .Values.redis.existingSecret }}
+{{- .Values.redis.existingSecret }}
+{{- else if or .Values.redis.enabled .Values.redis.url }}
+{{- include "weir.redis" . }}
+{{- end }}
+{{- end }}
+
+{{/* An image, of {image: …, tag: …}: the tag is for where the image names neither tag nor digest. */}}
+{{- define "weir.image" -}}
+{{- if .image.digest }}
+{{- printf "%s@%s" .image.repository .image.digest }}
+{{- else }}
+{{- printf "%s:%s" .image.repository (default .tag .image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- define "weir.ownImage" -}}
+{{ include "weir.image" (dict "image" .Values.image "tag" .Chart.AppVersion) }}
+{{- end }}
+
+{{/* Labels by which a component's pods are told, of {context: $, component: …}. Not weir alone: that is the name of Properties' pods. */}}
+{{- define "weir.selector" -}}
+app.kubernetes.io/name: weir-{{ .component }}
+app.kubernetes.io/instance: {{ .context.Release.Name }}
+{{- end }}
+
+{{/* All labels of a component's objects, of {context: $, component: …}. */}}
+{{- define "weir.labels" -}}
+{{ include "weir.selector" . }}
+app.kubernetes.io/version: {{ .context.Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: weir
+app.kubernetes.io/managed-by: {{ .context.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .context.Chart.Name .context.Chart.Version | replace "+" "_" }}
+{{- with .context.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The annotations of an object, of {context: $, own: {…}}; nothing where there are none. */}}
+{{- define "weir.annotations" -}}
+{{- with merge (dict) (default (dict) .own) .context.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* What restricted Pod Security asks of a pod, and what our images are made for. */}}
+{{- define "weir.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* The same of a container. */}}
+{{- define "weir.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Where a pod may run, of operator or redis in the values. */}}
+{{- define "weir.placement" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "weir.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Whether to make an object of a kind of the Prometheus operator's, of {context: $, asked: auto|true|false, kind: …}: "true" or nothing. */}}
+{{- define "weir.monitoring" -}}
+{{- if kindIs "bool" .asked }}
+{{- if .asked }}true{{ end }}
+{{- else if .context.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" .kind) }}true
+{{- end }}
+{{- end }}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Checks what is to be released and leaves what it has checked in a folder: the images of all platforms, a bill of
+# materials for each binary, the licences of what is linked, the chart, and their checksums.
+#
+#   [VERSION=vX.Y.Z] [GOVULNDB=URL] hack/release-check.sh [FOLDER]
+#
+# VERSION is v and the chart's appVersion unless it is set, and must agree with it. FOLDER is bin/release unless it is named.
+# GOVULNDB is another place of the Go vulnerability database than https://vuln.go.dev, such as file:///srv/vulndb.
+#
+# Every check is made even where one before it has failed; the exit status is 0 only where none has. `make release-check`
+# runs `make verify lint` first. It takes minutes: the binaries are built a second time without a build cache.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+folder=${1:-bin/release}
+chart=charts/weir/Chart.yaml
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# chart_field NAME prints a field of Chart.yaml, without quotes.
+chart_field() {
+  sed -n "s/^$1: *[\"']\{0,1\}\([^\"' ]*\)[\"']\{0,1\} *\$/\1/p" "$chart"
+}
+
+VERSION=${VERSION:-v$(chart_field appVersion)}
+REVISION=${REVISION:-$(git rev-parse HEAD)}
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export VERSION REVISION SOURCE_DATE_EPOCH
+unset IMG
+
+# versions: the number that is released, the chart's, its image's tag and Go's are one each.
+versions() {
+  local status=0 wanted=${VERSION#v} field found
+  if ! [[ $VERSION =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
+    echo "VERSION=$VERSION must be vX.Y.Z or vX.Y.Z-PRERELEASE" >&2
+    status=1
+  fi
+  for field in version appVersion; do
+    found=$(chart_field "$field")
+    if [ "$found" != "$wanted" ]; then
+      echo "$chart has $field: ${found:-nothing}; it must be $wanted to release $VERSION" >&2
+      status=1
+    fi
+  done
+  wanted=$(sed -n 's/^ARG GO_VERSION=//p' Dockerfile)
+  found=$(go env GOVERSION)
+  if [ "$found" != "go$wanted" ]; then
+    echo "the Dockerfile builds with Go $wanted and this machine with ${found#go}; they must be the same" >&2
+    status=1
+  fi
+  return "$status"
+}
+
+# image: the packer's tests, which compare the Dockerfile, and the images of all platforms.
+image() {
+  (cd hack/image && go vet ./... && go test ./...) || return
+  hack/image.sh -o "$folder" release | tee "$scratch/first"
+}
+
+# reproducible: another folder and an empty build cache make the same image.
+reproducible() {
+  mkdir -p "$scratch/elsewhere" "$scratch/cache"
+  git ls-files -co --exclude-standard -z | tar --null --files-from=- --ignore-failed-read -cf - | tar -C "$scratch/elsewhere" -xf - || return
+  (cd "$scratch/elsewhere" && GOCACHE=$scratch/cache hack/image.sh -o again release) >"$scratch/second" || return
+  # Each line is REFERENCE FILE DIGEST.
+  if ! diff <(awk '{ print $1, $3 }' "$scratch/first") <(awk '{ print $1, $3 }' "$scratch/second"); then
+    echo "built twice, the images differ" >&2
+    return 1
+  fi
+}
+
+# materials: what the binaries are made of, and the chart.
+materials() {
+  local helm
+  (cd hack/image && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$scratch/image" .) || return
+  "$scratch/image" materials -o "$folder" -version "$VERSION" "$folder"/linux-*/* || return
+  helm=$(hack/kube.sh helm)/helm || return
+  "$helm" package charts/weir --destination "$folder" || return
+  # The images as archives of one platform are for tests; the rest is what is published.
+  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json licences.txt "weir-${VERSION#v}.tgz" >SHA256SUMS)
+}
+
+# vulnerabilities: none is known in what the binaries call.
+vulnerabilities() {
+  local tool status=0
+  tool=$(hack/tool.sh hack/tools golang.org/x/vuln/cmd/govulncheck) || return
+  "$tool" ${GOVULNDB:+-db "$GOVULNDB"} . ./collector || status=$?
+  case $status in
+    0) ;;
+    3) echo "known vulnerabilities are called: see above" >&2 ;;
+    *)
+      echo "NOT CHECKED: govulncheck has not done its work, so nothing is known about vulnerabilities in Go $(go env GOVERSION) and the" >&2
+      echo "  $(go version -m "$folder"/linux-amd64/weir | grep -c '^	dep	') modules of weir and collector. Where it could not reach the database at ${GOVULNDB:-https://vuln.go.dev}," >&2
+      echo "  run this on a machine that can, or name a copy: GOVULNDB=file:///srv/vulndb make release-check" >&2
+      ;;
+  esac
+  return "$status"
+}
+
+failed=()
+for check in versions image reproducible materials vulnerabilities; do
+  start=$SECONDS
+  echo "==> release: $check"
+  status=0 # set -e does not hold inside what || follows, which is why the checks return by themselves
+  "$check" || status=$?
+  if [ "$status" -eq 0 ]; then
+    echo "==> release: $check: ok, $((SECONDS - start)) s"
+  else
+    echo "==> release: $check: FAILED, $((SECONDS - start)) s" >&2
+    failed+=("$check")
+  fi
+done
+if [ "${#failed[@]}" -gt 0 ]; then
+  echo "not to be released; failed: ${failed[*]}" >&2
+  exit 1
+fi
+echo "$VERSION can be released; docs/releasing.md says how. It lies in $folder:"
+ls -l "$folder"
