@@ -12,7 +12,7 @@ BUILD_FLAGS = -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSIO
 PHASE := hack/phase.sh
 
 # What `make generate` writes.
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files
 
 CONTROLLER_GEN = $$(hack/tool.sh hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen)
 GOLANGCI_LINT = $$(hack/tool.sh hack/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
@@ -27,6 +27,18 @@ run: build ## Serve config/samples on this machine, with a receiver for its webh
 build: check-go ## Build bin/weir (the operator and weir dev), bin/collector (the tenant pods) and bin/receiver
 	@$(PHASE) build go build $(BUILD_FLAGS) -o bin/ . ./collector ./hack/receiver
 
+.PHONY: image
+image: check-go ## Pack the image without a container engine, as bin/images/weir.tar: docker load and ctr images import take it
+	@VERSION='$(VERSION)' $(PHASE) image hack/image.sh weir
+
+.PHONY: demo
+demo: check-go ## Weir in a cluster, from nothing to numbers: kind's, else a node made of this machine (root; it asks). DEMO_ARGS: see hack/demo.sh
+	@hack/demo.sh up $(DEMO_ARGS)
+
+.PHONY: demo-down
+demo-down: ## Put back everything that demo made
+	@hack/demo.sh down
+
 .PHONY: clean
 clean: ## Remove what build and run leave in the checkout: bin and .weir
 	rm -rf bin .weir
@@ -35,7 +47,12 @@ clean: ## Remove what build and run leave in the checkout: bin and .weir
 
 .PHONY: test
 test: check-go check-cc ## Run all tests with the race detector, against a real Redis and a real API server. TEST_ARGS: flags of go test
-	@assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
+	@hack/kube.sh helm >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
+	@cd hack/image; ../../$(PHASE) 'test: hack/image' go test -race $(TEST_ARGS) ./...
+
+.PHONY: e2e
+e2e: check-go ## Use Weir in a cluster and hurt it there: a node made of this machine (root; it asks), or yours: KUBECONFIG_E2E, IMG. See hack/e2e.sh
+	@$(PHASE) e2e hack/e2e.sh
 
 PKG ?= ./...
 NAME ?= .
@@ -58,6 +75,11 @@ bench-collect: check-go ## Load the collector end to end, in turn with a bare ha
 bench-deliver: check-go ## Deliver to a local sink, in turn with a bare consumer of the same stream, five rounds each
 	@$(PHASE) bench-deliver go test ./collector/deliver -run '^$$' -bench Delivery -benchtime 5x $(TEST_ARGS)
 
+.PHONY: bench-operator
+bench-operator: check-go ## Measure the operator with 1,000 Properties on a real API server: ten minutes. OPERATOR_ARGS: see hack/bench/operator
+	@go build $(BUILD_FLAGS) -o bin/weir .
+	@assets=$$(hack/kube.sh); $(PHASE) bench-operator go run ./hack/bench/operator -assets "$$assets" $(OPERATOR_ARGS)
+
 READ_EVENTS ?= 10000000
 
 .PHONY: bench-read
@@ -71,8 +93,10 @@ SOAK_REPEATS ?= 10
 
 .PHONY: soak
 soak: check-go ## Kill collectors and Redis again and again under load, and prove exactness at full size; takes minutes
-	@$(PHASE) soak go test ./collector -count=1 -v -timeout 60m -run 'Crashes|TheSameEvents|Failover|Outage|Abuse|Hang' \
-	  -soak.kills $(SOAK_KILLS) -soak.events $(SOAK_EVENTS) -soak.repeats $(SOAK_REPEATS) -soak.outage 2s
+	@$(PHASE) soak go test ./collector -count=1 -v -parallel 1 -timeout 60m \
+	  -run 'Crashes|TheSameEvents|Failover|TakesOver|Sentinel|Outage|TooMuch|Abuse|Hang|RollingRestart' \
+	  -soak.kills $(SOAK_KILLS) -soak.events $(SOAK_EVENTS) -soak.repeats $(SOAK_REPEATS) -soak.outage 2s -soak.standstill 30s \
+	  -soak.abuses 100 -soak.waiting 3500 -soak.restarts 20
 	@go build $(BUILD_FLAGS) -o bin/collector ./collector
 	@$(PHASE) soak-deliver go test ./collector/deliver -count=1 -v -timeout 20m -run AreKilled \
 	  -soak.kills $(SOAK_DELIVERERS) -soak.collector '$(CURDIR)/bin/collector'
@@ -86,9 +110,10 @@ fuzz: check-go ## Run each fuzz target that matches NAME for FUZZTIME (10s)
 ##@ Changing it
 
 .PHONY: generate
-generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition and the operator's role
+generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition, the operator's role, the chart's copies of these
 	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd rbac:roleName=weir-operator paths=./api/... paths=./controllers/... \
 	  output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
+	@hack/chart.sh
 
 .PHONY: fmt
 fmt: check-go ## Format the code
@@ -105,13 +130,17 @@ verify: check-go ## Prove that generated files are fresh, modules tidy, the code
 	@$(PHASE) 'verify: the code is formatted' hack/verify.sh format
 	@$(PHASE) 'verify: go vet' go vet ./...
 
+.PHONY: release-check
+release-check: verify lint ## Check what is to be released and leave it in bin/release; takes minutes. GOVULNDB: another vulnerability database
+	@GOVULNDB='$(GOVULNDB)' $(PHASE) release-check hack/release-check.sh
+
 ##@ Finding out
 
 .PHONY: help
 help: ## List these commands
 	@awk 'BEGIN { FS = ":.*## "; print "Usage: make COMMAND [VARIABLE=VALUE…]" } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	  /^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check-go
 check-go:

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+)
+
+// definitionSchema is the schema in a CustomResourceDefinition, as JSON.
+func definitionSchema(t *testing.T, definition map[string]any) string {
+	t.Helper()
+	versions, _, err := unstructured.NestedSlice(definition, "spec", "versions")
+	if err != nil || len(versions) != 1 {
+		t.Fatalf("the definition has the versions %v, %v; want one", versions, err)
+	}
+	content, err := json.Marshal(member(versions[0], "schema"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// installedSchema is that of the cluster's definition of Property.
+func (s *suite) installedSchema(t *testing.T) string {
+	t.Helper()
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	if err := s.Get(t.Context(), client.ObjectKey{Name: "properties.weir.dev"}, definition); err != nil {
+		t.Fatal(err)
+	}
+	return definitionSchema(t, definition.Object)
+}
+
+func upgrades(t *testing.T, s *suite) {
+	file, err := os.ReadFile(filepath.Join(settings.chart, "files", "weir.dev_properties.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition map[string]any
+	if err := yaml.Unmarshal(file, &definition); err != nil {
+		t.Fatal(err)
+	}
+	want := definitionSchema(t, definition)
+
+	s.claim(t, system)
+	s.helm(t, settings.beforeChart, settings.beforeImage, nil)
+	s.figure(t, "the definition of Property differs from that of the chart before", "%t", s.installedSchema(t) != want)
+	property := s.expose(s.property("shop"))
+	property.Spec.APIKeys = []v1alpha1.APIKey{{Name: "first"}, {Name: "second"}}
+	shop := s.apply(t, property)
+	s.served(t, shop)
+	shop.knows(t, shop.key(t, "first"), 202)
+	redis := s.pod(t, system, "weir-redis-0")
+
+	under := shop.startLoad(t, "upgrade", shop.key(t, "first"), shop.key(t, "second"))
+	old := s.uids(t, shop.namespace)
+	begin := time.Now()
+	s.helm(t, settings.chart, settings.image, nil)
+	s.figure(t, "helm upgrade to another image, until the operator is ready", "%.1f s", time.Since(begin).Seconds())
+	within(t, 3*time.Minute, "every pod of the Property runs the new image", func() error {
+		for _, role := range []string{"collector", "deliverer", "query"} {
+			pods := s.pods(t, shop.namespace, roleOf("shop", role))
+			if len(pods) == 0 {
+				return errors.New("there is no " + role)
+			}
+			for _, pod := range pods {
+				if image := pod.Spec.Containers[0].Image; image != settings.image || !ready(&pod) {
+					return fmt.Errorf("%s runs %s, ready: %t", pod.Name, image, ready(&pod))
+				}
+			}
+		}
+		return nil
+	})
+	shop.ready(t)
+	s.figure(t, "until every pod of the Property runs the new image", "%.1f s", time.Since(begin).Seconds())
+	if diff := cmp.Diff(want, s.installedSchema(t)); diff != "" {
+		t.Errorf("the definition of Property after the upgrade (-chart's +cluster's):\n%s", diff)
+	}
+	if now := s.pod(t, system, "weir-redis-0"); now.UID != redis.UID || now.Status.ContainerStatuses[0].RestartCount != redis.Status.ContainerStatuses[0].RestartCount {
+		t.Error("the upgrade restarted Redis")
+	}
+	s.goneUIDs(t, shop.namespace, old)
+
+	// The same image with other values: the operator is replaced, and no tenant.
+	tenants := s.uids(t, shop.namespace)
+	operators := s.uids(t, system)
+	begin = time.Now()
+	s.helm(t, settings.chart, settings.image, map[string]any{"operator": map[string]any{"podAnnotations": map[string]any{"e2e": "again"}}})
+	s.goneUIDs(t, system, operators)
+	s.figure(t, "helm upgrade with the same image, until the operators before have ended", "%.1f s", time.Since(begin).Seconds())
+	shop.change(t, func(spec *v1alpha1.PropertySpec) {
+		spec.EventAliases = map[string]v1alpha1.EventName{"page_view": "pageview"}
+	})
+	shop.ready(t) // so the new operator has looked at it
+	if diff := cmp.Diff(tenants, s.uids(t, shop.namespace)); diff != "" {
+		t.Errorf("an upgrade that leaves the image as it was replaced pods of tenants (-before +after):\n%s", diff)
+	}
+	under.noneFailed(t, under.stop(t))
+}
+
+// uids are those of a namespace's pods, Redis's and the suite's own aside.
+func (s *suite) uids(t *testing.T, namespace string) map[types.UID]string {
+	t.Helper()
+	uids := map[types.UID]string{}
+	for _, pod := range s.pods(t, namespace, nil) {
+		if pod.Name != "weir-redis-0" && pod.Name != "peer" {
+			uids[pod.UID] = pod.Name
+		}
+	}
+	return uids
+}
+
+// goneUIDs waits until none of the pods is there any more.
+func (s *suite) goneUIDs(t *testing.T, namespace string, uids map[types.UID]string) {
+	t.Helper()
+	within(t, 2*time.Minute, "the pods of before have ended", func() error {
+		var pods corev1.PodList
+		if err := s.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, pod := range pods.Items {
+			if name, there := uids[pod.UID]; there {
+				return errors.New(name + " has not")
+			}
+		}
+		return nil
+	})
+}
