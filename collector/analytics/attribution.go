@@ -3,6 +3,7 @@ package analytics
 import (
 	"context"
 	"math/big"
+	"slices"
 
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -17,27 +18,22 @@ func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution
 	}
 	defer done()
 	w := newCreditWalk(s, q)
-	if err := w.findConversions(ctx); err != nil {
+	conversions, err := w.findConversions(ctx)
+	if err != nil {
 		return Attribution{}, err
 	}
-	if err := w.findTouches(ctx); err != nil {
-		return Attribution{}, err
+	if q.Model == Linear {
+		err = w.shareOut(ctx, conversions)
+	} else {
+		err = w.giveToEnds(ctx, conversions)
 	}
-	if err := w.journeys.sort(ctx); err != nil {
+	if err != nil {
 		return Attribution{}, err
-	}
-	for number := 1; number < len(w.journeys.customers); number++ {
-		if number%chunkRows == 0 && ctx.Err() != nil {
-			return Attribution{}, ctx.Err()
-		}
-		if err := w.follow(ctx, number); err != nil {
-			return Attribution{}, err
-		}
 	}
 	return w.result()
 }
 
-// creditWalk goes through the visitors with a conversion.
+// creditWalk finds the conversions and gives credit for them.
 type creditWalk struct {
 	snapshot *snapshot
 	query    AttributionQuery
@@ -46,7 +42,6 @@ type creditWalk struct {
 	rows span
 	from uint64
 
-	journeys *journeys
 	// count and revenue are of all conversions, those of nobody too.
 	count   int
 	revenue currencySums
@@ -71,69 +66,79 @@ func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
 	}
 	w := &creditWalk{
 		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.first,
-		journeys: newJourneys(len(s.keys)),
-		groups:   newDictionary[string](), groupOf: make([]uint32, len(s.touches)), fine: map[int]*fineLedger{},
+		groups: newDictionary[string](), groupOf: make([]uint32, len(s.touches)), fine: map[int]*fineLedger{},
 	}
 	w.direct = w.groups.acquire(untouched(q.GroupBy))
 	return w
 }
 
-// findConversions counts the conversions and notes who had one. Those of nobody have no touches.
-func (w *creditWalk) findConversions(ctx context.Context) error {
-	conversions, oldest := w.rows, newTrail(w.rows)
-	conversions.first = w.from
-	buffer := make([]uint16, 0, chunkRows)
-	expected := 0
-	if err := conversions.each(ctx, func(c stretch) { expected += len(c.named(w.name, buffer)) }); err != nil {
+// findConversions counts the conversions and returns them in stream order.
+func (w *creditWalk) findConversions(ctx context.Context) ([]conversion, error) {
+	rows := w.rows
+	rows.first = w.from
+	parts := w.snapshot.split(rows)
+	found, revenues := make([][]conversion, len(parts)), make([]currencySums, len(parts))
+	err := together(len(parts), func(part int) (err error) {
+		found[part], err = w.conversionsOf(ctx, parts[part], &revenues[part])
 		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	w.journeys.expect(expected)
-	return conversions.each(ctx, func(c stretch) {
-		rows := c.named(w.name, buffer)
-		w.count += len(rows)
-		w.addRevenue(c, rows)
-		offset := c.offset(&w.rows)
+	for part := range parts {
+		w.count += len(found[part])
+		w.revenue.merge(revenues[part])
+	}
+	if len(parts) == 1 {
+		return found[0], nil
+	}
+	return slices.Concat(found...), nil
+}
+
+// conversionsOf returns the conversions of some rows and adds up what they brought in.
+func (w *creditWalk) conversionsOf(ctx context.Context, rows span, revenue *currencySums) (found []conversion, err error) {
+	buffer, oldest, expected := make([]uint16, 0, chunkRows), newTrail(w.rows), 0
+	if err := rows.each(ctx, func(c stretch) { expected += len(c.named(w.name, buffer)) }); err != nil {
+		return nil, err
+	}
+	found = make([]conversion, 0, expected)
+	err = rows.each(ctx, func(c stretch) {
+		rows, offset := c.named(w.name, buffer), c.offset(&w.rows)
+		w.addRevenue(revenue, c, rows)
 		for _, row := range rows {
-			value := w.value(c.chunk, row)
-			visitor := c.visitor[row]
-			if visitor == 0 {
-				w.ledger.give(w.direct, value)
-				continue
-			}
-			found := conversion{value: value, at: offset + uint32(row)}
+			one := conversion{visitor: c.visitor[row], value: w.value(c.chunk, row), at: offset + uint32(row)}
 			if w.query.Lookback > 0 {
-				found.oldest = oldest.to(c.position[row].Milliseconds() - w.query.Lookback.Milliseconds())
+				one.oldest = oldest.to(c.position[row].Milliseconds() - w.query.Lookback.Milliseconds())
 			}
-			w.journeys.convert(visitor, found)
+			found = append(found, one)
 		}
 	})
+	return found, err
 }
 
 // addRevenue adds the values of the stretch's conversions by currency.
-func (w *creditWalk) addRevenue(c stretch, rows []uint16) {
+func (w *creditWalk) addRevenue(revenue *currencySums, c stretch, rows []uint16) {
 	if c.whole() {
-		w.revenue.merge(c.sealed.of(w.name).values)
+		revenue.merge(c.sealed.of(w.name).values)
 		return
 	}
 	for _, row := range rows {
 		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			w.revenue.of(currency).Add(c.value[row])
+			revenue.of(currency).Add(c.value[row])
 		}
 	}
 }
 
 // value is a conversion's value in the property's currency.
 func (w *creditWalk) value(c *chunk, row uint16) event.Amount {
-	if uint32(c.currency[row]) != w.snapshot.reporting || c.value[row] == noValue {
-		return 0
+	value := c.value[row]
+	if value == noValue {
+		value = 0
 	}
-	return c.value[row]
-}
-
-// findTouches chooses the touches of those who had a conversion.
-func (w *creditWalk) findTouches(ctx context.Context) error {
-	var buffer touched
-	return w.rows.each(ctx, func(c stretch) { w.journeys.choose(c.touched(&buffer), c.offset(&w.rows)) })
+	if uint32(c.currency[row]) != w.snapshot.reporting {
+		value = 0
+	}
+	return value
 }
 
 // group returns the number of what a touch's credit goes to.

@@ -3,6 +3,7 @@ package analytics
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/collector/stream"
@@ -25,128 +26,84 @@ func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.
 			return Funnel{}, err
 		}
 	}
-	if err := w.walk(ctx); err != nil {
+	if err := w.follow(ctx); err != nil {
 		return Funnel{}, err
 	}
 	return w.result(ctx, steps)
 }
 
-// funnelWalk goes through a funnel's rows in stream order, with a little state for each visitor. Rows are told by how
-// many of the span lie before them.
+// funnelWalk finds each visitor's best attempt.
 //
-// Without a window a visitor's best attempt is the first one, so that one pass finds it. With a window, a first
-// pass finds how far each visitor comes at all and when they first come that far; any attempt that does begins no
-// earlier than a window before that moment, and the earliest that begins there does: of two attempts that are both
-// within their windows, the one that began earlier is never behind. So the second pass is the one
-// without a window again, but for a row for each visitor before which no attempt begins.
+// Without a window the best attempt is the first: it comes to a step by the first event of the step's name behind the
+// one by which it came to the step before. So one step is found after the other, by a look at the rows of its name, of
+// which several workers may take a part each. With a window, a pass over all steps finds beforehand how far each visitor
+// comes at all and when they first come that far; any attempt that does begins no earlier than a window before that
+// moment, and the earliest that begins there does: of two attempts that are both within their windows, the one that
+// began earlier is never behind. So what follows is the same as without a window, but for a position for each visitor
+// behind which the attempt begins, and a step at which it ends.
 type funnelWalk struct {
+	*snapshot
 	rows span
 	// window is in milliseconds.
 	window int64
 	steps  int
-	// masks holds by a name's number the steps that it fills, a bit each; names are those that fill any.
-	masks []uint64
-	names []stepName
-	// notBefore and depth are by visitor, nil without a window: the first row at which the best attempt may begin, and
+	// notBefore and depth are by visitor, nil without a window: the position behind which the best attempt begins, and
 	// how many steps it reaches; 0 where that is one at most.
-	notBefore []uint32
+	notBefore []stream.Position
 	depth     []uint8
-	// reached is by visitor how many steps the attempt has reached, finished once that is as far as it comes; at is
-	// the event by which it came to the last of them.
-	reached []uint8
-	at      []stream.Position
 	// visitors counts by step who came there; gaps holds how many milliseconds after the step before.
 	visitors []int
 	gaps     [][]int64
-
-	// later are rows of the stretch that is looked at; the others are room to work in.
-	later                  rowSet
-	found, ordered, buffer []uint16
 }
-
-// stepName is a name that fills steps.
-type stepName struct {
-	number uint32
-	mask   uint64
-	// matters is 1 where a visitor who has reached so many steps may be taken further by an event of the name, at once
-	// or once the steps between have been filled.
-	matters [finished + 1]uint8
-}
-
-// finished is beyond any number of steps, so that no step's bit in a mask lies there. Nobody has it from the start, so
-// that events without a visitor take no part.
-const finished = 255
 
 func newFunnelWalk(s *snapshot, rows span, window time.Duration) *funnelWalk {
-	w := &funnelWalk{
-		rows: rows, window: window.Milliseconds(), steps: len(s.numbers), masks: make([]uint64, len(s.names)),
-		reached: make([]uint8, len(s.keys)), at: make([]stream.Position, len(s.keys)),
-		visitors: make([]int, len(s.numbers)), gaps: make([][]int64, len(s.numbers)),
-		found: make([]uint16, chunkRows), ordered: make([]uint16, 0, chunkRows), buffer: make([]uint16, 0, chunkRows),
+	steps := len(s.numbers)
+	return &funnelWalk{
+		snapshot: s, rows: rows, window: window.Milliseconds(), steps: steps, visitors: make([]int, steps), gaps: make([][]int64, steps),
 	}
-	w.reached[0] = finished
-	for step, name := range s.numbers {
-		if name != noName {
-			w.masks[name] |= 1 << step
-		}
-	}
-	for step, name := range s.numbers {
-		if name == noName || w.masks[name]&(1<<step-1) != 0 {
-			continue // no event has it, or it stands further up
-		}
-		own := stepName{number: name, mask: w.masks[name]}
-		for reached := range w.steps {
-			if own.mask>>reached != 0 {
-				own.matters[reached] = 1
-			}
-		}
-		w.names = append(w.names, own)
-	}
-	return w
 }
 
 // reach finds out how far each visitor comes within the window. For each step it keeps by visitor the row at which the
-// latest of the attempts began that have come there: if that one is too old for a further step, all are.
+// latest of the attempts began that have come there: if that one is too old for a further step, all are. Rows are told by
+// how many of the span lie before them.
 func (w *funnelWalk) reach(ctx context.Context) error {
-	w.notBefore, w.depth = make([]uint32, len(w.reached)), make([]uint8, len(w.reached))
+	w.notBefore, w.depth = make([]stream.Position, len(w.keys)), make([]uint8, len(w.keys))
 	// Rows count from 1 on here, so that 0 can stand for none.
 	begun := make([][]uint32, w.steps)
 	for step := range w.steps - 1 {
-		begun[step] = make([]uint32, len(w.reached))
+		begun[step] = make([]uint32, len(w.keys))
 	}
+	// masks holds by a name's number the steps that it fills, a bit each.
+	masks := make([]uint64, len(w.names))
+	for step, name := range w.numbers {
+		if name != noName {
+			masks[name] |= 1 << step
+		}
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(w.numbers[1:])))
 	first, oldest := begun[0], newTrail(w.rows)
+	var later rowSet
+	ordered, buffer := make([]uint16, 0, chunkRows), make([]uint16, 0, chunkRows)
 	return w.rows.each(ctx, func(c stretch) {
 		offset := c.offset(&w.rows)
-		for i := range w.names {
-			if name := &w.names[i]; name.mask > 1 {
-				w.later.add(c.named(name.number, w.buffer))
-			}
+		for _, name := range names {
+			later.add(c.named(name, buffer))
 		}
-		begins := w.begins(c)
-		for _, row := range w.later.take(w.ordered[:0]) {
+		begins := c.named(w.numbers[0], buffer)
+		for _, row := range later.take(ordered[:0]) {
 			for len(begins) > 0 && begins[0] < row {
 				first[c.visitor[begins[0]&(chunkRows-1)]] = offset + uint32(begins[0]) + 1
 				begins = begins[1:]
 			}
 			if visitor := c.visitor[row&(chunkRows-1)]; visitor != 0 {
 				now := c.position[row&(chunkRows-1)].Milliseconds()
-				w.advance(begun, w.masks[c.name[row&(chunkRows-1)]], visitor, oldest.to(now-w.window))
+				w.advance(begun, masks[c.name[row&(chunkRows-1)]], visitor, oldest.to(now-w.window))
 			}
 		}
 		for _, row := range begins {
 			first[c.visitor[row&(chunkRows-1)]] = offset + uint32(row) + 1
 		}
 	})
-}
-
-// begins returns the stretch's rows that fill the first step.
-func (w *funnelWalk) begins(c stretch) []uint16 {
-	for i := range w.names {
-		if name := &w.names[i]; name.mask&1 != 0 {
-			return c.named(name.number, w.buffer)
-		}
-	}
-	return nil
 }
 
 // advance takes the visitor's attempts on by an event that fills steps behind the first; oldest is the first row that
@@ -165,73 +122,107 @@ func (w *funnelWalk) advance(begun [][]uint32, mask uint64, visitor, oldest uint
 		}
 		if int(w.depth[visitor]) <= step {
 			w.depth[visitor] = uint8(step + 1)
-			w.notBefore[visitor] = oldest
+			c, row := w.rows.at(w.rows.first + uint64(oldest))
+			w.notBefore[visitor] = c.position[row] - 1
 		}
 	}
 }
 
-// walk follows each visitor's best attempt.
-func (w *funnelWalk) walk(ctx context.Context) error {
-	return w.rows.each(ctx, func(c stretch) {
-		offset := c.offset(&w.rows)
-		for i := range w.names {
-			if name := &w.names[i]; name.mask == 1 {
-				w.begin(c, offset, c.named(name.number, w.buffer))
-			} else {
-				w.choose(c, name)
+// follow follows each visitor's best attempt from step to step, as long as there is anybody.
+func (w *funnelWalk) follow(ctx context.Context) error {
+	all := newAttempts(len(w.keys))
+	copy(all.at, w.notBefore)
+	for visitor := 1; visitor < len(w.keys); visitor++ { // events without a visitor take no part
+		all.waiting.add(uint32(visitor))
+	}
+	var found []*attempts
+	for step := range w.numbers {
+		parts := w.split(w.rows)
+		for len(found) < len(parts) {
+			found = append(found, newAttempts(len(w.keys)))
+		}
+		err := together(len(parts), func(part int) error { return w.find(ctx, parts[part], step, all, found[part]) })
+		if err != nil {
+			return err
+		}
+		w.enter(step, all, found[:len(parts)])
+		if w.visitors[step] == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// attempts are on their way to a step.
+type attempts struct {
+	// waiting are the visitors who have come to the step before and not to this one.
+	waiting numberSet
+	// at is by visitor the event by which the attempt came to the last step that it has come to, or behind which it begins.
+	at []stream.Position
+}
+
+func newAttempts(visitors int) *attempts {
+	return &attempts{waiting: make(numberSet, visitors/64+1), at: make([]stream.Position, visitors)}
+}
+
+// find looks through rows for the events by which attempts come to a step, and notes them in found.
+func (w *funnelWalk) find(ctx context.Context, rows span, step int, all, found *attempts) error {
+	name, waiting := w.numbers[step], found.waiting
+	copy(waiting, all.waiting)
+	var chosen firsts
+	chosen.rows, chosen.visitors = make([]uint16, chunkRows), make([]uint32, chunkRows)
+	buffer := make([]uint16, 0, chunkRows)
+	return rows.each(ctx, func(c stretch) {
+		// Most of the rows are of visitors who do not wait for them, so they are passed over without a branch.
+		count := 0
+		if firsts := c.firsts(name); step == 0 && w.notBefore == nil && len(firsts.rows) > 0 {
+			for i, visitor := range firsts.visitors {
+				chosen.rows[count&(chunkRows-1)], chosen.visitors[count&(chunkRows-1)] = firsts.rows[i], visitor
+				count += waiting.bit(visitor)
+			}
+		} else {
+			for _, row := range c.named(name, buffer) {
+				visitor := c.visitor[row&(chunkRows-1)]
+				chosen.rows[count&(chunkRows-1)], chosen.visitors[count&(chunkRows-1)] = row, visitor
+				count += waiting.bit(visitor)
 			}
 		}
-		for _, row := range w.later.take(w.ordered[:0]) {
-			visitor := c.visitor[row&(chunkRows-1)]
-			step, at := w.reached[visitor], c.position[row&(chunkRows-1)]
-			// The attempt may have begun further down in the stretch.
-			if w.masks[c.name[row&(chunkRows-1)]]>>step&1 != 0 && at > w.at[visitor] {
-				w.enter(visitor, offset+uint32(row), at)
+		for i, visitor := range chosen.visitors[:count] {
+			at := c.position[chosen.rows[i]&(chunkRows-1)]
+			if waiting.bit(visitor) != 0 && at > all.at[visitor] {
+				waiting[visitor>>6] &^= 1 << (visitor & 63)
+				found.at[visitor] = at
 			}
 		}
 	})
 }
 
-// begin begins the attempts of the stretch's rows that fill the first step alone.
-func (w *funnelWalk) begin(c stretch, offset uint32, rows []uint16) {
-	reached := w.reached
-	for _, row := range rows {
-		if visitor := c.visitor[row&(chunkRows-1)]; reached[visitor] == 0 {
-			w.enter(visitor, offset+uint32(row), c.position[row&(chunkRows-1)])
-		}
-	}
-}
-
-// choose notes the rows of a name that may take their visitor to a later step. Most are of visitors for whom they
-// mean nothing, so they are passed over without a branch.
-func (w *funnelWalk) choose(c stretch, name *stepName) {
-	count, reached := 0, w.reached
-	for _, row := range c.named(name.number, w.buffer) {
-		w.found[count&(chunkRows-1)] = row
-		count += int(name.matters[reached[c.visitor[row&(chunkRows-1)]]])
-	}
-	w.later.add(w.found[:count])
-}
-
-// enter takes the visitor's attempt to the next step, by the event in a row.
-func (w *funnelWalk) enter(visitor, row uint32, at stream.Position) {
-	step := w.reached[visitor]
-	last := w.steps
-	if w.notBefore != nil {
-		if step == 0 && row < w.notBefore[visitor] {
-			return
-		}
-		last = max(1, int(w.depth[visitor]))
-	}
-	w.visitors[step]++
+// enter takes those to a step who were found to come to it, in parts of the rows. Of these the earliest counts.
+func (w *funnelWalk) enter(step int, all *attempts, found []*attempts) {
+	var gaps []int64
 	if step > 0 {
-		w.gaps[step] = append(w.gaps[step], at.Milliseconds()-w.at[visitor].Milliseconds())
+		gaps = make([]int64, 0, w.visitors[step-1])
 	}
-	w.at[visitor] = at
-	w.reached[visitor] = step + 1
-	if int(step)+1 == last {
-		w.reached[visitor] = finished
+	for i, waiting := range all.waiting {
+		all.waiting[i] = 0
+		for _, f := range found {
+			came := waiting &^ f.waiting[i]
+			waiting &^= came
+			w.visitors[step] += bits.OnesCount64(came)
+			for ; came != 0; came &= came - 1 {
+				visitor := i<<6 | bits.TrailingZeros64(came)
+				at := f.at[visitor]
+				if step > 0 {
+					gaps = append(gaps, at.Milliseconds()-all.at[visitor].Milliseconds())
+				}
+				all.at[visitor] = at
+				if len(w.depth) == 0 || int(w.depth[visitor]) > step+1 {
+					all.waiting[i] |= came & -came
+				}
+			}
+		}
 	}
+	w.gaps[step] = gaps
 }
 
 // rowSet is a set of a chunk's rows.

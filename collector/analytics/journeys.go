@@ -2,7 +2,6 @@ package analytics
 
 import (
 	"context"
-	"slices"
 
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -13,7 +12,7 @@ type journeys struct {
 	// numbers has the customers' numbers by visitor, 0 for who is none. members has a bit for each visitor, set for
 	// customers: most touches are of others, and the bits stay in the processor's cache where the numbers do not.
 	numbers []uint32
-	members []uint64
+	members numberSet
 	// customers and conversions begin with one that is nobody's, so that 0 can stand for none.
 	customers   []customer
 	conversions []conversion
@@ -31,14 +30,14 @@ type customer struct {
 	end uint32
 }
 
-// conversion is one of a customer's.
+// conversion is one of a customer's, or of nobody.
 type conversion struct {
 	// value is in the property's currency.
 	value event.Amount
 	// at is the conversion's row, oldest the first that is not too old for one of its touches.
 	at, oldest uint32
-	// next is the number of the customer's next conversion, 0 for none.
-	next uint32
+	// visitor is whose it is. next is the number of the customer's next conversion, 0 for none.
+	visitor, next uint32
 }
 
 // visit is a touch of a customer: its row and the touch's number.
@@ -53,23 +52,17 @@ type chosenTouch struct {
 // chosenBlock is how many touches a block of chosen has room for, those of several chunks.
 const chosenBlock = 8 * chunkRows
 
-// newJourneys makes room for visitors with numbers below limit.
-func newJourneys(limit int) *journeys {
+// newJourneys makes room for visitors with numbers below limit and for a number of conversions.
+func newJourneys(limit, conversions int) *journeys {
 	return &journeys{
-		numbers: make([]uint32, limit), members: make([]uint64, limit/64+1),
-		customers: make([]customer, 1), conversions: make([]conversion, 1),
+		numbers: make([]uint32, limit), members: make(numberSet, limit/64+1),
+		customers: make([]customer, 1, 1+min(conversions, limit)), conversions: make([]conversion, 1, 1+conversions),
 	}
 }
 
-// expect makes room for a number of conversions.
-func (j *journeys) expect(conversions int) {
-	j.conversions = slices.Grow(j.conversions, conversions)
-	j.customers = slices.Grow(j.customers, min(conversions, len(j.numbers)))
-}
-
-// convert adds a conversion of a visitor. Conversions are added in stream order.
-func (j *journeys) convert(visitor uint32, c conversion) {
-	number := uint32(len(j.conversions))
+// convert adds a conversion of a customer. Conversions are added in stream order.
+func (j *journeys) convert(c conversion) {
+	number, visitor := uint32(len(j.conversions)), c.visitor
 	j.conversions = append(j.conversions, c)
 	if known := j.numbers[visitor]; known != 0 {
 		who := &j.customers[known]
@@ -78,7 +71,7 @@ func (j *journeys) convert(visitor uint32, c conversion) {
 		return
 	}
 	j.numbers[visitor] = uint32(len(j.customers))
-	j.members[visitor/64] |= 1 << (visitor % 64)
+	j.members.add(visitor)
 	j.customers = append(j.customers, customer{first: number, last: number})
 }
 
@@ -91,7 +84,7 @@ func (j *journeys) choose(t *touched, offset uint32) {
 	}
 	block := j.chosen[last]
 	for i, visitor := range t.visitors {
-		if j.members[visitor/64]&(1<<(visitor%64)) == 0 {
+		if j.members.bit(visitor) == 0 {
 			continue
 		}
 		number := j.numbers[visitor]

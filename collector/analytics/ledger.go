@@ -94,24 +94,51 @@ func (w *creditWalk) bookFor(most int) book {
 	return w.fine[bound]
 }
 
-// follow gives the credit for a customer's conversions.
-func (w *creditWalk) follow(ctx context.Context, customer int) error {
-	touches, first := w.journeys.of(customer), w.journeys.customers[customer].first
-	if w.query.Model != Linear {
-		w.giveEnds(touches, first)
-		return nil
+// shareOut shares each conversion among the touches in its window.
+func (w *creditWalk) shareOut(ctx context.Context, conversions []conversion) error {
+	j := newJourneys(len(w.snapshot.keys), len(conversions))
+	for n, c := range conversions {
+		if n%chunkRows == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if c.visitor == 0 {
+			w.ledger.give(w.direct, c.value)
+		} else {
+			j.convert(c)
+		}
 	}
+	var buffer touched
+	if err := w.rows.each(ctx, func(c stretch) { j.choose(c.touched(&buffer), c.offset(&w.rows)) }); err != nil {
+		return err
+	}
+	if err := j.sort(ctx); err != nil {
+		return err
+	}
+	for customer := 1; customer < len(j.customers); customer++ {
+		if customer%chunkRows == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := w.follow(ctx, j, customer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow gives the credit for a customer's conversions.
+func (w *creditWalk) follow(ctx context.Context, j *journeys, customer int) error {
+	touches, first := j.of(customer), j.customers[customer].first
 	window := touchWindow{touches: touches}
 	most := len(touches)
 	if most > fewParts {
-		most = window.mostParts(w.journeys.conversions, first)
+		most = window.mostParts(j.conversions, first)
 	}
 	window.restart(w.bookFor(most), w.group)
 	for n, count := first, 0; n != 0; count++ {
 		if count%1024 == 1023 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		c := &w.journeys.conversions[n]
+		c := &j.conversions[n]
 		window.reach(c)
 		if window.parts > 0 {
 			window.book.share(window.parts, c.value)
@@ -122,28 +149,4 @@ func (w *creditWalk) follow(ctx context.Context, customer int) error {
 	}
 	window.empty()
 	return nil
-}
-
-// giveEnds gives each of a customer's conversions to the first or the last touch in its window.
-func (w *creditWalk) giveEnds(touches []visit, first uint32) {
-	oldest, newest := 0, -1
-	for n := first; n != 0; {
-		c := &w.journeys.conversions[n]
-		for newest+1 < len(touches) && touches[newest+1].at <= c.at {
-			newest++
-		}
-		for oldest <= newest && touches[oldest].at < c.oldest {
-			oldest++
-		}
-		group := w.direct
-		switch {
-		case oldest > newest:
-		case w.query.Model == FirstTouch:
-			group = w.group(touches[oldest].touch)
-		default:
-			group = w.group(touches[newest].touch)
-		}
-		w.ledger.give(group, c.value)
-		n = c.next
-	}
 }

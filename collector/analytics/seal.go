@@ -40,9 +40,16 @@ func (t *touched) clone() touched {
 type sealedName struct {
 	name uint32
 	// rows are a part of the seal's.
-	rows []uint16
+	rows   []uint16
+	firsts firsts
 	// values has an element for each currency of the rows that have a value and a currency.
 	values currencySums
+}
+
+// firsts are the rows of a name that are the first of their visitor, in stream order, and whose they are.
+type firsts struct {
+	rows     []uint16
+	visitors []uint32
 }
 
 // newSeal looks at a full chunk.
@@ -71,8 +78,39 @@ func newSeal(c *chunk) *seal {
 		}
 		s.touched.add(c, row)
 	}
+	for i := range s.names {
+		s.names[i].firsts = c.firstsOf(s.names[i].rows)
+	}
 	s.touched = s.touched.clone()
 	return s
+}
+
+// firstsOf returns those of a name's rows that are the chunk's first of their visitor with the name; nothing where they are
+// more than half, so that leaving out the others would not be worth their room.
+func (c *chunk) firstsOf(rows []uint16) firsts {
+	var f firsts
+	for _, row := range rows {
+		if c.isFirst(uint32(row)) {
+			f.rows, f.visitors = append(f.rows, row), append(f.visitors, c.visitor[row])
+		}
+	}
+	if 2*len(f.rows) > len(rows) {
+		return firsts{}
+	}
+	return firsts{slices.Clip(slices.Clone(f.rows)), slices.Clip(slices.Clone(f.visitors))}
+}
+
+// isFirst says whether a row is somebody's, and the chunk's first of that visitor with its name.
+func (c *chunk) isFirst(row uint32) bool {
+	if c.visitor[row] == 0 {
+		return false
+	}
+	for at := row; c.back[at] <= at; {
+		if at -= c.back[at]; c.name[at] == c.name[row] {
+			return false
+		}
+	}
+	return true
 }
 
 // of returns what is known of a name, nothing where no row has it.
@@ -100,6 +138,14 @@ func (c *stretch) named(name uint32, buffer []uint16) []uint16 {
 		}
 	}
 	return buffer
+}
+
+// firsts returns the stretch's first rows of each visitor with a name, or nothing where these have to be looked for.
+func (c *stretch) firsts(name uint32) firsts {
+	if c.whole() {
+		return c.sealed.of(name).firsts
+	}
+	return firsts{}
 }
 
 // touched returns the stretch's rows that are a touch. They are put into buffer where they have to be looked for.

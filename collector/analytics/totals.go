@@ -25,6 +25,9 @@ func (s *numberSet) add(n uint32) bool {
 	return true
 }
 
+// bit is 1 where n is in the set, which must have room for it.
+func (s numberSet) bit(n uint32) int { return int(s[n>>6] >> (n & 63) & 1) }
+
 // totals are the numbers of a span that summary and daily are made of.
 type totals struct {
 	purchases, addToCarts, pageviews, refunds int

@@ -30,6 +30,8 @@ type View struct {
 	status Status
 	// rebuilding is true from a Reset until the view is ready again: what it holds meanwhile is a part of the truth.
 	rebuilding bool
+	// asked is how many questions are being answered.
+	asked int
 }
 
 // ErrReplaying says that the view is being built anew and cannot answer meanwhile.
@@ -184,6 +186,8 @@ type snapshot struct {
 	numbers []uint32
 	// reporting is the number of the property's currency.
 	reporting uint32
+	// workers says how many goroutines the query may use now: see [View.workers].
+	workers func() int
 }
 
 // noName is the number of a name that no event has.
@@ -204,7 +208,7 @@ func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
 		span:  span{chunks: t.chunks, base: t.base, first: t.first, end: t.next},
 		names: t.names.values, touches: t.touches.values, currencies: t.currencies.values, platforms: t.platforms.values,
 		keys: t.visitors.keys, clientIDs: t.visitors.clientIDs, reasons: t.reasons,
-		numbers: make([]uint32, len(names)), reporting: noName,
+		numbers: make([]uint32, len(names)), reporting: noName, workers: v.workers,
 	}
 	for i, name := range names {
 		s.numbers[i] = noName
@@ -215,7 +219,16 @@ func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
 	if number, known := t.currencies.numbers[v.currency]; known {
 		s.reporting = number
 	}
-	return s, v.retained.RUnlock, nil
+	v.asked++
+	return s, v.answered, nil
+}
+
+// answered ends what read began.
+func (v *View) answered() {
+	v.mu.Lock()
+	v.asked--
+	v.mu.Unlock()
+	v.retained.RUnlock()
 }
 
 // in returns the rows that were received in a range.
@@ -293,6 +306,20 @@ func (s *span) each(ctx context.Context, visit func(stretch)) error {
 		to := min(chunkRows, from+int(s.end-ordinal))
 		visit(stretch{chunk: c, from: from, to: to, ordinal: ordinal})
 		ordinal += uint64(to - from)
+	}
+	return nil
+}
+
+// eachBackwards is each from the last chunk to the first.
+func (s *span) eachBackwards(ctx context.Context, visit func(stretch)) error {
+	for end := s.end; end > s.first; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c, last := s.at(end - 1)
+		from := max(0, last+1-int(end-s.first))
+		end -= uint64(last + 1 - from)
+		visit(stretch{chunk: c, from: from, to: last + 1, ordinal: end})
 	}
 	return nil
 }

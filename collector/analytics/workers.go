@@ -1,0 +1,50 @@
+package analytics
+
+import (
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxWorkers bounds how many processors one question uses: what more of them find takes longer to put together than they
+// save.
+const maxWorkers = 4
+
+// workers returns how many goroutines a question may use for what it does next: its own, and one for each processor that
+// no other question of the view is using. It is asked anew for each thing to do, so that processors that were borrowed are
+// soon free again for another question.
+func (v *View) workers() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return min(max(1, runtime.GOMAXPROCS(0)-v.asked+1), maxWorkers)
+}
+
+// split cuts rows into parts for as many workers as there may be, in stream order and between chunks. As each worker keeps
+// something for each visitor, a part has at least as many rows as there are visitors, or is the only one.
+func (s *snapshot) split(rows span) []span {
+	length := rows.len()
+	parts := make([]span, max(1, min(s.workers(), length/max(chunkRows, len(s.keys)))))
+	for i := range parts {
+		parts[i] = rows
+		if i > 0 {
+			behind := rows.first - rows.base + uint64(length/len(parts)*i)
+			parts[i].first = rows.base + behind/chunkRows*chunkRows
+			parts[i-1].end = parts[i].first
+		}
+	}
+	return parts
+}
+
+// together does the work for each part at once. It returns when all of it has ended, with the first part's error or else
+// another's.
+func together(parts int, work func(part int) error) error {
+	var others errgroup.Group
+	for part := 1; part < parts; part++ {
+		others.Go(func() error { return work(part) })
+	}
+	err := work(0)
+	if other := others.Wait(); err == nil {
+		err = other
+	}
+	return err
+}
