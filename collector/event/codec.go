@@ -129,15 +129,19 @@ func (e *Event) appendClientID(b []byte) []byte {
 	}
 	low, err := strconv.ParseUint(second, 10, 32)
 	// Comparing the text keeps "007.1" and the like out.
-	if pair := high<<32 | low; err == nil && clientIDOf(pair) == e.ClientID {
+	var text [maxClientIDPair]byte
+	if pair := high<<32 | low; err == nil && string(appendClientIDPair(text[:0], pair)) == e.ClientID {
 		return protowire.AppendFixed64(protowire.AppendTag(b, fieldClientIDPair, protowire.Fixed64Type), pair)
 	}
 	return appendString(b, fieldClientID, e.ClientID)
 }
 
-func clientIDOf(pair uint64) string {
-	text := strconv.AppendUint(make([]byte, 0, 24), pair>>32, 10)
-	return string(strconv.AppendUint(append(text, '.'), pair&math.MaxUint32, 10))
+// maxClientIDPair is the length of the longest text of two numbers joined by a dot.
+const maxClientIDPair = len("4294967295.4294967295")
+
+func appendClientIDPair(b []byte, pair uint64) []byte {
+	b = strconv.AppendUint(b, pair>>32, 10)
+	return strconv.AppendUint(append(b, '.'), pair&math.MaxUint32, 10)
 }
 
 func (item *Item) appendTo(b []byte) []byte {

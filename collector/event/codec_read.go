@@ -190,7 +190,7 @@ func (r *entryReader) field(f wireField) error {
 		if f.kind != protowire.Fixed64Type {
 			return errWireType
 		}
-		e.ClientID = clientIDOf(f.fixed64)
+		e.ClientID = string(appendClientIDPair(make([]byte, 0, maxClientIDPair), f.fixed64))
 		return nil
 	case fieldClientID:
 		return f.text(&e.ClientID)

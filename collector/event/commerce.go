@@ -102,8 +102,11 @@ func (c *checker) amount(field string, n node, rule amountRule) *Amount {
 
 // isNegative says whether a number is below zero, be it by ever so little; "-0" is not.
 func isNegative(number string) bool {
+	if !strings.HasPrefix(number, "-") {
+		return false
+	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
-	return strings.HasPrefix(number, "-") && strings.ContainsAny(mantissa, "123456789")
+	return strings.ContainsAny(mantissa, "123456789")
 }
 
 func (c *checker) currency(field string, n node) string {
@@ -133,7 +136,7 @@ func (c *checker) currency(field string, n node) string {
 	return code
 }
 
-func (c *checker) contents(field string, n node) ([]Item, [][]member) {
+func (c *checker) contents(field string, n node) (items []Item, extras [][]entry) {
 	switch {
 	case n.absent():
 		return nil, nil
@@ -144,24 +147,26 @@ func (c *checker) contents(field string, n node) ([]Item, [][]member) {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContents))
 		return nil, nil
 	}
-	items, extras := make([]Item, len(n.children)), make([][]member, len(n.children))
+	items = make([]Item, n.length)
 	below := checker{prefix: field + "."}
-	for i := range n.children {
-		below.index = i
-		if element := &n.children[i].node; element.kind() == jsontext.KindBeginObject {
-			items[i], extras[i] = below.item(element)
-		} else {
+	for element := range n.elements() {
+		if element.kind() != jsontext.KindBeginObject {
 			below.fail("", "must be an object.")
+		} else if extra := below.item(&element, &items[below.index]); len(extra) > 0 {
+			if extras == nil {
+				extras = make([][]entry, n.length)
+			}
+			extras[below.index] = extra
 		}
+		below.index++
 	}
 	c.faults = append(c.faults, below.faults...)
 	return items, extras
 }
 
-// item reads one member of contents, and what of it is unknown. Of the names that its id may have, the first
+// item reads one member of contents, and returns what of it is unknown. Of the names that its id may have, the first
 // in this order counts and the others are unknown members.
-func (c *checker) item(n *node) (Item, []member) {
-	var item Item
+func (c *checker) item(n *node, item *Item) (extra []entry) {
 	idName := "id"
 	for _, name := range []string{"id", "content_id", "sku"} {
 		if id := n.get(name); !id.absent() {
@@ -174,15 +179,14 @@ func (c *checker) item(n *node) (Item, []member) {
 	item.Category = c.text("category", n.get("category"), textRule{max: maxTextLength})
 	item.Quantity = c.amount("quantity", n.get("quantity"), amountRule{atLeastZero: true})
 	item.Price = c.amount("price", n.get("price"), amountRule{})
-	var extras []member
-	for _, m := range n.children {
+	for _, m := range n.inner { // which have nothing in them: the shape opens none
 		switch m.name {
 		case idName, "name", "category", "quantity", "price":
 		default:
-			if !m.absent() {
-				extras = append(extras, m)
+			if !isAbsent(m.raw) {
+				extra = append(extra, m)
 			}
 		}
 	}
-	return item, extras
+	return extra
 }

@@ -35,6 +35,9 @@ func (c *checker) address(field string, n node) string {
 		c.malformed(field)
 		return ""
 	}
+	if address.Is4() {
+		return said // which has one form only
+	}
 	return address.Unmap().String()
 }
 

@@ -30,7 +30,7 @@ func TestDecodeRefusesWhatIsNoJSONObject(t *testing.T) {
 		"half a surrogate pair":                   {`{"event":"\ud83d"}`, "The request body must be valid JSON (at byte 10)."},
 		"data behind the object":                  {`{"event":"a"} s3cret`, "The request body must be valid JSON (at byte 14)."},
 		"a second object":                         {`{"event":"a"} {}`, "The request body must be valid JSON (at byte 14)."},
-		"a trailing comma":                        {`{"event":"a",}`, "The request body must be valid JSON (at byte 12)."},
+		"a trailing comma":                        {`{"event":"a",}`, "The request body must be valid JSON (at byte 13)."},
 		"a comment":                               {`{"event":"a"/*s3cret*/}`, "The request body must be valid JSON (at byte 12)."},
 		"NaN":                                     {`{"data":{"value":NaN}}`, "The request body must be valid JSON (at byte 17)."},
 		"a number with a leading zero":            {`{"data":{"value":012}}`, "The request body must be valid JSON (at byte 18)."},
@@ -88,7 +88,7 @@ func TestDecodeBatch(t *testing.T) {
 				if item.Index != i {
 					t.Errorf("item %d has index %d", i, item.Index)
 				}
-				got = append(got, string(item.Raw))
+				got = append(got, item.Raw)
 			}
 			if faults, ok := errors.AsType[event.Errors](err); ok {
 				got = append(got, "!"+faults[0].Field+": "+faults[0].Message)
@@ -113,7 +113,8 @@ func TestABatchItemStandsAlone(t *testing.T) {
 		{{Field: "event", Message: "The event field is required."}},
 	}
 	for i, item := range items {
-		envelope, faults := item.Decode()
+		envelope := new(event.Envelope)
+		faults := item.Decode(envelope)
 		if faults == nil {
 			_, faults = envelope.Validate(now, nil)
 		}

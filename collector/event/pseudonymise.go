@@ -40,7 +40,9 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 		item.ID = traces.withoutContact(item.ID)
 		item.Name = traces.withoutContact(item.Name)
 		item.Category = traces.withoutContact(item.Category)
-		item.Extra = traces.cleanExtra(v.extras[i])
+		if v.extras != nil {
+			item.Extra = traces.cleanExtra(v.extras[i])
+		}
 	}
 	return e
 }
@@ -100,7 +102,7 @@ var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
 
 // cleanExtra returns an item's unknown members as a JSON object, without those that tell of the person, and
 // nil where none is left.
-func (t *traces) cleanExtra(members []member) []byte {
+func (t *traces) cleanExtra(members []entry) []byte {
 	var object []byte
 	for _, m := range members {
 		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an

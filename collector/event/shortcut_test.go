@@ -50,3 +50,24 @@ func TestAURLThatIsCleanLosesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlainAmountIsTheAmount(t *testing.T) {
+	plain := 0
+	check := func(text string) {
+		got, ok := parsePlainAmount(text)
+		if !ok {
+			return
+		}
+		plain++
+		if want, err := parseAmount(text); err != nil || got != want {
+			t.Errorf("%q is taken for the plain amount %d, but is %d, %v", text, got, want, err)
+		}
+	}
+	everyText("019.-e ", 6, check)
+	for _, text := range []string{"99999999999.9999", "100000000000.000", "99999999999", "999999999999", "0000000000012.50", "9999999999999999"} {
+		check(text)
+	}
+	if plain == 0 {
+		t.Error("no text at all is taken for plain")
+	}
+}

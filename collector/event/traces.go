@@ -15,8 +15,8 @@ type traces struct {
 	email, phone, name string
 }
 
-func tracesOf(p *person) *traces {
-	t := &traces{email: lower(trim(p.email)), phone: strings.TrimPrefix(p.phone, "+"), name: lower(trim(p.firstName))}
+func tracesOf(p *person) traces {
+	t := traces{email: lower(trim(p.email)), phone: strings.TrimPrefix(p.phone, "+"), name: lower(trim(p.firstName))}
 	if isPlaceholder(t.name) || utf8.RuneCountInString(t.name) < 2 {
 		// A placeholder or a single letter would be found wherever one looks.
 		t.name = ""
@@ -111,11 +111,11 @@ func (t *traces) phoneIn(text string) bool {
 	var buffer [32]byte
 	digits := buffer[:0]
 	found := func() bool {
-		defer func() { digits = digits[:0] }()
-		if len(digits) < shortestPhone {
+		run := string(digits)
+		digits = digits[:0]
+		if len(run) < shortestPhone {
 			return false
 		}
-		run := string(digits)
 		local := strings.TrimLeft(run, "0")
 		return strings.Contains(run, t.phone) || (len(local) >= shortestPhone && strings.HasSuffix(t.phone, local))
 	}

@@ -34,8 +34,8 @@ type Valid struct {
 	// its contents are not yet cleaned of the person's data.
 	event  Event
 	person person
-	// extras are the unknown members of the event's contents, by the item's index.
-	extras [][]member
+	// extras are the unknown members of the event's contents, by the item's index; nil where there are none at all.
+	extras [][]entry
 }
 
 // UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
@@ -44,19 +44,20 @@ func (v *Valid) UUID() (uuid.UUID, bool) { return canonicalUUID(v.event.ID) }
 
 // Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
 // stand for; it applies before everything else does. Exactly one of the results is nil; the faults come in the
-// order event, event_id, client_id, user, data, context, consent, timestamp, at most one for each field.
+// order event, event_id, client_id, user, data, context, consent, timestamp, at most one for each field. What is valid
+// is so until the envelope is reset or read into again.
 func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, Errors) {
 	c := newChecker("")
-	valid := &Valid{}
-	event := &valid.event
-	event.Name = c.eventName(e.top.get("event"), aliases)
-	event.ID = c.text("event_id", e.top.get("event_id"), textRule{max: maxTextLength, plain: true})
-	event.ClientID = c.text("client_id", e.top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
-	valid.person = c.user(e.top.get("user"))
-	c.data(&e.top, valid)
-	event.Context = c.context(e.top.get("context"))
-	event.Consent = c.consent(e.top.get("consent"))
-	event.OccurredAt = c.timestamp(e.top.get("timestamp"), now)
+	e.valid = Valid{}
+	top, valid, event := nodeAt(e.outline), &e.valid, &e.valid.event
+	event.Name = c.eventName(top.get("event"), aliases)
+	event.ID = c.text("event_id", top.get("event_id"), textRule{max: maxTextLength, plain: true})
+	event.ClientID = c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
+	valid.person = c.user(top.get("user"))
+	c.data(&top, valid)
+	event.Context = c.context(top.get("context"))
+	event.Consent = c.consent(top.get("consent"))
+	event.OccurredAt = c.timestamp(top.get("timestamp"), now)
 	if len(c.faults) > 0 {
 		return nil, c.faults
 	}

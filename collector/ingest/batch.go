@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -91,8 +92,10 @@ type preparedBatch struct {
 
 func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch {
 	p := preparedBatch{faults: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
+	now, envelope := h.now(), h.envelope()
+	defer h.forget(envelope)
 	for i, item := range items {
-		addition, faults := h.prepareItem(t, item)
+		addition, faults := h.prepareItem(t, item, envelope, now)
 		if len(faults) > 0 {
 			p.faults[i] = faults
 			continue
@@ -102,16 +105,16 @@ func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch
 	return p
 }
 
-func (h *Handler) prepareItem(t *tenant, item event.BatchItem) (stream.Addition, event.Errors) {
+// prepareItem prepares an event, which it reads into envelope.
+func (h *Handler) prepareItem(t *tenant, item event.BatchItem, envelope *event.Envelope, now time.Time) (stream.Addition, event.Errors) {
 	if limit := t.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
 		field := "events." + strconv.Itoa(item.Index)
 		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
 	}
-	envelope, faults := item.Decode()
-	if len(faults) > 0 {
+	if faults := item.Decode(envelope); len(faults) > 0 {
 		return stream.Addition{}, faults
 	}
-	return h.prepare(t, envelope)
+	return h.prepare(t, envelope, now)
 }
 
 // appendAnswer appends the answer to a batch: totals, and a result for every event in order.

@@ -128,6 +128,8 @@ type buffer struct {
 	bytes []byte
 	// used is up to where something was written in it before bytes was cut short.
 	used int
+	// source is where the body is read from.
+	source transfer
 }
 
 // reuse empties the buffer.
@@ -158,7 +160,8 @@ func (b *bodies) release(used *buffer) {
 // read returns the request's body, inflated, in a buffer to be released. Its error is a [*refusal].
 func (b *bodies) read(r *http.Request, coding encoding, limit int64) (*buffer, error) {
 	into := b.buffer()
-	source := &transfer{body: r.Body, left: transferLimit(coding, limit)}
+	source := &into.source
+	*source = transfer{body: r.Body, left: transferLimit(coding, limit)}
 	if r.ContentLength > 0 {
 		// And one byte to see that there is no more. What a caller announces costs nothing until it comes.
 		into.bytes = slices.Grow(into.bytes, int(min(r.ContentLength, maxTrustedBytes))+1)
@@ -172,11 +175,13 @@ func (b *bodies) read(r *http.Request, coding encoding, limit int64) (*buffer, e
 	default:
 		err = into.fill(source, limit)
 	}
+	failure := source.failure
+	*source = transfer{}
 	if err == nil {
 		return into, nil
 	}
 	b.release(into)
-	return nil, refuse(err, source.failure, limit)
+	return nil, refuse(err, failure, limit)
 }
 
 // errTooLarge says that a body is larger than its limit.

@@ -49,8 +49,9 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.bodies.release(body)
 
-	envelope, err := event.Decode(body.bytes)
-	if err != nil {
+	envelope := h.envelope()
+	defer h.forget(envelope)
+	if err := envelope.Decode(body.bytes); err != nil {
 		t.refuse(w, err)
 		return
 	}
@@ -59,7 +60,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	if !t.allow(ctx, w, 1) {
 		return
 	}
-	addition, faults := h.prepare(t, envelope)
+	addition, faults := h.prepare(t, envelope, h.now())
 	if len(faults) > 0 {
 		t.counters.reject(faults)
 		t.refuse(w, faults)

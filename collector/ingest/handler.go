@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,8 @@ type Handler struct {
 	newID   func() uuid.UUID
 	metrics *metrics
 	bodies  *bodies
+	// envelopes are there to be read into: of *event.Envelope, reset.
+	envelopes sync.Pool
 	// admission is shared by all tenants: it is the process's memory.
 	admission admission
 	served    atomic.Pointer[served]
@@ -82,6 +85,7 @@ type tenant struct {
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
 	h := &Handler{now: o.Now, newID: o.NewID, metrics: newMetrics(o.Registerer), bodies: newBodies()}
+	h.envelopes.New = func() any { return new(event.Envelope) }
 	h.admission.limit = o.MaxInFlightBytes
 	if h.admission.limit == 0 {
 		h.admission.limit = defaultMaxInFlightBytes
@@ -138,9 +142,18 @@ func (t *tenant) note(w http.ResponseWriter, attributes ...slog.Attr) {
 	server.Note(w, attributes...)
 }
 
+// envelope returns one to be read into, and to be given to forget.
+func (h *Handler) envelope() *event.Envelope { return h.envelopes.Get().(*event.Envelope) }
+
+// forget takes an envelope back, without what it held of a person.
+func (h *Handler) forget(envelope *event.Envelope) {
+	envelope.Reset()
+	h.envelopes.Put(envelope)
+}
+
 // prepare turns an envelope into what the stream stores of it.
-func (h *Handler) prepare(t *tenant, envelope *event.Envelope) (stream.Addition, event.Errors) {
-	valid, faults := envelope.Validate(h.now(), t.Property.EventAliases)
+func (h *Handler) prepare(t *tenant, envelope *event.Envelope, now time.Time) (stream.Addition, event.Errors) {
+	valid, faults := envelope.Validate(now, t.Property.EventAliases)
 	if len(faults) > 0 {
 		return stream.Addition{}, faults
 	}
