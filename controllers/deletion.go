@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// letGo is when a Property whose Redis cannot be reached is let go: a namespace must not hang on it for ever.
+	// letGo is when a Property whose Redis cannot be cleared is let go: a namespace must not hang on it for ever.
 	letGo = 2 * time.Minute
 	// deletionPause is between attempts.
 	deletionPause = 2 * time.Second
@@ -50,9 +50,10 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 			log.FromContext(ctx).Info("Redis cannot be cleared of a deleted Property yet", "reason", err.Error())
 			return ctrl.Result{RequeueAfter: deletionPause}, nil
 		}
-		note := fmt.Sprintf("Redis could not be reached for two minutes: the users %s and the keys weir:{%s/%s}:* are left in it",
-			strings.Join(redisUserNames(property), ", "), property.Namespace, property.Name)
-		log.FromContext(ctx).Info("a deleted Property is let go", "note", note, "reason", err.Error())
+		// The cause is bounded because an event's note is, to 1,024 bytes.
+		note := fmt.Sprintf("the users %s and the keys weir:{%s/%s}:* are left in Redis, which could not be cleared of them: %.400s",
+			strings.Join(redisUserNames(property), ", "), property.Namespace, property.Name, err.Error())
+		log.FromContext(ctx).Info("a deleted Property is let go", "note", note)
 		r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
 		r.Redis.forget(keyOf(property))
 	}

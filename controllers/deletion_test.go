@@ -117,25 +117,63 @@ func TestDeletionByItsPolicy(t *testing.T) {
 	})
 }
 
-func TestAPropertyIsLetGoWhenItsRedisStaysAway(t *testing.T) {
-	namespace := newNamespace(t)
-	startOperator(t, operatorOptions{
-		namespaces: []string{namespace}, Options: controllers.Options{RedisURL: "redis://127.0.0.1:1", Now: func() time.Time { return time.Now().Add(2 * time.Minute) }},
-	})
-	create(t, property(namespace, "shop"))
-	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
-	deleted(t, namespace, "shop")
-	eventually(t, func() error {
-		var list eventsv1.EventList
-		if err := server.client.List(context.Background(), &list, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-		for _, event := range list.Items {
-			if event.Reason == "RedisLeftBehind" && strings.Contains(event.Note, "weir:"+namespace+"/shop:collector") && strings.Contains(event.Note, "weir:{"+namespace+"/shop}:*") {
-				return nil
+// withheldSecret is a client that is refused one Secret once withheld is set.
+type withheldSecret struct {
+	client.Client
+	name     string
+	withheld *atomic.Bool
+}
+
+func (c *withheldSecret) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if c.withheld.Load() && key.Name == c.name {
+		return apierrors.NewServiceUnavailable("no storage today")
+	}
+	return c.Client.Get(ctx, key, object, options...)
+}
+
+func TestAPropertyIsLetGoWhenItsRedisCannotBeCleared(t *testing.T) {
+	twoMinutesLater := func() time.Time { return time.Now().Add(2 * time.Minute) }
+	leftBehind := func(t *testing.T, namespace string, want ...string) {
+		t.Helper()
+		want = append(want, "weir:"+namespace+"/shop:collector", "weir:{"+namespace+"/shop}:*")
+		eventually(t, func() error {
+			var list eventsv1.EventList
+			if err := server.client.List(context.Background(), &list, client.InNamespace(namespace)); err != nil {
+				return err
 			}
-		}
-		return fmt.Errorf("no event says what is left, among %d", len(list.Items))
+			for _, event := range list.Items {
+				if event.Reason == "RedisLeftBehind" {
+					for _, words := range want {
+						if !strings.Contains(event.Note, words) {
+							t.Errorf("the event says %q, want in it %q", event.Note, words)
+						}
+					}
+					return nil
+				}
+			}
+			return fmt.Errorf("no event says what is left, among %d", len(list.Items))
+		})
+	}
+	t.Run("because it cannot be reached", func(t *testing.T) {
+		namespace := newNamespace(t)
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: "redis://127.0.0.1:1", Now: twoMinutesLater}})
+		create(t, property(namespace, "shop"))
+		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+		deleted(t, namespace, "shop")
+		leftBehind(t, namespace, "connection refused")
+	})
+	t.Run("because the API server does not say where it is", func(t *testing.T) {
+		namespace, withheld := newNamespace(t), &atomic.Bool{}
+		startOperator(t, operatorOptions{
+			namespaces: []string{namespace}, Options: controllers.Options{Now: twoMinutesLater},
+			wrap: func(c client.Client) client.Client { return &withheldSecret{c, "mine", withheld} },
+		})
+		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": redistest.URL(t)}})
+		create(t, property(namespace, "shop", ownRedis("mine")))
+		settled(t, namespace, "shop")
+		withheld.Store(true)
+		deleted(t, namespace, "shop")
+		leftBehind(t, namespace, "no storage today")
 	})
 }
 

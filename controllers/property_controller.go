@@ -64,7 +64,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=weir.dev,resources=properties,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=weir.dev,resources=properties/status,verbs=patch
 // +kubebuilder:rbac:groups=weir.dev,resources=properties/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=secrets;configmaps;services;serviceaccounts,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete

@@ -52,7 +52,7 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 		redis.WithPorts(tcp(in.RedisPort))
 	}
 	out := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{
-		applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.DNSTo)...).WithPorts(tcp(53), tcp(53).WithProtocol(corev1.ProtocolUDP)),
+		applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.DNSTo)...).WithPorts(dnsPorts()...),
 		redis,
 	}
 	if role == Deliverer {
@@ -70,6 +70,16 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 
 func tcp(port int32) *applynetworking.NetworkPolicyPortApplyConfiguration {
 	return applynetworking.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port))
+}
+
+// dnsPorts are where pods that resolve names listen, for a policy sees their ports and not the Service's: CoreDNS on 53,
+// OpenShift's on 5353.
+func dnsPorts() []*applynetworking.NetworkPolicyPortApplyConfiguration {
+	var ports []*applynetworking.NetworkPolicyPortApplyConfiguration
+	for _, port := range []int32{53, 5353} {
+		ports = append(ports, tcp(port), tcp(port).WithProtocol(corev1.ProtocolUDP))
+	}
+	return ports
 }
 
 // peers are made anew for every policy, for applying one writes into it.
