@@ -46,8 +46,8 @@ clean: ## Remove what build and run leave in the checkout: bin and .weir
 ##@ Testing it
 
 .PHONY: test
-test: check-go check-cc ## Run all tests with the race detector, against a real Redis and a real API server. TEST_ARGS: flags of go test
-	@hack/kube.sh helm >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
+test: check-go check-cc ## Run all tests with the race detector, against a real Redis, a real API server and a real browser. TEST_ARGS: flags of go test
+	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
 	@cd hack/image; ../../$(PHASE) 'test: hack/image' go test -race $(TEST_ARGS) ./...
 
 .PHONY: e2e
@@ -69,7 +69,7 @@ bench: check-go ## Run the benchmarks that match NAME in PKG
 .PHONY: bench-collect
 bench-collect: check-go ## Load the collector end to end, in turn with a bare handler: three minutes. BENCH_ARGS: see hack/bench/collect
 	@go build $(BUILD_FLAGS) -o bin/collector ./collector
-	@wrk=$$(hack/wrk.sh); $(PHASE) bench-collect go run ./hack/bench/collect -wrk "$$wrk" $(BENCH_ARGS)
+	@wrk=$$(hack/package.sh wrk); $(PHASE) bench-collect go run ./hack/bench/collect -wrk "$$wrk" $(BENCH_ARGS)
 
 .PHONY: bench-deliver
 bench-deliver: check-go ## Deliver to a local sink, in turn with a bare consumer of the same stream, five rounds each

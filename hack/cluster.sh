@@ -28,12 +28,7 @@ if [ -z "$command" ]; then
   exit 2
 fi
 shift
-if [ -n "${HOME:-}" ]; then
-  default_cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
-else
-  default_cache=$PWD/.cache
-fi
-cache=${WEIR_CACHE:-$default_cache}
+. hack/cache.sh
 images=$cache/node-images
 
 # consent says what will be done and asks, once for this cache directory.

@@ -17,12 +17,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ -n "${HOME:-}" ]; then
-  default_cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
-else
-  default_cache=$PWD/.cache
-fi
-cache=${WEIR_CACHE:-$default_cache}
+. hack/cache.sh
 images=$cache/node-images
 record=$cache/demo # which kind of cluster the last `up` used, for `down`: yours, kind, node, or lent for a node that was up already
 namespace=weir-demo

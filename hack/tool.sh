@@ -11,12 +11,7 @@ cd "$(dirname "$0")/.."
 
 module=$1
 package=$2
-if [ -n "${HOME:-}" ]; then
-  default_cache=${XDG_CACHE_HOME:-$HOME/.cache}/weir
-else
-  default_cache=$PWD/.cache
-fi
-cache=${WEIR_CACHE:-$default_cache}
+. hack/cache.sh
 
 stamp=$({ go env GOVERSION GOOS GOARCH; cat "$module/go.mod" "$module/go.sum"; } | git hash-object --stdin | cut -c 1-12)
 binary=$cache/bin/$(basename "$package")-$stamp

@@ -105,7 +105,7 @@ function start(api) {
       contents.append(el('li', {}, el('a', { href: '#' + operation.operationId }, operation.summary)));
       main.append(el('section', { id: operation.operationId },
         el('h2', {}, operation.summary),
-        el('p', { class: 'call' }, el('span', { class: 'method' }, method.toUpperCase()), el('code', {}, api.servers[0].url + path)),
+        el('p', { class: 'call' }, el('span', { class: 'method' }, method.toUpperCase()), ' ', el('code', {}, api.servers[0].url + path)),
         operation.description ? prose(operation.description) : null,
         curl(path, operation),
         operation.parameters ? parameters(operation.parameters) : null,

@@ -1,0 +1,344 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// docsPatience bounds each thing that is done in a tab.
+const docsPatience = 30 * time.Second
+
+// tab is a page in a browser, and what it has asked for and complained about.
+type tab struct {
+	t   *testing.T
+	ctx context.Context // chromedp's handle of a tab
+
+	mu         sync.Mutex
+	requests   []string
+	complaints []string
+}
+
+// openTab opens a tab in a Chromium of its own and prepares it. Both end with the test.
+func openTab(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) *tab {
+	t.Helper()
+	var words strings.Builder
+	find := exec.CommandContext(t.Context(), "../../hack/package.sh", "chromium")
+	find.Stderr = &words
+	path, err := find.Output()
+	if err != nil {
+		t.Fatalf("hack/package.sh chromium: %v: %s", err, words.String())
+	}
+	// The page is our own, so it needs no sandbox, which root and containers do not have. No name resolves, so that
+	// a mistake reaches nobody.
+	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(strings.TrimSpace(string(path))), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))...)
+	t.Cleanup(end)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	opened := &tab{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, opened.note); err != nil {
+		t.Fatal(err)
+	}
+	opened.do(prepare...)
+	return opened
+}
+
+// note keeps what the tests want to know of what happens in the tab.
+func (p *tab) note(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch event := event.(type) {
+	case *network.EventRequestWillBeSent:
+		p.requests = append(p.requests, event.Request.URL)
+	case *log.EventEntryAdded:
+		p.complaints = append(p.complaints, event.Entry.Text)
+	case *runtime.EventExceptionThrown:
+		p.complaints = append(p.complaints, event.ExceptionDetails.Text)
+	case *runtime.EventConsoleAPICalled:
+		p.complaints = append(p.complaints, fmt.Sprintf("console.%s", event.Type))
+	}
+}
+
+func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, docsPatience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// openDocs serves the API and opens its documentation, in a tab that is prepared first. It returns when all has been
+// rendered, and where from.
+func openDocs(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) (p *tab, site string) {
+	t.Helper()
+	_, api := serve(t)
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	p = openTab(t, prepare...)
+	p.do(chromedp.Navigate(server.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("section:last-of-type")))
+	return p, server.URL
+}
+
+// look evaluates an expression in the page, waiting for it where it is a promise.
+func look[T any](p *tab, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, docsPatience)
+	defer cancel()
+	seen, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return seen
+}
+
+// prefers lets the page think that its reader prefers light or dark.
+func prefers(name string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+		})
+		return err
+	})
+}
+
+// shownCall is what a reader is shown of a call.
+type shownCall struct {
+	Title, Target             string
+	Parameters, Body, Answers []string
+}
+
+// describedCalls is what there is to be shown, by the calls' anchors.
+func (d *description) describedCalls() map[string]shownCall {
+	calls := map[string]shownCall{}
+	for path := range d.object("paths") {
+		for method := range d.object("paths", path) {
+			anchor, _ := d.at("paths", path, method, "operationId").(string)
+			call := shownCall{
+				Target:  strings.ToUpper(method) + " " + apiPrefix + path,
+				Body:    slices.Sorted(maps.Keys(d.object("paths", path, method, "requestBody", "content", typeJSON, "schema", "properties"))),
+				Answers: slices.Sorted(maps.Keys(d.object("paths", path, method, "responses"))),
+			}
+			call.Title, _ = d.at("paths", path, method, "summary").(string)
+			parameters, _ := d.at("paths", path, method, "parameters").([]any)
+			for _, parameter := range parameters {
+				name, _ := member(d.resolve(parameter), "name").(string)
+				call.Parameters = append(call.Parameters, name)
+			}
+			slices.Sort(call.Parameters)
+			calls[anchor] = call
+		}
+	}
+	return calls
+}
+
+// shownCalls reads what can be seen of the page's sections.
+const shownCalls = `Object.fromEntries([...document.querySelectorAll('section')].map((section) => {
+  const texts = (selector) => [...section.querySelectorAll(selector)]
+    .filter((node) => node.checkVisibility()).map((node) => node.innerText).sort();
+  return [section.id, {
+    Title: texts('h2').join(),
+    Target: texts('.call').join(),
+    Parameters: texts('tbody td:first-child'),
+    Body: texts(':scope > .members > div > code, :scope > .members > details > summary > code'),
+    Answers: texts(':scope > details > summary > strong'),
+  }];
+}))`
+
+// faintTexts lists texts whose contrast with what they stand on is below 4.5, the least that WCAG asks for.
+const faintTexts = `(() => {
+  const channels = (color) => color.match(/[\d.]+/g).map(Number);
+  const luminance = (color) => channels(color).slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const color = getComputedStyle(node).backgroundColor;
+      if (channels(color)[3] !== 0) return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  return [...document.querySelectorAll('body *')]
+    .filter((node) => node.checkVisibility() && [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
+    .filter((node) => {
+      const [light, dark] = [luminance(getComputedStyle(node).color), luminance(ground(node))].sort((a, b) => b - a);
+      return (light + 0.05) / (dark + 0.05) < 4.5;
+    })
+    .map((node) => node.innerText);
+})()`
+
+// unfold opens everything that unfolds.
+const unfold = `document.querySelectorAll('details').forEach((details) => { details.open = true; })`
+
+func TestTheDocsShowEveryCall(t *testing.T) {
+	page, _ := openDocs(t)
+	want := describedAPI(t).describedCalls()
+	if diff := cmp.Diff(want, look[map[string]shownCall](page, shownCalls), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-described +shown):\n%s", diff)
+	}
+	for anchor, call := range want {
+		link := fmt.Sprintf(`document.querySelector('nav a[href="#%s"]').innerText`, anchor)
+		if got := look[string](page, link); got != call.Title {
+			t.Errorf("the contents lead to %s by %q, want %q", anchor, got, call.Title)
+		}
+	}
+}
+
+func TestTheDocsFetchNothingElseAndComplainOfNothing(t *testing.T) {
+	page, site := openDocs(t)
+	page.do(chromedp.Evaluate[chromedp.Void](unfold))
+	page.mu.Lock()
+	defer page.mu.Unlock()
+	want := []string{site + apiPrefix + "/openapi.json", site + "/docs", site + "/docs/docs.css", site + "/docs/docs.js"}
+	slices.Sort(page.requests)
+	if diff := cmp.Diff(want, page.requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if len(page.complaints) > 0 {
+		t.Errorf("the console says %q", page.complaints)
+	}
+}
+
+func TestTheDocsPolicyHolds(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host was asked for %s", r.URL)
+	}))
+	defer elsewhere.Close()
+	page, _ := openDocs(t)
+	for name, attempt := range map[string]string{
+		"a request to another host is refused": `fetch('ELSEWHERE/data').then(() => true, () => false)`,
+		"an image of another host is refused": `new Promise((done) => {
+			const image = new Image();
+			image.onload = () => done(true);
+			image.onerror = () => done(false);
+			image.src = 'ELSEWHERE/image';
+		})`,
+		"a script within the page does not run": `(() => {
+			const script = document.createElement('script');
+			script.textContent = 'window.ran = true';
+			document.body.append(script);
+			return window.ran === true;
+		})()`,
+	} {
+		if look[bool](page, strings.ReplaceAll(attempt, "ELSEWHERE", elsewhere.URL)) {
+			t.Errorf("%s: got it through", name)
+		}
+	}
+}
+
+func TestTheDocsFollowTheReadersColours(t *testing.T) {
+	for name, want := range map[string]struct{ dark bool }{"light": {false}, "dark": {true}} {
+		t.Run(name, func(t *testing.T) {
+			page, _ := openDocs(t, prefers(name))
+			page.do(chromedp.Evaluate[chromedp.Void](unfold))
+			paper := look[[]int](page, `getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).map(Number)`)
+			if got := max(paper[0], paper[1], paper[2]) < 128; got != want.dark {
+				t.Errorf("the paper's colour is %v", paper)
+			}
+			if faint := look[[]string](page, faintTexts); len(faint) > 0 {
+				t.Errorf("too faint: %q", faint)
+			}
+		})
+	}
+}
+
+func TestTheDocsFitAPhone(t *testing.T) {
+	const want = 360
+	page, _ := openDocs(t, chromedp.EmulateViewport(want, 740, chromedp.EmulateMobile, chromedp.EmulatePortrait))
+	page.do(chromedp.Evaluate[chromedp.Void](unfold))
+	if got := look[int](page, `document.documentElement.scrollWidth`); got != want {
+		t.Errorf("the page is %d wide, want %d", got, want)
+	}
+}
+
+// reachable lists what the keyboard has to reach, in order: what can be seen of the links and of what unfolds.
+const reachable = `[...document.querySelectorAll('a[href], summary')].filter((node) => node.checkVisibility()).map((node) => node.innerText)`
+
+// focused is what has the focus, and whether that can be seen; its Text is "" once the focus has left the page. A box that
+// scrolls has the focus in between, so that the arrow keys scroll it.
+const focused = `(() => {
+  const node = document.activeElement, style = getComputedStyle(node);
+  return {
+    Text: node === document.body ? '' : node.innerText,
+    Scrolls: node.tagName === 'PRE',
+    Seen: style.outlineStyle !== 'none' && style.outlineWidth !== '0px',
+  };
+})()`
+
+func TestTheDocsAreReachedByKeyboard(t *testing.T) {
+	page, _ := openDocs(t)
+	want := look[[]string](page, reachable)
+	type focus struct {
+		Text          string
+		Scrolls, Seen bool
+	}
+	var got []string
+	for range 10 * len(want) {
+		page.do(chromedp.KeyEvent(kb.Tab))
+		at := look[focus](page, focused)
+		if at.Text == "" {
+			break
+		}
+		if !at.Seen {
+			t.Errorf("the focus cannot be seen on %q", at.Text)
+		}
+		if !at.Scrolls {
+			got = append(got, at.Text)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-to be reached +reached):\n%s", diff)
+	}
+}
+
+func TestTheDocsFollowTheEnterKey(t *testing.T) {
+	page, _ := openDocs(t)
+	page.do(chromedp.Focus(chromedp.CSS(`nav a[href="#funnel"]`)), chromedp.KeyEvent(kb.Enter))
+	const top = `document.getElementById('funnel').getBoundingClientRect().top`
+	if got := look[float64](page, top); got < -1 || got > 100 {
+		t.Errorf("the funnel's section begins at %v, want the top", got)
+	}
+	page.do(chromedp.Focus(chromedp.CSS(`#funnel > details:not([open]) > summary`)), chromedp.KeyEvent(kb.Enter))
+	if !look[bool](page, `document.activeElement.parentElement.open`) {
+		t.Error("the answer stays folded")
+	}
+}
+
+func TestTheDocsSayWhereTheDescriptionIsMissing(t *testing.T) {
+	_, api := serve(t)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == apiPrefix+"/openapi.json" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		api.ServeHTTP(w, r)
+	}))
+	defer site.Close()
+	page := openTab(t)
+	page.do(chromedp.Navigate(site.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS(".fault")))
+	want := "The description could not be shown: HTTP 503"
+	if got := look[string](page, `document.querySelector('[role=status]').innerText`); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
