@@ -24,6 +24,10 @@ func (a Access) Rules(namespace, name string) []string {
 			rules = append(rules, "+"+command)
 		}
 	}
+	if a == AppendAccess {
+		// Claims that are out of use are freed, and nothing else.
+		rules = append(rules, "(+unlink ~"+keysOf(namespace, name).claims()+":*)")
+	}
 	if a == ReadAccess {
 		// What a replay writes: it may schedule and record, but append no event.
 		k := keysOf(namespace, name)
@@ -36,7 +40,7 @@ func (a Access) commands() []string {
 	switch a {
 	case AppendAccess:
 		return []string{
-			"fcall", "time", "get", "set", "hget", "hset", "hsetnx", "hlen", "hdel", "hgetall", "hincrby", "pexpire", "xadd", "xinfo|stream",
+			"fcall", "time", "get", "set", "hget", "hmget", "hset", "hlen", "hdel", "hgetall", "pexpire", "xadd", "xinfo|stream",
 		}
 	case DeliverAccess:
 		return []string{

@@ -28,8 +28,9 @@ const (
 	flushers = 2
 	// appendKeys is how many keys weir_append takes.
 	appendKeys = 3
-	// digestSize is how much of a SHA-256 identifies an id.
-	digestSize = 16
+	// digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its claim. Redis
+	// keeps a field of 6 bytes in 8, and likewise the value, which is the rest and 2 bytes more.
+	digestSize, fieldSize = 10, 6
 )
 
 // AppenderOptions configure an [Appender].
@@ -153,7 +154,9 @@ const (
 
 // appendCall is one caller's additions on their way.
 type appendCall struct {
-	// arguments are four of weir_append for each addition.
+	// digests are of each addition's event id and, where it has one, of its order id; arguments are two of weir_append
+	// for each addition.
+	digests   []digest
 	arguments []argument
 	added     []Added
 	err       error
@@ -162,7 +165,8 @@ type appendCall struct {
 	state     atomic.Int32
 
 	// What a call of one addition needs, which is most, so that it takes no memory of its own.
-	oneArguments [4]argument
+	oneDigests   [2]digest
+	oneArguments [2]argument
 	oneAdded     [1]Added
 	oneText      [2*digestSize + 64]byte
 }
@@ -175,34 +179,39 @@ func (a *argument) MarshalBinary() ([]byte, error) { return *a, nil }
 
 func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 	call := &appendCall{deadline: deadline, done: make(chan struct{})}
-	call.arguments, call.added = call.oneArguments[:0], call.oneAdded[:0]
+	call.digests, call.arguments, call.added = call.oneDigests[:0], call.oneArguments[:0], call.oneAdded[:0]
 	text := call.oneText[:0]
-	if len(additions) > 1 {
-		call.arguments, call.added = make([]argument, 0, 4*len(additions)), make([]Added, 0, len(additions))
-		text = make([]byte, 0, len(additions)*len(call.oneText))
+	if n := len(additions); n > 1 {
+		call.digests, call.arguments, call.added = make([]digest, 0, 2*n), make([]argument, 0, 2*n), make([]Added, 0, n)
+		text = make([]byte, 0, n*len(call.oneText))
 	}
 	for i := range additions {
 		addition := &additions[i]
 		// Where text has to grow the arguments go on pointing into what it was.
+		text = call.appendDigest(text, 'e', addition.EventID)
 		start := len(text)
-		text = appendDigest(text, 'e', addition.EventID)
-		event := len(text)
 		if addition.OrderID != "" {
-			text = appendDigest(text, 'o', addition.OrderID)
+			text = call.appendDigest(text, 'o', addition.OrderID)
+			start = len(text)
+			text = append(text, addition.EventID...)
 		}
-		order := len(text)
-		text = append(text, addition.EventID...)
-		call.arguments = append(call.arguments, addition.Entry, text[start:event], text[event:order], text[order:])
+		call.arguments = append(call.arguments, addition.Entry, text[start:])
 		call.added = append(call.added, Added{EventID: addition.EventID})
 	}
 	return call
 }
 
-// appendDigest appends what stands for an id in the claims; kind parts event ids from order ids.
-func appendDigest(b []byte, kind byte, id string) []byte {
+// digest is what stands for an id in the claims.
+type digest struct{ field, rest argument }
+
+// appendDigest appends an id's digest to the call's text and notes it; kind parts event ids from order ids.
+func (c *appendCall) appendDigest(text []byte, kind byte, id string) []byte {
 	var buffer [256]byte
 	sum := sha256.Sum256(append(append(buffer[:0], kind), id...))
-	return append(b, sum[:digestSize]...)
+	start := len(text)
+	text = append(text, sum[:digestSize]...)
+	c.digests = append(c.digests, digest{text[start : start+fieldSize], text[start+fieldSize:]})
+	return text
 }
 
 func (a *Appender) enqueue(call *appendCall) bool {
@@ -302,9 +311,10 @@ func (a *Appender) flushUntilClosed() {
 
 // commit sends a batch until Redis acknowledges it or the last of its callers has given up.
 func (a *Appender) commit(batch []*appendCall) ([]any, error) {
-	size, deadline := 0, time.Time{}
+	size, digests, deadline := 0, 0, time.Time{}
 	for _, call := range batch {
 		size += len(call.added)
+		digests += len(call.digests)
 		if call.deadline.After(deadline) {
 			deadline = call.deadline
 		}
@@ -317,8 +327,18 @@ func (a *Appender) commit(batch []*appendCall) ([]any, error) {
 		now = a.now().UnixMilli()
 	}
 	k := a.stream.keys
-	args := make([]any, 0, appendKeys+6+4*size)
-	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), a.window.Load(), now, id[:])
+	args := make([]any, 0, appendKeys+7+2*digests+2*size)
+	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), a.window.Load(), now, id[:], digests)
+	for _, call := range batch {
+		for i := range call.digests {
+			args = append(args, &call.digests[i].field)
+		}
+	}
+	for _, call := range batch {
+		for i := range call.digests {
+			args = append(args, &call.digests[i].rest)
+		}
+	}
 	for _, call := range batch {
 		for i := range call.arguments {
 			args = append(args, &call.arguments[i])

@@ -214,48 +214,110 @@ func TestWindowChangesWithoutForgetting(t *testing.T) {
 	}
 }
 
-func TestClaimTablesGrow(t *testing.T) {
+func TestClaimsGoWithTheirBucket(t *testing.T) {
 	s := newStream(t)
 	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
 	a := newAppender(t, s, AppenderOptions{Now: c.now})
-	const ids = 80_000
-	var additions []Addition
-	for i := range ids {
-		additions = append(additions, Addition{Entry: []byte("x"), EventID: fmt.Sprint("id-", i)})
-	}
-	for half := range 2 {
-		for i := 0; i < ids; i += 500 {
-			for j, added := range mustAppend(t, a, additions[i:i+500]...) {
-				if added.Duplicate != (half == 1) {
-					t.Fatalf("pass %d: id %d: duplicate = %v", half, i+j, added.Duplicate)
-				}
-			}
+	buckets := func() []string {
+		t.Helper()
+		keys, err := s.redis.Keys(t.Context(), s.keys.claims()+":*").Result()
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	tables, err := s.redis.HGetAll(t.Context(), s.keys.claims()).Result()
-	if err != nil || len(tables) != 2 {
-		t.Fatalf("claim tables = %v, %v, want a full one and its successor", tables, err)
-	}
-	for table := range tables {
-		for _, shard := range []int{0, 1} {
-			key := s.keys.claimShard(table, shard)
-			if encoding := s.redis.ObjectEncoding(t.Context(), key).Val(); encoding != "listpack" {
-				t.Errorf("%s is encoded as %s, want listpack", key, encoding)
-			}
+		for _, key := range keys {
 			if life := s.redis.PTTL(t.Context(), key).Val(); life < week || life > 2*week {
-				t.Errorf("%s lives for %s, want one to one and a half windows", key, life)
+				t.Errorf("%s lives for %s, want one to two windows", key, life)
 			}
 		}
+		return keys
 	}
-	c.advance(week / 2)
-	mustAppend(t, a, addition("in the next bucket", ""))
-	if n := len(s.redis.HGetAll(t.Context(), s.keys.claims()).Val()); n != 3 {
-		t.Errorf("%d claim tables, want a third for the next bucket", n)
+	for i := range 8 {
+		mustAppend(t, a, addition(fmt.Sprint("id-", i), fmt.Sprint("order-", i)))
+		if got, want := len(buckets()), min(i+1, claimBuckets-1); got != want {
+			t.Errorf("%d half windows later: %d buckets, want %d", i, got, want)
+		}
+		c.advance(week / 2)
+	}
+	a.SetWindow(time.Hour)
+	mustAppend(t, a, addition("in a short window", ""))
+	if got := s.redis.HGetAll(t.Context(), s.keys.claims()).Val(); len(got) != 2 {
+		t.Errorf("lengths of buckets = %v, want the one before and the new one", got)
 	}
 	c.advance(2 * week)
 	mustAppend(t, a, addition("long after", ""))
-	if n := len(s.redis.HGetAll(t.Context(), s.keys.claims()).Val()); n != 1 {
-		t.Errorf("%d claim tables, want the expired ones gone", n)
+	if got := s.redis.HGetAll(t.Context(), s.keys.claims()).Val(); len(got) != 1 {
+		t.Errorf("lengths of buckets = %v, want the expired one gone", got)
+	}
+}
+
+func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
+	s := newStream(t)
+	// send appends events that have an event_id alone; where order is not "" the last has it, and "first" for an event id.
+	send := func(batch, order string, rests ...string) (duplicates []any) {
+		t.Helper()
+		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.claims(), s.keys.batches(), week.Milliseconds(), "", strings.Repeat(batch, 16)}
+		events := len(rests)
+		if order != "" {
+			rests = append(rests, order)
+		}
+		args = append(args, len(rests))
+		for range rests {
+			args = append(args, "begins")
+		}
+		for _, rest := range rests {
+			args = append(args, rest)
+		}
+		for i := range events {
+			id := ""
+			if order != "" && i == events-1 {
+				id = "first"
+			}
+			args = append(args, "entry", id)
+		}
+		reply, err := s.redis.Do(t.Context(), args...).Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	for i, step := range []struct {
+		sentence string
+		order    string
+		rests    []string
+		want     []any
+	}{
+		{"two in one batch are new", "", []string{"1111", "2222"}, []any{}},
+		{"either is known afterwards, a third is new", "", []string{"2222", "3333", "1111"}, []any{int64(0), "d", "", int64(2), "d", ""}},
+		{"an order among them is new", "oooo", []string{"4444"}, []any{}},
+		{"and answers with its first event", "oooo", []string{"5555"}, []any{int64(0), "d", "first"}},
+		{"what a duplicate brings is not claimed, what lies behind the order's id is found", "", []string{"5555", "3333"}, []any{int64(1), "d", ""}},
+		{"one that comes twice in a batch is new once", "", []string{"6666", "6666"}, []any{int64(1), "d", ""}},
+	} {
+		if diff := cmp.Diff(step.want, send(string(rune('a'+i)), step.order, step.rests...)); diff != "" {
+			t.Errorf("%s: exceptions (-want +got):\n%s", step.sentence, diff)
+		}
+	}
+	if n := len(allEvents(t, s)); n != 6 {
+		t.Errorf("%d events stored, want 6", n)
+	}
+}
+
+func TestAppendTakesMoreAtOnceThanRedisTakesArguments(t *testing.T) {
+	s := newStream(t)
+	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
+	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	const events = 5_000
+	var additions []Addition
+	for i := range events {
+		additions = append(additions, addition(fmt.Sprint("id-", i), fmt.Sprint("order-", i)))
+	}
+	for pass := range 3 {
+		for i, added := range mustAppend(t, a, additions...) {
+			if added.Duplicate != (pass > 0) || added.EventID != fmt.Sprint("id-", i) {
+				t.Fatalf("pass %d: event %d = %+v, want a duplicate: %v", pass, i, added, pass > 0)
+			}
+		}
+		c.advance(week / 2) // the next pass finds them in the bucket before
 	}
 }
 

@@ -2,10 +2,11 @@ package stream
 
 import (
 	"strconv"
+	"time"
 )
 
 // keys are the names of one property's keys. They share a hash tag, so that all lie in one slot of a cluster
-// and one ACL pattern covers them. weir.lua derives the names of claim shards and batch memories from their
+// and one ACL pattern covers them. weir.lua derives the names of claim buckets and batch memories from their
 // roots by the same rules as the methods here.
 type keys struct{ prefix string }
 
@@ -28,16 +29,19 @@ func (k keys) deliveries() string { return k.prefix + "deliveries" }
 func (k keys) importedEvents() string     { return k.prefix + "import:events" }
 func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries" }
 
-// claims is a hash that lists the claim tables: KIND:LENGTH:BUCKET:BITS → number of claims, where kind is e
-// (event ids) or o (order ids), length the milliseconds of a bucket, bucket the number of lengths since 1970 and
-// 2^bits the table's shards. It lives two lengths longer than its newest bucket.
+// claims is a hash: the milliseconds of a claim bucket's length → the newest bucket of that length. It lives as long as
+// the buckets.
 func (k keys) claims() string { return k.prefix + "claims" }
 
-// claimShard is a hash of a claim table: 16 bytes of digest → when it was claimed, in 8192nds of the bucket less
-// 4096, and for an order id ":" and the first event's id. It lives for a window after its bucket's end.
-func (k keys) claimShard(table string, shard int) string {
-	return k.claims() + ":" + table + ":" + strconv.Itoa(shard)
+// claimBucket is a hash of the ids that were claimed in one stretch of time, half a window long when it was opened: 6
+// bytes of digest → records of the claims whose digests begin so, as weir.lua spells them. bucket is the number of lengths
+// since 1970. It lives for a window after its end.
+func (k keys) claimBucket(length time.Duration, bucket int64) string {
+	return k.claims() + ":" + strconv.FormatInt(length.Milliseconds(), 10) + ":" + strconv.FormatInt(bucket, 10)
 }
+
+// claimBuckets is how many buckets of one length there are at most.
+const claimBuckets = 4
 
 // batches is the root of the memory of committed batches; no key has this very name.
 func (k keys) batches() string { return k.prefix + "batches" }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -90,17 +89,18 @@ func (s *Stream) Delete(ctx context.Context) error {
 	for _, group := range groups {
 		names = append(names, s.keys.retries(group.Platform)...)
 	}
-	tables, err := s.redis.HKeys(ctx, s.keys.claims()).Result()
+	newest, err := s.redis.HGetAll(ctx, s.keys.claims()).Result()
 	if err != nil {
 		return fmt.Errorf("list claims: %w", err)
 	}
-	for _, table := range tables {
-		bits, err := strconv.Atoi(table[strings.LastIndexByte(table, ':')+1:])
-		if err != nil || bits > 22 {
-			return errors.New("list claims: table " + table + " must end in its bits")
+	for length, bucket := range newest {
+		millis, err := strconv.ParseInt(length, 10, 64)
+		last, lastErr := strconv.ParseInt(bucket, 10, 64)
+		if err = errors.Join(err, lastErr); err != nil {
+			return fmt.Errorf("list claims: %w", err)
 		}
-		for shard := range 1 << bits {
-			names = append(names, s.keys.claimShard(table, shard))
+		for age := range int64(claimBuckets) {
+			names = append(names, s.keys.claimBucket(time.Duration(millis)*time.Millisecond, last-age))
 		}
 	}
 	now, err := s.redis.Time(ctx).Result()

@@ -5,20 +5,20 @@
 -- gets a new name, and VERSION grows with every change.
 --
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
--- retry before the acknowledgement, or what was done before it is withdrawn, as the claims of an event that is not appended.
+-- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 3
+local VERSION = 4
 
-local STEPS = 8192            -- a claim's time is counted in so many parts of its bucket
-local STEP_OFFSET = 4096      -- and stored less this, so that it fits a listpack's 13-bit integer
-local FIRST_BITS = 10         -- a first claim table has 2^10 shards
-local GROWTH_BITS = 3         -- a full one is followed by one of 2^3 times as many
-local FILL, TARGET = 64, 40   -- claims a shard when a table is full, and at most when sized after the bucket before
+local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
+local WITH_ID = 32768         -- is added to the time of a claim that stores an id
+local MOST = 1000             -- fields for one command: Lua's stack has room for 8,000 arguments
 local SLACK = 60000           -- ms by which keys outlive their purpose
 local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
 local LAST_SEQUENCE = 1000000 -- a sequence number from which the next entry takes the next millisecond
 
 local function number(n) return string.format('%.0f', n) end
+
+local function two_bytes(n) return string.char(math.floor(n / 256), n % 256) end
 
 local function server_ms()
   local t = redis.call('TIME')
@@ -40,120 +40,94 @@ end
 ----------------------------------------------------------------------------------------------------------------
 -- Claims
 --
--- What they cost decides what an event costs, so: claims lie in many hashes that are small enough to stay listpacks,
--- looked through by Redis and not by Lua, which hashes every byte that it is handed; and no number is turned into text
--- for each event.
+-- What they cost decides what an event costs, and a call from Lua costs more than what it does: so all claims of a bucket
+-- lie in one hash, which is asked with one command for a whole batch and written with another. A field is the beginning of
+-- an id's digest; its value the records of the claims with that beginning, nearly always one: the rest of the digest, 4
+-- bytes; when it was claimed, in parts of the bucket, 2 bytes; and where the highest bit of those is set, the length of the
+-- first event's id, 2 bytes, and that id.
 
--- new_table describes a claim table. start and unit say when a stored step was.
-local function new_table(root, kind, length, bucket, bits, count)
-  local field = kind .. ':' .. number(length) .. ':' .. number(bucket) .. ':' .. number(bits)
+local function claims_key(root, length, bucket) return root .. ':' .. number(length) .. ':' .. number(bucket) end
+
+-- open_bucket returns the bucket that takes new claims. newest has by a bucket's length, as text, the newest bucket. What
+-- no window reaches any more goes when a bucket begins: freed by the way, where its expiry would hold Redis up.
+local function open_bucket(root, newest, length, now)
+  local bucket, text = math.floor(now / length), number(length)
+  if bucket > (tonumber(newest[text]) or -1) then
+    redis.call('HSET', root, text, number(bucket))
+    newest[text] = bucket
+    local life = number((bucket + 4) * length - now + SLACK)
+    redis.call('PEXPIRE', root, life, 'NX')
+    redis.call('PEXPIRE', root, life, 'GT')
+    redis.call('UNLINK', claims_key(root, length, bucket - 3), claims_key(root, length, bucket - 4))
+    for other, last in pairs(newest) do
+      if (last + 3) * tonumber(other) < now then redis.call('HDEL', root, other) end
+    end
+  end
+  local step = math.floor((now - bucket * length) / math.ceil(length / STEPS))
   return {
-    field = field, prefix = root .. ':' .. field .. ':', length = length, bucket = bucket, bits = bits, shards = 2 ^ bits,
-    count = count, added = 0, start = bucket * length, unit = math.ceil(length / STEPS),
+    key = claims_key(root, length, bucket), step = two_bytes(step), step_with_id = two_bytes(WITH_ID + step),
+    life = number((bucket + 3) * length - now + SLACK),
   }
 end
 
-local function load_tables(root)
-  local flat, tables = redis.call('HGETALL', root), { e = {}, o = {} }
-  for i = 1, #flat, 2 do
-    local kind, length, bucket, bits = string.match(flat[i], '^(%a):(%d+):(%d+):(%d+)$')
-    local list = tables[kind]
-    list[#list + 1] = new_table(root, kind, tonumber(length), tonumber(bucket), tonumber(bits), tonumber(flat[i + 1]))
-  end
-  return tables
-end
-
--- numerals are the texts of the numbers that were needed so far; the library keeps them.
-local numerals = {}
-
-local function numeral(n)
-  local text = numerals[n]
-  if not text then
-    text = number(n)
-    if n < 65536 then numerals[n] = text end
-  end
-  return text
-end
-
--- shard returns the key of the shard of a table that a digest belongs to.
-local function shard(t, digest)
-  local a, b, c = string.byte(digest, 1, 3)
-  local n = (a * 65536 + b * 256 + c) % t.shards
-  return t.prefix .. (numerals[n] or numeral(n))
-end
-
--- find returns what a digest's valid claim stores beside its time, nil where there is none. since is the first
--- millisecond of the window.
-local function find(list, digest, since)
-  for i = 1, #list do
-    local t = list[i]
-    local value = redis.call('HGET', shard(t, digest), digest)
-    if value then
-      local step, id = string.match(value, '^(-?%d+):?(.*)$')
-      if t.start + (step + STEP_OFFSET + 1) * t.unit > since then return id end
+-- ask returns what a hash has of the fields args[first] to args[last], false where it has nothing.
+local function ask(key, args, first, last)
+  if last - first < MOST then return redis.call('HMGET', key, unpack(args, first, last)) end
+  local values = {}
+  for from = first, last, MOST do
+    for _, value in ipairs(redis.call('HMGET', key, unpack(args, from, math.min(from + MOST - 1, last)))) do
+      values[#values + 1] = value
     end
+  end
+  return values
+end
+
+-- find looks for a claim among those of its field. Returns the id that it stores, "" for none, and the step at which it was
+-- claimed; nil where it is not there.
+local function find(claims, rest)
+  local at = 1
+  while at < #claims do
+    local high, low = string.byte(claims, at + 4, at + 5)
+    local step, id, after = high * 256 + low, '', at + 6
+    if step >= WITH_ID then
+      local first, second = string.byte(claims, at + 6, at + 7)
+      after = at + 8 + first * 256 + second
+      step, id = step - WITH_ID, string.sub(claims, at + 8, after - 1)
+    end
+    if string.sub(claims, at, at + 3) == rest then return id, step end
+    at = after
   end
   return nil
 end
 
--- current returns the table that takes new claims of a kind, after having made it where the bucket has none or only
--- full ones, and takes it out of the list. It is sized after the bucket before.
-local function current(root, list, kind, length, now)
-  local bucket = math.floor(now / length)
-  local newest, previous, at = nil, 0, nil
-  for i, t in ipairs(list) do
-    if t.length == length and t.bucket == bucket and (not newest or t.bits > newest.bits) then newest, at = t, i end
-    if t.length == length and t.bucket == bucket - 1 then previous = previous + t.count end
-  end
-  if newest and newest.count < FILL * newest.shards then return table.remove(list, at) end
-  local bits = FIRST_BITS
-  if newest then
-    bits = newest.bits + GROWTH_BITS
-  elseif previous > 0 then
-    bits = math.max(0, math.ceil(math.log(previous / TARGET) / math.log(2)))
-  end
-  local t = new_table(root, kind, length, bucket, math.min(bits, 22), 0)
-  redis.call('HSET', root, t.field, 0)
-  local life = number((bucket + 3) * length - now + SLACK)
-  redis.call('PEXPIRE', root, life, 'NX')
-  redis.call('PEXPIRE', root, life, 'GT')
-  for i = #list, 1, -1 do
-    local old = list[i]
-    if (old.bucket + 2) * old.length + SLACK < now then
-      redis.call('HDEL', root, old.field)
-      table.remove(list, i)
+-- find_older returns by number what the valid claims of a window's other buckets store: those not older than since. The
+-- fields are args[5] to args[4 + count], behind them the rests of their digests.
+local function find_older(root, newest, current, since, args, count)
+  local found = {}
+  for text, bucket in pairs(newest) do
+    local length = tonumber(text)
+    local unit = math.ceil(length / STEPS)
+    for older = bucket, math.max(bucket - 2, math.floor(since / length)), -1 do
+      local key = claims_key(root, length, older)
+      if key ~= current then
+        for i, claims in ipairs(ask(key, args, 5, 4 + count)) do
+          if claims and not found[i] then
+            local id, step = find(claims, args[4 + count + i])
+            if id and older * length + (step + 1) * unit > since then found[i] = id end
+          end
+        end
+      end
     end
   end
-  return t
+  return found
 end
 
--- claim claims a digest in the current table t. Returns the shard's key; or nil and what the claim stores that stands
--- there already: a current table is younger than any window, so all its claims are valid.
-local function claim(t, digest, value)
-  local key = shard(t, digest)
-  if redis.call('HSETNX', key, digest, value) == 0 then
-    return nil, string.match(redis.call('HGET', key, digest), '^-?%d+:?(.*)$')
+-- keep writes claims down: fields and values by turns.
+local function keep(bucket, claims)
+  for from = 1, #claims, MOST do
+    redis.call('HSET', bucket.key, unpack(claims, from, math.min(from + MOST - 1, #claims)))
   end
-  t.added = t.added + 1
-  return key
-end
-
--- withdraw takes back a claim that was just made.
-local function withdraw(t, key, digest)
-  redis.call('HDEL', key, digest)
-  t.added = t.added - 1
-end
-
--- keep sees to it that a shard with a new claim goes with its bucket.
-local function keep(t, key, now)
-  if redis.call('HLEN', key) == 1 then
-    redis.call('PEXPIRE', key, number((t.bucket + 2) * t.length - now + SLACK))
-  end
-end
-
--- save writes down what a batch has added to its current table of a kind, nil where it has used none.
-local function save(root, t)
-  if t and t.added > 0 then redis.call('HINCRBY', root, t.field, t.added) end
+  redis.call('PEXPIRE', bucket.key, bucket.life, 'NX')
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -202,77 +176,69 @@ local function following(id, wanted)
   return number(ms + 1) .. '-0'
 end
 
--- step_of returns a claim's time as a table stores it.
-local function step_of(t, now) return number(math.floor((now - t.start) / t.unit) - STEP_OFFSET) end
-
--- append_one claims an event's ids and appends it. c holds the stream's key, the claim tables and the time. Replies
--- with the id for the next entry; or nil, "d" and the first event's id; or nil, "e" and an error. The claims come first:
--- a claim that finds another one there is one look less than to look and then to claim. Nothing between the claims and
--- the append can fail, and where that does they are withdrawn; Redis stores and replicates what a function does as one.
-local function append_one(c, at, entry, event_digest, order_digest, id)
-  local event_key, order_key, first
-  if event_digest ~= '' then
-    local t = c.e
-    if not t then
-      t = current(c.claims, c.tables.e, 'e', c.length, c.now)
-      c.e, c.e_step = t, step_of(t, c.now)
-    end
-    first = find(c.tables.e, event_digest, c.since)
-    if not first then event_key, first = claim(t, event_digest, c.e_step) end
-    if first then return nil, 'd', first end
-  end
-  if order_digest ~= '' then
-    local t = c.o
-    if not t then
-      t = current(c.claims, c.tables.o, 'o', c.length, c.now)
-      c.o, c.o_step = t, step_of(t, c.now) .. ':'
-    end
-    first = find(c.tables.o, order_digest, c.since)
-    if not first then order_key, first = claim(t, order_digest, c.o_step .. id) end
-    if first then
-      if event_key then withdraw(c.e, event_key, event_digest) end
-      return nil, 'd', first
-    end
-  end
-  local added = add(c.events, at, entry)
-  if type(added) == 'table' then
-    if event_key then withdraw(c.e, event_key, event_digest) end
-    if order_key then withdraw(c.o, order_key, order_digest) end
-    return nil, 'e', added.err
-  end
-  if event_key then keep(c.e, event_key, c.now) end
-  if order_key then keep(c.o, order_key, c.now) end
-  return following(added, c.wanted)
-end
-
--- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch
--- id (16 bytes), then for each event: entry, digest of its event_id or "", digest of its order_id or "", event id.
--- Replies with a flat list of the exceptions, three elements each: the event's number from 0, "d" (duplicate) or
--- "e" (error), and the first event's id ("" for its own) or the error's text. A batch that was committed in the
--- last half minute gets the same reply again and appends nothing.
+-- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch id (16
+-- bytes), number of digests; then of each digest the field and after those of each the rest, the digests being each event's of
+-- its event_id and, where it has one, of its order_id; then for each event: entry, and event id where there is an
+-- order_id, else "". Replies with a flat list of the exceptions, three elements each: the event's number from 0, "d"
+-- (duplicate) or "e" (error), and the first event's id ("" for its own) or the error's text. A batch that was committed in
+-- the last half minute gets the same reply again and appends nothing.
+--
+-- Claims are written after the events that they are for, and nothing between can fail. An event that is not appended
+-- claims nothing.
 local function append(keys, args)
-  local claims, batches = keys[2], keys[3]
-  local window, now, batch = tonumber(args[1]), tonumber(args[2]), args[3]
+  local events, claims, batches = keys[1], keys[2], keys[3]
+  local window, now, batch, count = tonumber(args[1]), tonumber(args[2]), args[3], tonumber(args[4])
   local wanted = '*'
   if now then wanted = number(now) .. '-*' else now = server_ms() end
   local known = recall(batches, batch, now)
   if known then return known end
 
-  local tables, reply = load_tables(claims), {}
-  local c = {
-    events = keys[1], claims = claims, tables = tables, length = window, since = now - window, now = now, wanted = wanted,
-  }
-  local at = wanted
-  for i = 4, #args, 4 do
-    local following_id, kind, text = append_one(c, at, args[i], args[i + 1], args[i + 2], args[i + 3])
-    if following_id then
-      at = following_id
-    else
-      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 4) / 4, kind, text
+  local newest, flat = {}, redis.call('HGETALL', claims)
+  for i = 1, #flat, 2 do newest[flat[i]] = tonumber(flat[i + 1]) end
+  local bucket = open_bucket(claims, newest, math.ceil(window / 2), now)
+  local stored = ask(bucket.key, args, 5, 4 + count)
+  local older = find_older(claims, newest, bucket.key, now - window, args, count)
+
+  -- made has the fields that the batch changes and their new values by turns, place by field where its value stands.
+  local made, place, n = {}, {}, 0
+  local function first_of(digest)
+    if older[digest] then return older[digest] end
+    local there = made[place[args[4 + digest]]] or stored[digest]
+    return there and find(there, args[4 + count + digest])
+  end
+  local function claim(digest, record)
+    local field = args[4 + digest]
+    local at = place[field]
+    if not at then
+      n = n + 2
+      at = n
+      made[n - 1], made[n], place[field] = field, stored[digest] or '', n
+    end
+    made[at] = made[at] .. args[4 + count + digest] .. record
+  end
+
+  local reply, at, digest = {}, wanted, 1
+  for i = 5 + 2 * count, #args, 2 do
+    local id, by_event, by_order = args[i + 1], digest, nil
+    if id ~= '' then by_order = digest + 1 end
+    digest = (by_order or by_event) + 1
+    local first, failure = first_of(by_event), nil
+    if not first and by_order then first = first_of(by_order) end
+    if not first then
+      local added = add(events, at, args[i])
+      if type(added) == 'table' then
+        failure = added.err
+      else
+        at = following(added, wanted)
+        claim(by_event, bucket.step)
+        if by_order then claim(by_order, bucket.step_with_id .. two_bytes(#id) .. id) end
+      end
+    end
+    if first or failure then
+      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 5) / 2 - count, first and 'd' or 'e', first or failure
     end
   end
-  save(claims, c.e)
-  save(claims, c.o)
+  if n > 0 then keep(bucket, made) end
   remember(batches, batch, now, reply)
   return reply
 end
