@@ -327,8 +327,9 @@ func (a *Appender) commit(batch []*appendCall) ([]any, error) {
 		now = a.now().UnixMilli()
 	}
 	k := a.stream.keys
-	args := make([]any, 0, appendKeys+7+2*digests+2*size)
-	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), a.window.Load(), now, id[:], digests)
+	args := make([]any, 0, appendKeys+8+2*digests+2*size)
+	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), a.window.Load(), now, id[:],
+		repeated(batch, digests), digests)
 	for _, call := range batch {
 		for i := range call.digests {
 			args = append(args, &call.digests[i].field)
@@ -371,6 +372,21 @@ func (a *Appender) commit(batch []*appendCall) ([]any, error) {
 			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 	}
+}
+
+// repeated returns "1" where two of the batch's digests have the same field, else "": telling so here costs less than
+// finding it out in Redis.
+func repeated(batch []*appendCall, digests int) string {
+	seen := make(map[[fieldSize]byte]struct{}, digests)
+	for _, call := range batch {
+		for i := range call.digests {
+			seen[[fieldSize]byte(call.digests[i].field)] = struct{}{}
+		}
+	}
+	if len(seen) < digests {
+		return "1"
+	}
+	return ""
 }
 
 func (a *Appender) send(ctx context.Context, args []any) (reply []any, err error) {

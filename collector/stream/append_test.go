@@ -255,7 +255,7 @@ func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 	// send appends events that have an event_id alone; where order is not "" the last has it, and "first" for an event id.
 	send := func(batch, order string, rests ...string) (duplicates []any) {
 		t.Helper()
-		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.claims(), s.keys.batches(), week.Milliseconds(), "", strings.Repeat(batch, 16)}
+		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.claims(), s.keys.batches(), week.Milliseconds(), "", strings.Repeat(batch, 16), "1"}
 		events := len(rests)
 		if order != "" {
 			rests = append(rests, order)

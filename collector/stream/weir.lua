@@ -101,8 +101,8 @@ local function find(claims, rest)
 end
 
 -- find_older returns by number what the valid claims of a window's other buckets store: those not older than since. The
--- fields are args[5] to args[4 + count], behind them the rests of their digests.
-local function find_older(root, newest, current, since, args, count)
+-- fields are args[first] to args[last], behind them the rests of their digests.
+local function find_older(root, newest, current, since, args, first, last)
   local found = {}
   for text, bucket in pairs(newest) do
     local length = tonumber(text)
@@ -110,9 +110,9 @@ local function find_older(root, newest, current, since, args, count)
     for older = bucket, math.max(bucket - 2, math.floor(since / length)), -1 do
       local key = claims_key(root, length, older)
       if key ~= current then
-        for i, claims in ipairs(ask(key, args, 5, 4 + count)) do
+        for i, claims in ipairs(ask(key, args, first, last)) do
           if claims and not found[i] then
-            local id, step = find(claims, args[4 + count + i])
+            local id, step = find(claims, args[last + i])
             if id and older * length + (step + 1) * unit > since then found[i] = id end
           end
         end
@@ -177,17 +177,18 @@ local function following(id, wanted)
 end
 
 -- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch id (16
--- bytes), number of digests; then of each digest the field and after those of each the rest, the digests being each event's of
--- its event_id and, where it has one, of its order_id; then for each event: entry, and event id where there is an
--- order_id, else "". Replies with a flat list of the exceptions, three elements each: the event's number from 0, "d"
--- (duplicate) or "e" (error), and the first event's id ("" for its own) or the error's text. A batch that was committed in
--- the last half minute gets the same reply again and appends nothing.
+-- bytes), "1" where two of the digests have the same field, else "", number of digests; then of each digest the field and
+-- after those of each the rest, the digests being each event's of its event_id and, where it has one, of its order_id;
+-- then for each event: entry, and event id where there is an order_id, else "". Replies with a flat list of the exceptions,
+-- three elements each: the event's number from 0, "d" (duplicate) or "e" (error), and the first event's id ("" for its
+-- own) or the error's text. A batch that was committed in the last half minute gets the same reply again and appends
+-- nothing.
 --
 -- Claims are written after the events that they are for, and nothing between can fail. An event that is not appended
 -- claims nothing.
 local function append(keys, args)
   local events, claims, batches = keys[1], keys[2], keys[3]
-  local window, now, batch, count = tonumber(args[1]), tonumber(args[2]), args[3], tonumber(args[4])
+  local window, now, batch, count = tonumber(args[1]), tonumber(args[2]), args[3], tonumber(args[5])
   local wanted = '*'
   if now then wanted = number(now) .. '-*' else now = server_ms() end
   local known = recall(batches, batch, now)
@@ -196,46 +197,45 @@ local function append(keys, args)
   local newest, flat = {}, redis.call('HGETALL', claims)
   for i = 1, #flat, 2 do newest[flat[i]] = tonumber(flat[i + 1]) end
   local bucket = open_bucket(claims, newest, math.ceil(window / 2), now)
-  local stored = ask(bucket.key, args, 5, 4 + count)
-  local older = find_older(claims, newest, bucket.key, now - window, args, count)
+  local fields, rests = 5, 5 + count -- behind these arguments
+  local stored = ask(bucket.key, args, fields + 1, rests)
+  local older = find_older(claims, newest, bucket.key, now - window, args, fields + 1, rests)
+  -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
+  local made, own = {}, args[4] == '1' and {} or nil
 
-  -- made has the fields that the batch changes and their new values by turns, place by field where its value stands.
-  local made, place, n = {}, {}, 0
-  local function first_of(digest)
-    if older[digest] then return older[digest] end
-    local there = made[place[args[4 + digest]]] or stored[digest]
-    return there and find(there, args[4 + count + digest])
-  end
-  local function claim(digest, record)
-    local field = args[4 + digest]
-    local at = place[field]
-    if not at then
-      n = n + 2
-      at = n
-      made[n - 1], made[n], place[field] = field, stored[digest] or '', n
+  local reply, at, n, digest = {}, wanted, 0, 0
+  for i = rests + count + 1, #args, 2 do
+    digest = digest + 1
+    local field, rest, id = args[fields + digest], args[rests + digest], args[i + 1]
+    local there = own and own[field] or stored[digest]
+    local first = older[digest] or there and find(there, rest)
+    local order, order_rest, order_there
+    if id ~= '' then
+      digest = digest + 1
+      order, order_rest = args[fields + digest], args[rests + digest]
+      order_there = own and own[order] or stored[digest]
+      first = first or older[digest] or order_there and find(order_there, order_rest)
     end
-    made[at] = made[at] .. args[4 + count + digest] .. record
-  end
-
-  local reply, at, digest = {}, wanted, 1
-  for i = 5 + 2 * count, #args, 2 do
-    local id, by_event, by_order = args[i + 1], digest, nil
-    if id ~= '' then by_order = digest + 1 end
-    digest = (by_order or by_event) + 1
-    local first, failure = first_of(by_event), nil
-    if not first and by_order then first = first_of(by_order) end
+    local failure = nil
     if not first then
       local added = add(events, at, args[i])
       if type(added) == 'table' then
         failure = added.err
       else
         at = following(added, wanted)
-        claim(by_event, bucket.step)
-        if by_order then claim(by_order, bucket.step_with_id .. two_bytes(#id) .. id) end
+        made[n + 1], made[n + 2] = field, (there or '') .. rest .. bucket.step
+        n = n + 2
+        if own then own[field] = made[n] end
+        if order then
+          if own then order_there = own[order] or order_there end
+          made[n + 1], made[n + 2] = order, (order_there or '') .. order_rest .. bucket.step_with_id .. two_bytes(#id) .. id
+          n = n + 2
+          if own then own[order] = made[n] end
+        end
       end
     end
     if first or failure then
-      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 5) / 2 - count, first and 'd' or 'e', first or failure
+      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 1 - rests - count) / 2, first and 'd' or 'e', first or failure
     end
   end
   if n > 0 then keep(bucket, made) end
