@@ -244,6 +244,7 @@ func (s *Server) configuration() string {
 		"dir " + strconv.Quote(s.options.Dir),
 		"daemonize no",
 		"maxmemory-policy noeviction",
+		"lazyfree-lazy-expire yes",
 		`save ""`,
 		`logfile ""`,
 	}
