@@ -56,7 +56,8 @@ func parsePlainAmount(text string) (Amount, bool) {
 		}
 	}
 	fraction := max(len(text)-point-1, 0)
-	if text == "" || point == len(text)-1 || fraction > amountDigits {
+	// More digits before the point are out of range, or zeros to be passed over: and could overflow.
+	if text == "" || point == len(text)-1 || point > len("99999999999") || fraction > amountDigits {
 		return 0, false
 	}
 	for range amountDigits - fraction {

@@ -46,6 +46,7 @@ func Decode(body []byte) (*Envelope, error) {
 
 // Decode reads an envelope into e as the function of this name does. Nothing of what was in e may be in use any more.
 func (e *Envelope) Decode(body []byte) error {
+	e.Reset()
 	text, err := decodeObject(body)
 	if err != nil {
 		return err
@@ -126,11 +127,44 @@ func DecodeBatch(body []byte, maxEvents int) ([]BatchItem, error) {
 
 // decodeObject returns a copy of a body that is one JSON object and nothing else.
 func decodeObject(body []byte) (string, error) {
+	if at := tooDeep(body); at >= 0 {
+		return "", &SyntaxError{int64(at), fmt.Sprintf("must not be nested deeper than %d levels", maxDepth)}
+	}
 	var text objectText
 	if err := json.Unmarshal(body, &text); err != nil {
 		return "", syntaxError(body, err)
 	}
 	return string(text), nil
+}
+
+// maxDepth is how deep a body may be nested, which is many times what an event is. The library follows 10,000 levels, each
+// of which takes a kilobyte of the stack: far more than what a body's length lets one expect.
+const maxDepth = 100
+
+// tooDeep returns where a body is nested deeper than maxDepth, -1 where it is not. It does not judge whether the body is
+// JSON: where that ends the library stops too.
+func tooDeep(body []byte) int {
+	if bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) <= maxDepth {
+		return -1
+	}
+	depth := 0
+	for at := 0; at < len(body); at++ {
+		switch body[at] {
+		case '{', '[':
+			if depth++; depth > maxDepth {
+				return at
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			for at++; at < len(body) && body[at] != '"'; at++ {
+				if body[at] == '\\' {
+					at++
+				}
+			}
+		}
+	}
+	return -1
 }
 
 // objectText is a JSON object as it was written.

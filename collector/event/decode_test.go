@@ -34,7 +34,8 @@ func TestDecodeRefusesWhatIsNoJSONObject(t *testing.T) {
 		"a comment":                               {`{"event":"a"/*s3cret*/}`, "The request body must be valid JSON (at byte 12)."},
 		"NaN":                                     {`{"data":{"value":NaN}}`, "The request body must be valid JSON (at byte 17)."},
 		"a number with a leading zero":            {`{"data":{"value":012}}`, "The request body must be valid JSON (at byte 18)."},
-		"a depth that no event has":               {strings.Repeat(`{"data":`, 20000), "The request body must be valid JSON (at byte 80000)."},
+		"a depth that no event has":               {strings.Repeat(`{"data":`, 20000), "The request body must not be nested deeper than 100 levels (at byte 800)."},
+		"a depth of arrays that no event has":     {`{"a":` + strings.Repeat("[", 100), "The request body must not be nested deeper than 100 levels (at byte 104)."},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +47,20 @@ func TestDecodeRefusesWhatIsNoJSONObject(t *testing.T) {
 				t.Errorf("Decode(%.40s) says %q, want %q", tt.body, got, tt.want)
 			}
 		})
+	}
+}
+
+func TestDecodeTakesWhatIsNotNestedTooDeep(t *testing.T) {
+	for sentence, body := range map[string]string{
+		"a hundred levels":                   `{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`,
+		"many objects beside each other":     `{"a":[` + strings.Repeat("{},", 500) + `{}]}`,
+		"brackets in a text":                 `{"a":"` + strings.Repeat("[", 500) + `"}`,
+		"brackets in a text behind a quote":  `{"a":"\"` + strings.Repeat("{", 500) + `"}`,
+		"brackets in a name, and in no name": `{"` + strings.Repeat("[", 500) + `\\":[1]}`,
+	} {
+		if _, err := event.Decode([]byte(body)); err != nil {
+			t.Errorf("%s: %v", sentence, err)
+		}
 	}
 }
 

@@ -149,6 +149,7 @@ func (b *bodies) buffer() *buffer { return b.buffers.Get().(*buffer) }
 // release gives a buffer back, without what it held of a person.
 func (b *bodies) release(used *buffer) {
 	if cap(used.bytes) > maxPooledBytes {
+		used.bytes = nil // a pooled decompressor goes on pointing at the buffer's source, and so at the buffer
 		return
 	}
 	used.bytes = used.reuse()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -162,9 +163,10 @@ func (h *Handler) prepare(t *tenant, envelope *event.Envelope, now time.Time) (s
 		id = h.newID()
 	}
 	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
-	addition := stream.Addition{Entry: accepted.Encode(), EventID: accepted.ID}
+	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
+	addition := stream.Addition{Entry: accepted.Encode(), EventID: strings.Clone(accepted.ID)}
 	if accepted.Name == event.Purchase {
-		addition.OrderID = accepted.OrderID
+		addition.OrderID = strings.Clone(accepted.OrderID)
 	}
 	return addition, nil
 }
