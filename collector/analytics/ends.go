@@ -80,7 +80,7 @@ func (w *endsWalk) walk(ctx context.Context) error {
 				for ; i >= 0 && offset+uint32(t.rows[i]) >= w.conversions[next].oldest; i-- {
 					w.pass(t, i, offset)
 				}
-				w.decide(next)
+				w.decide(next, w.nearest)
 			}
 			for ; i >= 0; i-- {
 				w.pass(t, i, offset)
@@ -95,7 +95,7 @@ func (w *endsWalk) walk(ctx context.Context) error {
 			for ; i < len(t.rows) && offset+uint32(t.rows[i]) <= w.conversions[next].at; i++ {
 				w.pass(t, i, offset)
 			}
-			w.decide(next)
+			w.decide(next, w.nearest)
 		}
 		for ; i < len(t.rows); i++ {
 			w.pass(t, i, offset)
@@ -108,10 +108,10 @@ func (w *endsWalk) pass(t *touched, i int, offset uint32) {
 	w.nearest[t.visitors[i]] = visit{offset + uint32(t.rows[i]), t.touches[i]}
 }
 
-// decide decides a conversion to whose decider the walk has come.
-func (w *endsWalk) decide(n int) {
+// decide decides a conversion by the touches that a walk has come by last, before the conversion's decider.
+func (w *endsWalk) decide(n int, passed []visit) {
 	c := &w.conversions[n]
-	switch nearest := w.nearest[c.visitor]; {
+	switch nearest := passed[c.visitor]; {
 	case nearest.touch == 0:
 		w.open = append(w.open, n)
 	case c.oldest <= nearest.at && nearest.at <= c.at:
@@ -122,11 +122,10 @@ func (w *endsWalk) decide(n int) {
 // decideOpen decides what the part could not, by those before it in the order of the walk.
 func (w *endsWalk) decideOpen(before []endsWalk) {
 	for i := range slices.Backward(before) {
-		w.nearest = before[i].nearest
 		open := w.open
 		w.open = nil
 		for _, n := range open {
-			w.decide(n)
+			w.decide(n, before[i].nearest)
 		}
 	}
 }

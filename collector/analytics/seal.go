@@ -85,12 +85,20 @@ func newSeal(c *chunk) *seal {
 	return s
 }
 
+// stepsBack is how many rows of the same visitors are looked at for each of a name's rows, at most.
+const stepsBack = 64
+
 // firstsOf returns those of a name's rows that are the chunk's first of their visitor with the name; nothing where they are
-// more than half, so that leaving out the others would not be worth their room.
+// more than half, so that leaving out the others would not be worth their room, or where finding them would take too long.
 func (c *chunk) firstsOf(rows []uint16) firsts {
 	var f firsts
+	steps := stepsBack * len(rows)
 	for _, row := range rows {
-		if c.isFirst(uint32(row)) {
+		first := c.isFirst(uint32(row), &steps)
+		if steps < 0 {
+			return firsts{}
+		}
+		if first {
 			f.rows, f.visitors = append(f.rows, row), append(f.visitors, c.visitor[row])
 		}
 	}
@@ -100,12 +108,13 @@ func (c *chunk) firstsOf(rows []uint16) firsts {
 	return firsts{slices.Clip(slices.Clone(f.rows)), slices.Clip(slices.Clone(f.visitors))}
 }
 
-// isFirst says whether a row is somebody's, and the chunk's first of that visitor with its name.
-func (c *chunk) isFirst(row uint32) bool {
+// isFirst says whether a row is somebody's, and the chunk's first of that visitor with its name. It takes the rows that it
+// looks at from steps, and ends where those are less than none.
+func (c *chunk) isFirst(row uint32, steps *int) bool {
 	if c.visitor[row] == 0 {
 		return false
 	}
-	for at := row; c.back[at] <= at; {
+	for at := row; c.back[at] <= at && *steps >= 0; *steps-- {
 		if at -= c.back[at]; c.name[at] == c.name[row] {
 			return false
 		}

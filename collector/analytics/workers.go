@@ -36,15 +36,25 @@ func (s *snapshot) split(rows span) []span {
 }
 
 // together does the work for each part at once. It returns when all of it has ended, with the first part's error or else
-// another's.
+// another's. Where a part panics it does so itself then, for whoever answers the question to recover.
 func together(parts int, work func(part int) error) error {
+	failures := make([]any, parts)
+	do := func(part int) error {
+		defer func() { failures[part] = recover() }()
+		return work(part)
+	}
 	var others errgroup.Group
 	for part := 1; part < parts; part++ {
-		others.Go(func() error { return work(part) })
+		others.Go(func() error { return do(part) })
 	}
-	err := work(0)
+	err := do(0)
 	if other := others.Wait(); err == nil {
 		err = other
+	}
+	for _, failure := range failures {
+		if failure != nil {
+			panic(failure)
+		}
 	}
 	return err
 }

@@ -17,12 +17,12 @@ func processors(t *testing.T, count int) {
 }
 
 func TestNumbersAreTheSameOnAnyNumberOfProcessors(t *testing.T) {
-	for _, count := range []int{1, 2} {
+	for _, count := range []int{1, 2, maxWorkers} {
 		t.Run(fmt.Sprint(count, " of them"), func(t *testing.T) {
 			processors(t, count)
 			w := newWorld(5)
 			w.visitors, w.pace = 700, 1000 // so that most visitors have some pageviews in a chunk
-			w.grow(t, chunkRows*5/2)
+			w.grow(t, chunkRows*9/2)
 			w.check(t)
 			everything := Range{To: w.last.Time().Add(time.Hour)}
 			for _, steps := range [][]string{{"pageview", "add_to_cart", "purchase"}, {"pageview", "pageview", "lead", "pageview"}} {
