@@ -82,8 +82,9 @@ func NewAppender(s *Stream, options AppenderOptions) *Appender {
 	return a
 }
 
-// SetWindow changes for how long ids are remembered. A shorter window holds at once. A longer one holds for ids
-// that are claimed from now on; those claimed before are forgotten after the window they were claimed under.
+// SetWindow changes for how long ids are remembered. A shorter window holds at once, to a 10,000th of half the one before. A
+// longer one holds for ids that are claimed from now on; those claimed before may be forgotten from the end of the window on
+// that they were claimed under.
 func (a *Appender) SetWindow(window time.Duration) {
 	a.window.Store(max(window.Milliseconds(), 1))
 }

@@ -214,6 +214,26 @@ func TestWindowChangesWithoutForgetting(t *testing.T) {
 	}
 }
 
+func TestClaimsAreFoundAfterTheClockWasFarAhead(t *testing.T) {
+	s := newStream(t)
+	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
+	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	mustAppend(t, a, addition("before", ""))
+	c.advance(20 * week)
+	mustAppend(t, a, addition("ahead", ""))
+	c.advance(-20 * week)
+	mustAppend(t, a, addition("back", "order"))
+	for _, later := range []time.Duration{0, week / 2, week/2 - time.Minute} {
+		c.advance(later)
+		if got := mustAppend(t, a, addition("back", ""))[0]; !got.Duplicate {
+			t.Errorf("%s later the event_id is new", later)
+		}
+		if got := mustAppend(t, a, addition("another", "order"))[0]; got.EventID != "back" {
+			t.Errorf("%s later the order_id is answered with %+v, want a duplicate of back", later, got)
+		}
+	}
+}
+
 func TestClaimsGoWithTheirBucket(t *testing.T) {
 	s := newStream(t)
 	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))

@@ -53,7 +53,7 @@ type Addition struct {
 	// Entry is the encoded event.
 	Entry []byte
 	// EventID is the id to claim and to answer. One that was made up here is claimed like a caller's own: the
-	// answer tells it to the caller, who may send it again.
+	// answer tells it to the caller, who may send it again. It is never "".
 	EventID string
 	// OrderID is a second id to claim; "" where the event has none or is no purchase.
 	OrderID string

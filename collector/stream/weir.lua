@@ -102,12 +102,16 @@ end
 
 -- find_older returns by number what the valid claims of a window's other buckets store: those not older than since. The
 -- fields are args[first] to args[last], behind them the rests of their digests.
-local function find_older(root, newest, current, since, args, first, last)
+local function find_older(root, newest, current, now, since, args, first, last)
   local found = {}
   for text, bucket in pairs(newest) do
     local length = tonumber(text)
     local unit = math.ceil(length / STEPS)
-    for older = bucket, math.max(bucket - 2, math.floor(since / length)), -1 do
+    -- A clock that was far ahead has left a newest bucket behind it: those around now are asked as well.
+    local numbers, present, oldest = {}, math.floor(now / length), math.floor(since / length)
+    for older = bucket, math.max(bucket - 2, oldest), -1 do numbers[#numbers + 1] = older end
+    for older = math.min(present, bucket - 3), math.max(present - 2, oldest), -1 do numbers[#numbers + 1] = older end
+    for _, older in ipairs(numbers) do
       local key = claims_key(root, length, older)
       if key ~= current then
         for i, claims in ipairs(ask(key, args, first, last)) do
@@ -195,11 +199,13 @@ local function append(keys, args)
   if known then return known end
 
   local newest, flat = {}, redis.call('HGETALL', claims)
-  for i = 1, #flat, 2 do newest[flat[i]] = tonumber(flat[i + 1]) end
+  for i = 1, #flat, 2 do
+    if tonumber(flat[i]) then newest[flat[i]] = tonumber(flat[i + 1]) end
+  end
   local bucket = open_bucket(claims, newest, math.ceil(window / 2), now)
   local fields, rests = 5, 5 + count -- behind these arguments
   local stored = ask(bucket.key, args, fields + 1, rests)
-  local older = find_older(claims, newest, bucket.key, now - window, args, fields + 1, rests)
+  local older = find_older(claims, newest, bucket.key, now, now - window, args, fields + 1, rests)
   -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
