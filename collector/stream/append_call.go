@@ -1,0 +1,97 @@
+package stream
+
+import (
+	"crypto/sha256"
+	"sync/atomic"
+	"time"
+)
+
+// digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its claim. Redis
+// keeps a field of 6 bytes in 8, and likewise the value, which is the rest and 2 bytes more.
+const digestSize, fieldSize = 10, 6
+
+// The states of an appendCall.
+const (
+	callQueued int32 = iota
+	// callTaken: it is in a batch that has been or is being sent.
+	callTaken
+	// callAbandoned: its caller has gone before it was sent.
+	callAbandoned
+)
+
+// appendCall is one caller's additions on their way.
+type appendCall struct {
+	// digests are of each addition's event id and, where it has one, of its order id; arguments are two of weir_append
+	// for each addition.
+	digests   []digest
+	arguments []argument
+	added     []Added
+	err       error
+	deadline  time.Time
+	done      chan struct{}
+	state     atomic.Int32
+
+	// What a call of one addition needs, which is most, so that it takes no memory of its own.
+	oneDigests   [2]digest
+	oneArguments [2]argument
+	oneAdded     [1]Added
+	oneText      [2*digestSize + 64]byte
+}
+
+// argument is an argument of a Redis command. As a pointer it becomes one without a copy.
+type argument []byte
+
+// MarshalBinary returns what is sent.
+func (a *argument) MarshalBinary() ([]byte, error) { return *a, nil }
+
+func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
+	call := &appendCall{deadline: deadline, done: make(chan struct{})}
+	call.digests, call.arguments, call.added = call.oneDigests[:0], call.oneArguments[:0], call.oneAdded[:0]
+	text := call.oneText[:0]
+	if n := len(additions); n > 1 {
+		call.digests, call.arguments, call.added = make([]digest, 0, 2*n), make([]argument, 0, 2*n), make([]Added, 0, n)
+		text = make([]byte, 0, n*len(call.oneText))
+	}
+	for i := range additions {
+		addition := &additions[i]
+		// Where text has to grow the arguments go on pointing into what it was.
+		text = call.appendDigest(text, 'e', addition.EventID)
+		start := len(text)
+		if addition.OrderID != "" {
+			text = call.appendDigest(text, 'o', addition.OrderID)
+			start = len(text)
+			text = append(text, addition.EventID...)
+		}
+		call.arguments = append(call.arguments, addition.Entry, text[start:])
+		call.added = append(call.added, Added{EventID: addition.EventID})
+	}
+	return call
+}
+
+// digest is what stands for an id in the claims.
+type digest struct{ field, rest argument }
+
+// appendDigest appends an id's digest to the call's text and notes it; kind parts event ids from order ids.
+func (c *appendCall) appendDigest(text []byte, kind byte, id string) []byte {
+	var buffer [256]byte
+	sum := sha256.Sum256(append(append(buffer[:0], kind), id...))
+	start := len(text)
+	text = append(text, sum[:digestSize]...)
+	c.digests = append(c.digests, digest{text[start : start+fieldSize], text[start+fieldSize:]})
+	return text
+}
+
+// repeated returns "1" where two of the batch's digests have the same field, else "": telling so here costs less than
+// finding it out in Redis.
+func repeated(batch []*appendCall, digests int) string {
+	seen := make(map[[fieldSize]byte]struct{}, digests)
+	for _, call := range batch {
+		for i := range call.digests {
+			seen[[fieldSize]byte(call.digests[i].field)] = struct{}{}
+		}
+	}
+	if len(seen) < digests {
+		return "1"
+	}
+	return ""
+}
