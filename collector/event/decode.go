@@ -46,9 +46,9 @@ func Decode(body []byte) (*Envelope, error) {
 
 // Decode reads an envelope into e as the function of this name does. Nothing of what was in e may be in use any more.
 func (e *Envelope) Decode(body []byte) error {
-	e.Reset()
 	text, err := decodeObject(body)
 	if err != nil {
+		e.Reset()
 		return err
 	}
 	e.read(text)

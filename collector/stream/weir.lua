@@ -52,7 +52,7 @@ local function claims_key(root, length, bucket) return root .. ':' .. number(len
 -- no window reaches any more goes when a bucket begins: freed by the way, where its expiry would hold Redis up.
 local function open_bucket(root, newest, length, now)
   local bucket, text = math.floor(now / length), number(length)
-  if bucket > (tonumber(newest[text]) or -1) then
+  if bucket > (newest[text] or -1) then
     redis.call('HSET', root, text, number(bucket))
     newest[text] = bucket
     local life = number((bucket + 4) * length - now + SLACK)
