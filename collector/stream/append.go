@@ -19,8 +19,9 @@ const (
 	// appendBudget is how long an addition waits for Redis's acknowledgement: a failover of two seconds, and the time
 	// to reach Redis again after it.
 	appendBudget = 2500 * time.Millisecond
-	// appendAttempt is how long one call may take before it is sent again.
-	appendAttempt = 500 * time.Millisecond
+	// appendAttempt is how long one call may take before it is sent again, unless the time of one of its callers is up
+	// before, and shortestAttempt how long it may in any case.
+	appendAttempt, shortestAttempt = 500 * time.Millisecond, 100 * time.Millisecond
 	// batchCap is the most additions of one call, unless a caller brings more at once.
 	batchCap = 512
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
@@ -52,8 +53,6 @@ type Appender struct {
 	// outage is why the last call failed, nil after one that did not.
 	outage atomic.Pointer[error]
 
-	timers sync.Pool // of *time.Timer
-
 	mutex  sync.Mutex
 	filled sync.Cond
 	queue  []*appendCall
@@ -70,7 +69,6 @@ func NewAppender(s *Stream, options AppenderOptions) *Appender {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
 	a.filled.L = &a.mutex
-	a.timers.New = func() any { return time.NewTimer(appendBudget) }
 	a.SetWindow(options.Window)
 	for range flushers {
 		a.ended.Go(a.flushUntilClosed)
@@ -87,37 +85,28 @@ func (a *Appender) SetWindow(window time.Duration) {
 
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
 //
-// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds or ctx ends before; the events
-// may or may not be stored then. Calls that Redis did not answer clearly are sent again within that time without
-// storing anything twice.
+// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds or by ctx's deadline, and a
+// tenth of a second at most; the events may or may not be stored then. Calls that Redis did not answer clearly are sent
+// again within that time without storing anything twice. What is handed in goes its way: it does not end with ctx.
 func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, error) {
 	if len(additions) == 0 {
 		return nil, nil
 	}
-	call := newAppendCall(additions, time.Now().Add(appendBudget))
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	deadline := time.Now().Add(appendBudget)
+	if own, limited := ctx.Deadline(); limited && own.Before(deadline) {
+		deadline = own
+	}
+	call := newAppendCall(additions, deadline)
 	if !a.enqueue(call) {
 		return nil, fmt.Errorf("%w: the collector is stopping", ErrUnavailable)
 	}
-	patience := a.timers.Get().(*time.Timer)
-	patience.Reset(appendBudget)
-	defer func() {
-		patience.Stop()
-		a.timers.Put(patience)
-	}()
-	var cause error
-	select {
-	case <-call.done:
-		return call.added, call.err
-	case <-ctx.Done():
-		cause = ctx.Err()
-	case <-patience.C:
-		cause = context.DeadlineExceeded
-	}
-	call.state.CompareAndSwap(callQueued, callAbandoned)
-	if outage := a.outage.Load(); outage != nil {
-		cause = *outage
-	}
-	return nil, fmt.Errorf("%w: %w", ErrUnavailable, cause)
+	// A timer and ctx to wait for as well would cost each request more than handing it over does. The flushers keep to
+	// the deadlines: what waits in the queue came later than what they are sending, and so its time is up later too.
+	<-call.done
+	return call.added, call.err
 }
 
 // Close commits what was handed in before and ends the appender; later additions fail. It waits for at most
@@ -195,21 +184,22 @@ func (a *Appender) gather() {
 	}
 }
 
-// cut takes as many calls from the queue as fit a batch, without those that were abandoned, and returns how many
-// additions they are. The mutex is held.
+// cut takes as many calls from the queue as fit a batch, without those whose time is up, and returns how many additions
+// they are. The mutex is held.
 func (a *Appender) cut() ([]*appendCall, int) {
 	var batch []*appendCall
-	size, used := 0, 0
+	size, used, now := 0, 0, time.Now()
 	for _, call := range a.queue {
 		if size > 0 && size+len(call.added) > batchCap {
 			break
 		}
 		used++
 		a.queued -= len(call.added)
-		if call.state.CompareAndSwap(callQueued, callTaken) {
-			batch = append(batch, call)
-			size += len(call.added)
+		if a.late(call, now) {
+			continue
 		}
+		batch = append(batch, call)
+		size += len(call.added)
 	}
 	rest := copy(a.queue, a.queue[used:])
 	clear(a.queue[rest:])
@@ -220,33 +210,88 @@ func (a *Appender) cut() ([]*appendCall, int) {
 	return batch, size
 }
 
+// late answers a call whose time is up, and says whether it is.
+func (a *Appender) late(call *appendCall, now time.Time) bool {
+	if now.Before(call.deadline) {
+		return false
+	}
+	cause := context.DeadlineExceeded
+	if outage := a.outage.Load(); outage != nil {
+		cause = *outage
+	}
+	call.err = fmt.Errorf("%w: %w", ErrUnavailable, cause)
+	call.answer()
+	return true
+}
+
 func (a *Appender) flushUntilClosed() {
 	for batch, size := a.take(0); batch != nil; batch, size = a.take(size) {
-		reply, err := a.commit(batch)
+		begin := time.Now()
+		a.commit(batch)
+		a.metrics.committed(size, time.Since(begin))
+	}
+}
+
+// commit sends a batch until Redis acknowledges it or the time of all its callers is up, and answers them.
+func (a *Appender) commit(batch []*appendCall) {
+	args := a.arguments(batch)
+	var before error
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		longest := timeFor(batch)
+		reply, err := a.send(args, longest)
 		if err == nil {
-			err = distribute(batch, reply)
-		}
-		for _, call := range batch {
-			if err != nil {
-				call.err = err
+			if a.outage.Swap(nil) != nil {
+				a.logger.Info("redis takes events again")
 			}
-			close(call.done)
+			distribute(batch, reply)
+			return
+		}
+		if longest < appendAttempt && before != nil {
+			err = before // that the time was up explains less than why it passed in vain
+		}
+		before = err
+		if a.outage.Swap(&err) == nil {
+			a.logger.Warn("redis does not take events", "error", err)
+		}
+		if !a.inTime(batch) {
+			return
+		}
+		time.Sleep(min(pause/2+rand.N(pause/2), timeFor(batch)))
+		if !a.inTime(batch) {
+			return
 		}
 	}
 }
 
-// commit sends a batch until Redis acknowledges it or the last of its callers has given up.
-func (a *Appender) commit(batch []*appendCall) ([]any, error) {
-	size, digests, deadline := 0, 0, time.Time{}
+// inTime answers those of a batch whose time is up, and says whether others still wait.
+func (a *Appender) inTime(batch []*appendCall) bool {
+	now, waiting := time.Now(), false
+	for _, call := range batch {
+		if !call.answered && !a.late(call, now) {
+			waiting = true
+		}
+	}
+	return waiting
+}
+
+// timeFor is how long may be spent on an attempt, or between two, for those of a batch who wait.
+func timeFor(batch []*appendCall) time.Duration {
+	longest := appendAttempt
+	for _, call := range batch {
+		if !call.answered {
+			longest = min(longest, time.Until(call.deadline))
+		}
+	}
+	return max(longest, shortestAttempt)
+}
+
+// arguments are those of the call of weir_append for a batch.
+func (a *Appender) arguments(batch []*appendCall) []any {
+	size, digests := 0, 0
 	for _, call := range batch {
 		size += len(call.added)
 		digests += len(call.digests)
-		if call.deadline.After(deadline) {
-			deadline = call.deadline
-		}
 	}
-	begin := time.Now()
-	defer func() { a.metrics.committed(size, time.Since(begin)) }()
 	id := uuid.New()
 	var now any = ""
 	if a.now != nil {
@@ -271,37 +316,11 @@ func (a *Appender) commit(batch []*appendCall) ([]any, error) {
 			args = append(args, &call.arguments[i])
 		}
 	}
-
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
-	defer cancel()
-	var before error
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		reply, err := a.send(ctx, args)
-		if err != nil && ctx.Err() != nil && before != nil {
-			err = before // that the time was up explains less than why it passed in vain
-		}
-		before = err
-		if err == nil {
-			if a.outage.Swap(nil) != nil {
-				a.logger.Info("redis takes events again")
-			}
-			return reply, nil
-		}
-		if a.outage.Swap(&err) == nil {
-			a.logger.Warn("redis does not take events", "error", err)
-		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-	}
+	return args
 }
 
-func (a *Appender) send(ctx context.Context, args []any) (reply []any, err error) {
-	ctx, cancel := context.WithTimeout(ctx, appendAttempt)
+func (a *Appender) send(args []any, longest time.Duration) (reply []any, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), longest)
 	defer cancel()
 	command := redis.NewCmd(ctx, args...)
 	command.SetFirstKeyPos(3)
@@ -312,46 +331,4 @@ func (a *Appender) send(ctx context.Context, args []any) (reply []any, err error
 		err = nil
 	}
 	return reply, describe("append events", err)
-}
-
-// distribute hands weir_append's exceptions to the calls that they belong to. It fails where the reply is not one
-// of weir_append.
-func distribute(batch []*appendCall, reply []any) error {
-	for len(reply) > 0 {
-		if len(reply) < 3 {
-			return fmt.Errorf("%w: %s replied with a cut list", ErrUnavailable, functionAppend)
-		}
-		number, numbered := reply[0].(int64)
-		kind, kinded := reply[1].(string)
-		text, texted := reply[2].(string)
-		call, index := locate(batch, number)
-		if !numbered || !kinded || !texted || call == nil {
-			return fmt.Errorf("%w: %s replied with something else than exceptions", ErrUnavailable, functionAppend)
-		}
-		reply = reply[3:]
-		if kind != "d" {
-			call.err = fmt.Errorf("%w: append event: %s", ErrUnavailable, text)
-			continue
-		}
-		call.added[index].Duplicate = true
-		if text != "" {
-			call.added[index].EventID = text
-		}
-	}
-	return nil
-}
-
-// locate finds the batch's n-th addition.
-func locate(batch []*appendCall, n int64) (*appendCall, int64) {
-	for _, call := range batch {
-		if size := int64(len(call.added)); n >= size {
-			n -= size
-			continue
-		}
-		if n < 0 {
-			break
-		}
-		return call, n
-	}
-	return nil, 0
 }

@@ -2,22 +2,13 @@ package stream
 
 import (
 	"crypto/sha256"
-	"sync/atomic"
+	"fmt"
 	"time"
 )
 
 // digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its claim. Redis
 // keeps a field of 6 bytes in 8, and likewise the value, which is the rest and 2 bytes more.
 const digestSize, fieldSize = 10, 6
-
-// The states of an appendCall.
-const (
-	callQueued int32 = iota
-	// callTaken: it is in a batch that has been or is being sent.
-	callTaken
-	// callAbandoned: its caller has gone before it was sent.
-	callAbandoned
-)
 
 // appendCall is one caller's additions on their way.
 type appendCall struct {
@@ -27,9 +18,10 @@ type appendCall struct {
 	arguments []argument
 	added     []Added
 	err       error
-	deadline  time.Time
-	done      chan struct{}
-	state     atomic.Int32
+	// deadline is when the caller is told that Redis is out of reach.
+	deadline time.Time
+	done     chan struct{} // closed by answer
+	answered bool
 
 	// What a call of one addition needs, which is most, so that it takes no memory of its own.
 	oneDigests   [2]digest
@@ -68,6 +60,12 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 	return call
 }
 
+// answer lets the caller go with added and err, which are the caller's from now on.
+func (c *appendCall) answer() {
+	c.answered = true
+	close(c.done)
+}
+
 // digest is what stands for an id in the claims.
 type digest struct{ field, rest argument }
 
@@ -94,4 +92,62 @@ func repeated(batch []*appendCall, digests int) string {
 		return "1"
 	}
 	return ""
+}
+
+// distribute answers those of a batch who still wait with what weir_append replied: its exceptions. All fail where the reply
+// is not one of weir_append's.
+func distribute(batch []*appendCall, reply []any) {
+	err := apply(batch, reply)
+	for _, call := range batch {
+		if call.answered {
+			continue
+		}
+		if err != nil {
+			call.err = err
+		}
+		call.answer()
+	}
+}
+
+// apply notes weir_append's exceptions in the calls that they belong to. It fails where they are none.
+func apply(batch []*appendCall, reply []any) error {
+	for len(reply) > 0 {
+		if len(reply) < 3 {
+			return fmt.Errorf("%w: %s replied with a cut list", ErrUnavailable, functionAppend)
+		}
+		number, numbered := reply[0].(int64)
+		kind, kinded := reply[1].(string)
+		text, texted := reply[2].(string)
+		call, index := locate(batch, number)
+		if !numbered || !kinded || !texted || call == nil {
+			return fmt.Errorf("%w: %s replied with something else than exceptions", ErrUnavailable, functionAppend)
+		}
+		reply = reply[3:]
+		switch {
+		case call.answered:
+		case kind != "d":
+			call.err = fmt.Errorf("%w: append event: %s", ErrUnavailable, text)
+		default:
+			call.added[index].Duplicate = true
+			if text != "" {
+				call.added[index].EventID = text
+			}
+		}
+	}
+	return nil
+}
+
+// locate finds the batch's n-th addition.
+func locate(batch []*appendCall, n int64) (*appendCall, int64) {
+	for _, call := range batch {
+		if size := int64(len(call.added)); n >= size {
+			n -= size
+			continue
+		}
+		if n < 0 {
+			break
+		}
+		return call, n
+	}
+	return nil, 0
 }

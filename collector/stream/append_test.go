@@ -517,6 +517,11 @@ func TestAppendIsUnavailable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, ErrUnavailable},
+		"when Redis hangs": {func(t *testing.T, _ *redisserver.Server, s *Stream) {
+			if err := s.redis.ClientPause(t.Context(), 20*time.Second).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrUnavailable},
 		"when Redis is full": {func(t *testing.T, _ *redisserver.Server, s *Stream) {
 			if err := s.redis.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 				t.Fatal(err)
@@ -566,6 +571,43 @@ func TestAppendWaitsForRoom(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Append = %v, want that it waits for room", err)
 	}
+}
+
+func TestEveryCallerIsToldInTimeThatRedisHangs(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{})
+	s := dial(t, server.URL()).Stream("default", "shop")
+	a := newAppender(t, s, AppenderOptions{})
+	mustAppend(t, a, addition("warm", ""))
+	if err := s.redis.ClientPause(t.Context(), 20*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// More than two batches, each of which hangs by itself, and those that come while both do.
+	var group sync.WaitGroup
+	ticker := time.NewTicker(2 * time.Millisecond)
+	defer ticker.Stop()
+	for i := range 3 * batchCap {
+		if i%3 == 0 {
+			<-ticker.C
+		}
+		group.Go(func() {
+			ctx, want := t.Context(), appendBudget
+			if i%100 == 0 {
+				var cancel context.CancelFunc
+				want -= 200 * time.Millisecond
+				ctx, cancel = context.WithTimeout(ctx, want)
+				defer cancel()
+			}
+			begin := time.Now()
+			_, err := a.Append(ctx, []Addition{addition(fmt.Sprint("lost ", i), "")})
+			if !errors.Is(err, ErrUnavailable) {
+				t.Errorf("Append = %v, want ErrUnavailable", err)
+			}
+			if took := time.Since(begin); took < want-shortestAttempt || took > 2*appendBudget {
+				t.Errorf("caller %d was told after %s, want about %s", i, took, want)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestAbandonedAdditionsAreNotSent(t *testing.T) {
