@@ -130,6 +130,10 @@ func decodeObject(body []byte) (string, error) {
 	if at := tooDeep(body); at >= 0 {
 		return "", &SyntaxError{int64(at), fmt.Sprintf("must not be nested deeper than %d levels", maxDepth)}
 	}
+	// Nearly all bodies are good, which the library says in less time than what is wrong with one.
+	if text := bytes.Trim(body, " \t\r\n"); len(text) > 0 && text[0] == '{' && jsontext.Value(text).IsValid() {
+		return string(text), nil
+	}
 	var text objectText
 	if err := json.Unmarshal(body, &text); err != nil {
 		return "", syntaxError(body, err)

@@ -110,25 +110,37 @@ func (t *traces) phoneIn(text string) bool {
 	}
 	var buffer [32]byte
 	digits := buffer[:0]
-	found := func() bool {
-		run := string(digits)
-		digits = digits[:0]
-		if len(run) < shortestPhone {
-			return false
-		}
-		local := strings.TrimLeft(run, "0")
-		return strings.Contains(run, t.phone) || (len(local) >= shortestPhone && strings.HasSuffix(t.phone, local))
-	}
 	for _, r := range strings.ReplaceAll(text, "(0)", "") {
 		switch {
 		case r >= '0' && r <= '9':
 			digits = append(digits, byte(r))
-		case unicode.IsSpace(r) || strings.ContainsRune("+-()./", r):
-		case found():
+		case len(digits) == 0, isPhonePunctuation(r):
+		case t.isPhone(digits):
 			return true
+		default:
+			digits = digits[:0]
 		}
 	}
-	return found()
+	return t.isPhone(digits)
+}
+
+// isPhonePunctuation says whether r may stand between the digits of a phone number.
+func isPhonePunctuation(r rune) bool {
+	switch r {
+	case '+', '-', '(', ')', '.', '/':
+		return true
+	}
+	return unicode.IsSpace(r)
+}
+
+// isPhone says whether the phone number is among a text's digits, or what they end with.
+func (t *traces) isPhone(digits []byte) bool {
+	if len(digits) < shortestPhone {
+		return false
+	}
+	run := string(digits)
+	local := strings.TrimLeft(run, "0")
+	return strings.Contains(run, t.phone) || (len(local) >= shortestPhone && strings.HasSuffix(t.phone, local))
 }
 
 // containsWord says whether word stands in text, not as a part of a longer word where it is ASCII: scripts
