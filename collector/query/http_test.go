@@ -232,8 +232,27 @@ func TestAccess(t *testing.T) {
 				if kind := answer.Header().Get("Content-Type"); kind != "application/json" {
 					t.Errorf("%s: got the content type %q", call, kind)
 				}
+				wantSecurityHeaders(t, answer.Header())
 			}
 		})
+	}
+}
+
+func wantSecurityHeaders(t *testing.T, header http.Header) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+	} {
+		if got := header.Get(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestWhatABrowserOpensHasSecurityHeaders(t *testing.T) {
+	_, api := serve(t)
+	for _, path := range []string{"/docs", "/docs/docs.js", "/api/v1/openapi.json"} {
+		wantSecurityHeaders(t, ask(api, http.MethodGet, "", path).Header())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/server"
 )
 
 // propertyParameter names the path parameter that holds the property id.
@@ -13,6 +14,7 @@ const propertyParameter = "property"
 
 // Routes mounts the read API below /api/v1 and the page that describes it at /docs. HEAD is answered wherever GET is.
 func (h *Handler) Routes(r chi.Router) {
+	r = r.With(server.SecurityHeaders)
 	describe(r)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		get := func(pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {

@@ -6,7 +6,7 @@ import "github.com/go-chi/chi/v5"
 // or 405 as the rest of the API answers.
 func NewRouter(observer *Observer) chi.Router {
 	router := chi.NewRouter()
-	router.Use(observer.Middleware, SecurityHeaders)
+	router.Use(observer.Middleware)
 	router.NotFound(NotFound)
 	router.MethodNotAllowed(MethodNotAllowed)
 	return router
