@@ -169,7 +169,7 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		front.Go(func() error {
 			return server.Run(running, server.Options{
 				Listener: p.Listener, Handler: handler, Logger: p.Logger, Health: p.health, DrainDelay: p.DrainDelay,
-				MaxConnections: maxConnections(),
+				MaxConnections: maxConnections(), Unwatched: !p.has(Query),
 			})
 		})
 	}

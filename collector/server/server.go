@@ -50,6 +50,9 @@ type Options struct {
 	// MaxConnections is how many connections may be open; further ones wait in the kernel's queue until one closes,
 	// which an idle one does after two minutes. 0 means [DefaultMaxConnections].
 	MaxConnections int
+	// Unwatched is for routes that finish what they have begun though their client has left: a request's context does
+	// not end then.
+	Unwatched bool
 	// ReadTimeout is how long a request may take to arrive, its body included; 0 means 15 s.
 	ReadTimeout time.Duration
 }
@@ -71,6 +74,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ended := make(chan error, 1)
 	listener := netutil.LimitListener(o.Listener, positive(o.MaxConnections, DefaultMaxConnections))
+	if o.Unwatched {
+		listener = unwatchedListener{listener}
+	}
 	go func() { ended <- server.Serve(listener) }()
 
 	select {
