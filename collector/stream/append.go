@@ -19,9 +19,10 @@ const (
 	// appendBudget is how long an addition waits for Redis's acknowledgement: a failover of two seconds, and the time
 	// to reach Redis again after it.
 	appendBudget = 2500 * time.Millisecond
-	// appendAttempt is how long one call may take before it is sent again, unless the time of one of its callers is up
-	// before, and shortestAttempt how long it may in any case.
-	appendAttempt, shortestAttempt = 500 * time.Millisecond, 100 * time.Millisecond
+	// appendAttempt is how long one call may take before it is sent again. An attempt is not shortened for callers whose time
+	// is up before: after a long outage there are some in every batch, and Redis would be given up each time before it
+	// can answer.
+	appendAttempt = 500 * time.Millisecond
 	// batchCap is the most additions of one call, unless a caller brings more at once.
 	batchCap = 512
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
@@ -85,9 +86,10 @@ func (a *Appender) SetWindow(window time.Duration) {
 
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
 //
-// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds or by ctx's deadline, and a
-// tenth of a second at most; the events may or may not be stored then. Calls that Redis did not answer clearly are sent
-// again within that time without storing anything twice. What is handed in goes its way: it does not end with ctx.
+// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, which it is told up to half a
+// second later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are
+// sent again within that time without storing anything twice. A deadline of ctx that is earlier counts, but no earlier
+// than those of the additions that were handed in before; that ctx is cancelled changes nothing any more.
 func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, error) {
 	if len(additions) == 0 {
 		return nil, nil
@@ -104,7 +106,7 @@ func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, e
 		return nil, fmt.Errorf("%w: the collector is stopping", ErrUnavailable)
 	}
 	// A timer and ctx to wait for as well would cost each request more than handing it over does. The flushers keep to
-	// the deadlines: what waits in the queue came later than what they are sending, and so its time is up later too.
+	// the deadlines: what waits in the queue came later than what they are sending, and its time is up later too.
 	<-call.done
 	return call.added, call.err
 }
@@ -235,10 +237,8 @@ func (a *Appender) flushUntilClosed() {
 // commit sends a batch until Redis acknowledges it or the time of all its callers is up, and answers them.
 func (a *Appender) commit(batch []*appendCall) {
 	args := a.arguments(batch)
-	var before error
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		longest := timeFor(batch)
-		reply, err := a.send(args, longest)
+		reply, err := a.send(args)
 		if err == nil {
 			if a.outage.Swap(nil) != nil {
 				a.logger.Info("redis takes events again")
@@ -246,17 +246,13 @@ func (a *Appender) commit(batch []*appendCall) {
 			distribute(batch, reply)
 			return
 		}
-		if longest < appendAttempt && before != nil {
-			err = before // that the time was up explains less than why it passed in vain
-		}
-		before = err
 		if a.outage.Swap(&err) == nil {
 			a.logger.Warn("redis does not take events", "error", err)
 		}
 		if !a.inTime(batch) {
 			return
 		}
-		time.Sleep(min(pause/2+rand.N(pause/2), timeFor(batch)))
+		time.Sleep(pause/2 + rand.N(pause/2))
 		if !a.inTime(batch) {
 			return
 		}
@@ -272,17 +268,6 @@ func (a *Appender) inTime(batch []*appendCall) bool {
 		}
 	}
 	return waiting
-}
-
-// timeFor is how long may be spent on an attempt, or between two, for those of a batch who wait.
-func timeFor(batch []*appendCall) time.Duration {
-	longest := appendAttempt
-	for _, call := range batch {
-		if !call.answered {
-			longest = min(longest, time.Until(call.deadline))
-		}
-	}
-	return max(longest, shortestAttempt)
 }
 
 // arguments are those of the call of weir_append for a batch.
@@ -319,8 +304,8 @@ func (a *Appender) arguments(batch []*appendCall) []any {
 	return args
 }
 
-func (a *Appender) send(args []any, longest time.Duration) (reply []any, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), longest)
+func (a *Appender) send(args []any) (reply []any, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), appendAttempt)
 	defer cancel()
 	command := redis.NewCmd(ctx, args...)
 	command.SetFirstKeyPos(3)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -573,50 +575,102 @@ func TestAppendWaitsForRoom(t *testing.T) {
 	}
 }
 
-func TestEveryCallerIsToldInTimeThatRedisHangs(t *testing.T) {
-	server := redistest.Start(t, redisserver.Options{})
-	s := dial(t, server.URL()).Stream("default", "shop")
-	a := newAppender(t, s, AppenderOptions{})
-	mustAppend(t, a, addition("warm", ""))
-	if err := s.redis.ClientPause(t.Context(), 20*time.Second).Err(); err != nil {
-		t.Fatal(err)
-	}
-	// More than two batches, each of which hangs by itself, and those that come while both do.
-	var group sync.WaitGroup
-	ticker := time.NewTicker(2 * time.Millisecond)
-	defer ticker.Stop()
-	for i := range 3 * batchCap {
-		if i%3 == 0 {
-			<-ticker.C
+// sick makes a Redis hang or be slow. It is a [redis.Hook].
+type sick struct {
+	hangs atomic.Bool
+	delay time.Duration
+}
+
+func (*sick) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*sick) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *sick) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		delay := s.delay
+		if s.hangs.Load() {
+			delay = time.Hour
 		}
-		group.Go(func() {
-			ctx, want := t.Context(), appendBudget
-			if i%100 == 0 {
-				var cancel context.CancelFunc
-				want -= 200 * time.Millisecond
-				ctx, cancel = context.WithTimeout(ctx, want)
-				defer cancel()
-			}
-			begin := time.Now()
-			_, err := a.Append(ctx, []Addition{addition(fmt.Sprint("lost ", i), "")})
-			if !errors.Is(err, ErrUnavailable) {
-				t.Errorf("Append = %v, want ErrUnavailable", err)
-			}
-			if took := time.Since(begin); took < want-shortestAttempt || took > 2*appendBudget {
-				t.Errorf("caller %d was told after %s, want about %s", i, took, want)
-			}
-		})
+		select {
+		case <-time.After(delay):
+			return next(ctx, command)
+		case <-ctx.Done():
+			command.SetErr(ctx.Err())
+			return ctx.Err()
+		}
+	}
+}
+
+// callEvery calls with numbers from 0, at an interval, until ended says so, and returns when all calls have.
+func callEvery(interval time.Duration, ended func(n int) bool, call func(n int)) {
+	var group sync.WaitGroup
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for n := 0; !ended(n); n++ {
+		group.Go(func() { call(n) })
+		<-ticker.C
 	}
 	group.Wait()
 }
 
-func TestAbandonedAdditionsAreNotSent(t *testing.T) {
+func TestEveryCallerIsToldInTimeThatRedisHangs(t *testing.T) {
+	t.Parallel()
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	hanging := new(sick)
+	hanging.hangs.Store(true)
+	s.redis.AddHook(hanging)
+	// For longer than a caller waits, so that both batches hang, and those behind them hold callers of all ages.
+	began := time.Now()
+	callEvery(2*time.Millisecond, func(int) bool { return time.Since(began) > appendBudget+time.Second }, func(n int) {
+		ctx, want := t.Context(), appendBudget
+		if n%100 == 0 {
+			var cancel context.CancelFunc
+			want -= 200 * time.Millisecond
+			ctx, cancel = context.WithTimeout(ctx, want)
+			defer cancel()
+		}
+		begin := time.Now()
+		if _, err := a.Append(ctx, []Addition{addition("", "")}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("Append = %v, want ErrUnavailable", err)
+		}
+		if took := time.Since(begin); took < want || took > want+3*appendAttempt {
+			t.Errorf("caller %d was told after %s, want %s and one attempt at most", n, took, want)
+		}
+	})
+}
+
+func TestASlowRedisTakesEventsAgainAfterALongOutage(t *testing.T) {
+	t.Parallel()
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	slow := &sick{delay: appendAttempt * 2 / 5}
+	slow.hangs.Store(true)
+	s.redis.AddHook(slow)
+	time.AfterFunc(appendBudget+time.Second, func() { slow.hangs.Store(false) })
+	var accepted atomic.Bool
+	callEvery(20*time.Millisecond, func(n int) bool { return accepted.Load() || n > 500 }, func(int) {
+		if _, err := a.Append(t.Context(), []Addition{addition("", "")}); err == nil {
+			accepted.Store(true)
+		}
+	})
+	if !accepted.Load() {
+		t.Error("no event is taken any more")
+	}
+}
+
+func TestAdditionsOfACallerThatHasGoneAreNotSent(t *testing.T) {
 	s := newStream(t)
 	a := newAppender(t, s, AppenderOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := a.Append(ctx, []Addition{addition("", "")}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("Append of a caller that has gone = %v, want ErrUnavailable", err)
+	}
+	if stored := allEvents(t, s); len(stored) > 0 {
+		t.Errorf("%d events are stored", len(stored))
 	}
 }
 
