@@ -15,7 +15,15 @@ import (
 // forms leave around a text and unicode.IsSpace does not know.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' || r == '\u200B' }
 
-func trim(s string) string { return strings.TrimFunc(s, isBlank) }
+func trim(s string) string {
+	if s != "" && isInk(s[0]) && isInk(s[len(s)-1]) {
+		return s // like nearly all
+	}
+	return strings.TrimFunc(s, isBlank)
+}
+
+// isInk says of a byte that it is an ASCII character that one can see.
+func isInk(c byte) bool { return c > ' ' && c < 0x7f }
 
 // lower maps to lower case by Unicode's full rules, as the platforms' own libraries do; strings.ToLower knows
 // neither the final sigma nor what becomes of "İ".

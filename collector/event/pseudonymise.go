@@ -27,9 +27,10 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 	if e.ID == "" {
 		e.ID = a.DeliveryID.String()
 	}
-	e.User = v.person.hashes(a.Variants.Union(Variants(EmailLower, PhoneDigits)))
+	email, name := lower(trim(v.person.email)), lower(trim(v.person.firstName))
+	e.User = v.person.hashes(email, name, a.Variants.Union(Variants(EmailLower, PhoneDigits)))
 
-	traces := tracesOf(&v.person)
+	traces := tracesOf(email, v.person.phone, name)
 	e.ClientID = traces.hashedContact(e.ClientID)
 	e.ContentID = traces.withoutContact(e.ContentID)
 	e.ContentName = traces.withoutContact(e.ContentName)
@@ -52,21 +53,25 @@ func canonicalUUID(text string) (uuid.UUID, bool) {
 	if len(text) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
 		return uuid.Nil, false
 	}
-	// Parse takes upper case too; only what is in lower case can be had back from 16 bytes.
+	for i := range len(text) {
+		if text[i] >= 'A' && text[i] <= 'F' {
+			return uuid.Nil, false // Parse would take it, but it could not be had back from 16 bytes
+		}
+	}
 	id, err := uuid.Parse(text)
-	return id, err == nil && id != uuid.Nil && !strings.ContainsAny(text, "ABCDEF")
+	return id, err == nil && id != uuid.Nil
 }
 
-// hashes returns the wanted variants of what is known. Of a datum that the caller has hashed there is the
-// lower-trimmed variant alone, for no other can be had from it.
-func (p *person) hashes(wanted VariantSet) Hashes {
+// hashes returns the wanted variants of what is known; email and name are the person's, trimmed and in lower case. Of a datum
+// that the caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
+func (p *person) hashes(email, name string, wanted VariantSet) Hashes {
 	var h Hashes
 	put := func(v Variant, normalised string) {
 		if normalised != "" {
 			h[v] = sha256.Sum256([]byte(normalised))
 		}
 	}
-	if email := lower(trim(p.email)); !isPlaceholder(email) {
+	if !isPlaceholder(email) {
 		for v := EmailLower; v <= EmailAlnum; v++ {
 			if wanted.Has(v) {
 				put(v, normaliseEmail(v, email))
@@ -79,7 +84,7 @@ func (p *person) hashes(wanted VariantSet) Hashes {
 			put(PhoneE164, p.phone)
 		}
 	}
-	if name := lower(trim(p.firstName)); !isPlaceholder(name) {
+	if !isPlaceholder(name) {
 		for v := FirstNameMeta; v <= FirstNameLower; v++ {
 			if wanted.Has(v) {
 				put(v, normaliseFirstName(v, name))

@@ -15,8 +15,9 @@ type traces struct {
 	email, phone, name string
 }
 
-func tracesOf(p *person) traces {
-	t := traces{email: lower(trim(p.email)), phone: strings.TrimPrefix(p.phone, "+"), name: lower(trim(p.firstName))}
+// tracesOf takes an e-mail address and a first name that are trimmed and in lower case, and an E.164 number.
+func tracesOf(email, phone, name string) traces {
+	t := traces{email: email, phone: strings.TrimPrefix(phone, "+"), name: name}
 	if isPlaceholder(t.name) || utf8.RuneCountInString(t.name) < 2 {
 		// A placeholder or a single letter would be found wherever one looks.
 		t.name = ""
@@ -41,19 +42,42 @@ func (t *traces) contactIn(text string) bool {
 // shortestPhone is how many digits a phone number has at least; fewer are any number.
 const shortestPhone = 7
 
+// What a character may mean for a text that holds a contact.
+const (
+	aside byte = iota
+	digit
+	letter
+	tell // by itself
+)
+
+// meanings are those of the bytes of a text.
+var meanings = func() (meanings [256]byte) {
+	for c := range meanings {
+		switch {
+		case c == '@' || c == '%':
+			meanings[c] = tell
+		case c >= '0' && c <= '9':
+			meanings[c] = digit
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+			meanings[c] = letter
+		}
+	}
+	return meanings
+}()
+
 // mayHoldContact says whether it is worth to look for a contact at all, which costs much more: an address has an "@" and
 // a number its digits with nothing but punctuation between them, and either may be percent-encoded.
 func mayHoldContact(text string) bool {
 	digits := 0
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c == '@' || c == '%':
+		switch meanings[text[i]] {
+		case tell:
 			return true
-		case c >= '0' && c <= '9':
+		case digit:
 			if digits++; digits == shortestPhone {
 				return true
 			}
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		case letter:
 			digits = 0
 		}
 	}

@@ -142,9 +142,9 @@ func (c *checker) bounded(field, said string, rule textRule) string {
 }
 
 func hasControl(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return true
+	for i := range len(s) {
+		if c := s[i]; c != ' ' && !isInk(c) {
+			return strings.ContainsFunc(s[i:], unicode.IsControl)
 		}
 	}
 	return false
