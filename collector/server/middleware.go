@@ -53,8 +53,8 @@ var (
 )
 
 // SecurityHeaders keeps answers out of caches, and out of other interpretations than their own type. A handler
-// may set the same headers otherwise. It is for what a browser may open: an answer to a POST is kept in no cache, and a
-// twentieth of what taking an event in costs would go into these headers.
+// may set the same headers otherwise. It is for what a browser may open, and not for collecting: an answer to a POST is
+// kept in no cache, and a twentieth of what taking an event in costs would go into these headers.
 func SecurityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

@@ -124,6 +124,9 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 			if got := recorder.Header().Get("Allow"); got != c.allow {
 				t.Errorf("Allow: got %q, want %q", got, c.allow)
 			}
+			if got := recorder.Header().Get("X-Content-Type-Options"); (got == "nosniff") != (c.route == "unmatched") {
+				t.Errorf("X-Content-Type-Options: got %q; what has no route has it, the routes say for themselves", got)
+			}
 			if !strings.Contains(o.log.String(), c.logged) {
 				t.Errorf("log: got %s, want %s", o.log, c.logged)
 			}

@@ -21,11 +21,10 @@ import (
 // The limits of a connection. They bound what a slow or hostile client can hold; a route that has reason to
 // take longer extends its own deadlines with [http.ResponseController].
 const (
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 15 * time.Second
-	writeTimeout      = 60 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 16 << 10
+	readTimeout    = 15 * time.Second
+	writeTimeout   = 60 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 16 << 10
 )
 
 // DefaultMaxConnections is how many connections are open at a time where [Options] say nothing.
@@ -62,10 +61,12 @@ type Options struct {
 // when requests had to be cut off at DrainTimeout.
 func Run(ctx context.Context, o Options) error {
 	var draining atomic.Bool
+	// One time for the header and for all of a request is one deadline to set.
+	arrival := positive(o.ReadTimeout, readTimeout)
 	server := &http.Server{
 		Handler:           closeWhen(&draining, o.Handler),
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       positive(o.ReadTimeout, readTimeout),
+		ReadHeaderTimeout: arrival,
+		ReadTimeout:       arrival,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -15,8 +15,8 @@ func (l unwatchedListener) Accept() (net.Conn, error) {
 }
 
 // unwatchedConnection is a connection of which net/http does not learn that its client has left before it writes. For
-// that it would read one byte, in a goroutine that it starts when it has read a request's body and stops before it
-// answers: a twentieth of what taking an event in costs.
+// that it reads one byte, in a goroutine that it starts when it has read a request's body and interrupts before it
+// answers. Waiting there and being interrupted is a twentieth of what taking an event in costs.
 type unwatchedConnection struct {
 	net.Conn
 	// putOff says that the last read was one of one byte and was put off.
