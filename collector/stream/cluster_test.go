@@ -36,7 +36,7 @@ func TestClusterSpreadsProperties(t *testing.T) {
 			t.Error(err)
 		}
 		trimAll(t, s, TrimPolicy{MaxEvents: 1})
-		if err := s.Delete(ctx); err != nil {
+		if err := client.Erase(ctx, "default", fmt.Sprint("shop-", i)); err != nil {
 			t.Error(err)
 		}
 		if bounds, err := s.Bounds(ctx); err != nil || bounds != (Bounds{}) {

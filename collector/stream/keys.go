@@ -1,13 +1,7 @@
 package stream
 
-import (
-	"strconv"
-	"time"
-)
-
 // keys are the names of one property's keys. They share a hash tag, so that all lie in one slot of a cluster
-// and one ACL pattern covers them. weir.lua derives the names of claim buckets and batch memories from their
-// roots by the same rules as the methods here.
+// and one ACL pattern covers them. Only weir.lua puts together the names of claim buckets and batch memories.
 type keys struct{ prefix string }
 
 // keysOf returns the keys of the property namespace/name.
@@ -31,26 +25,17 @@ func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries
 
 // claims is a hash: the milliseconds of a claim bucket's length → the newest bucket of that length. It lives as long as
 // the buckets.
+//
+// Behind it, and ":LENGTH:BUCKET", there is a hash of the ids that were claimed in one stretch of time, half a window long
+// when it was opened: 6 bytes of digest → records of the claims whose digests begin so. LENGTH is in milliseconds, BUCKET
+// the number of lengths since 1970. It lives for a window after its end.
 func (k keys) claims() string { return k.prefix + "claims" }
 
-// claimBucket is a hash of the ids that were claimed in one stretch of time, half a window long when it was opened: 6
-// bytes of digest → records of the claims whose digests begin so, as weir.lua spells them. bucket is the number of lengths
-// since 1970. It lives for a window after its end.
-func (k keys) claimBucket(length time.Duration, bucket int64) string {
-	return k.claims() + ":" + strconv.FormatInt(length.Milliseconds(), 10) + ":" + strconv.FormatInt(bucket, 10)
-}
-
-// claimBuckets is how many buckets of one length there are at most.
-const claimBuckets = 4
-
 // batches is the root of the memory of committed batches; no key has this very name.
+//
+// Behind it, and ":PERIOD:SHARD", there is a hash: batch id → its reply, packed; "" where every event was appended. PERIOD
+// counts half minutes since 1970, SHARD is the batch id's first byte. It lives for two minutes.
 func (k keys) batches() string { return k.prefix + "batches" }
-
-// batchShard is a hash: batch id → its reply, packed; "" where every event was appended. period counts half
-// minutes since 1970, shard is the batch id's first byte. It lives for two minutes.
-func (k keys) batchShard(period int64, shard int) string {
-	return k.batches() + ":" + strconv.FormatInt(period, 10) + ":" + strconv.Itoa(shard)
-}
 
 // rate is a string: the microsecond at which the property's allowance is whole again. It lives until then.
 func (k keys) rate() string { return k.prefix + "rate" }

@@ -2,9 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -77,49 +74,4 @@ func millisOrZero(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
-}
-
-// Delete removes everything that Redis holds of the property. Roles that still run would write anew.
-func (s *Stream) Delete(ctx context.Context) error {
-	groups, err := s.Groups(ctx)
-	if err != nil {
-		return err
-	}
-	names := []string{s.keys.events(), s.keys.deliveries(), s.keys.rate(), s.keys.claims()}
-	for _, group := range groups {
-		names = append(names, s.keys.retries(group.Platform)...)
-	}
-	newest, err := s.redis.HGetAll(ctx, s.keys.claims()).Result()
-	if err != nil {
-		return fmt.Errorf("list claims: %w", err)
-	}
-	for length, bucket := range newest {
-		millis, err := strconv.ParseInt(length, 10, 64)
-		last, lastErr := strconv.ParseInt(bucket, 10, 64)
-		if err = errors.Join(err, lastErr); err != nil {
-			return fmt.Errorf("list claims: %w", err)
-		}
-		for age := range int64(claimBuckets) {
-			names = append(names, s.keys.claimBucket(time.Duration(millis)*time.Millisecond, last-age))
-		}
-	}
-	now, err := s.redis.Time(ctx).Result()
-	if err != nil {
-		return fmt.Errorf("ask redis for the time: %w", err)
-	}
-	const periodMillis, remembered = 30_000, 4
-	for age := range int64(remembered + 1) {
-		for shard := range 256 {
-			names = append(names, s.keys.batchShard(now.UnixMilli()/periodMillis-age, shard))
-		}
-	}
-	// The claims' list goes last, so that an interrupted deletion can be repeated.
-	for len(names) > 0 {
-		n := min(len(names), 1000)
-		if err := s.redis.Unlink(ctx, names[len(names)-n:]...).Err(); err != nil {
-			return fmt.Errorf("remove keys: %w", err)
-		}
-		names = names[:len(names)-n]
-	}
-	return nil
 }
