@@ -252,7 +252,7 @@ func (a *Appender) commit(batch []*appendCall) {
 		if !a.inTime(batch) {
 			return
 		}
-		time.Sleep(pause/2 + rand.N(pause/2))
+		<-time.After(pause/2 + rand.N(pause/2))
 		if !a.inTime(batch) {
 			return
 		}
