@@ -229,13 +229,16 @@ func (a *Appender) late(call *appendCall, now time.Time) bool {
 func (a *Appender) flushUntilClosed() {
 	for batch, size := a.take(0); batch != nil; batch, size = a.take(size) {
 		begin := time.Now()
-		a.commit(batch)
+		reply, committed := a.commit(batch)
 		a.metrics.committed(size, time.Since(begin))
+		if committed {
+			distribute(batch, reply)
+		}
 	}
 }
 
-// commit sends a batch until Redis acknowledges it or the time of all its callers is up, and answers them.
-func (a *Appender) commit(batch []*appendCall) {
+// commit sends a batch until Redis acknowledges it, or until all of its callers have been told that their time is up.
+func (a *Appender) commit(batch []*appendCall) (reply []any, committed bool) {
 	args := a.arguments(batch)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		reply, err := a.send(args)
@@ -243,18 +246,17 @@ func (a *Appender) commit(batch []*appendCall) {
 			if a.outage.Swap(nil) != nil {
 				a.logger.Info("redis takes events again")
 			}
-			distribute(batch, reply)
-			return
+			return reply, true
 		}
 		if a.outage.Swap(&err) == nil {
 			a.logger.Warn("redis does not take events", "error", err)
 		}
 		if !a.inTime(batch) {
-			return
+			return nil, false
 		}
 		<-time.After(pause/2 + rand.N(pause/2))
 		if !a.inTime(batch) {
-			return
+			return nil, false
 		}
 	}
 }
