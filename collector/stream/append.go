@@ -86,8 +86,8 @@ func (a *Appender) SetWindow(window time.Duration) {
 
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
 //
-// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, which it is told up to half a
-// second later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are
+// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, and comes up to half a second
+// later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are
 // sent again within that time without storing anything twice. A deadline of ctx that is earlier counts, but no earlier
 // than those of the additions that were handed in before; that ctx is cancelled changes nothing any more.
 func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, error) {
