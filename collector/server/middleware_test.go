@@ -124,8 +124,11 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 			if got := recorder.Header().Get("Allow"); got != c.allow {
 				t.Errorf("Allow: got %q, want %q", got, c.allow)
 			}
-			if got := recorder.Header().Get("X-Content-Type-Options"); (got == "nosniff") != (c.route == "unmatched") {
-				t.Errorf("X-Content-Type-Options: got %q; what has no route has it, the routes say for themselves", got)
+			// What has a route says for itself.
+			for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+				if got := recorder.Header().Get(name); (got == want) != (c.route == "unmatched") {
+					t.Errorf("%s: got %q for the route %s", name, got, c.route)
+				}
 			}
 			if !strings.Contains(o.log.String(), c.logged) {
 				t.Errorf("log: got %s, want %s", o.log, c.logged)
