@@ -47,9 +47,6 @@ func isASCII(s string) bool {
 var placeholders = [...]string{"", "null", "undefined", "none", "n/a", "unknown", "anonymous"}
 
 func isPlaceholder(lowerTrimmed string) bool {
-	if len(lowerTrimmed) > len("undefined") {
-		return false
-	}
 	for _, placeholder := range placeholders {
 		if lowerTrimmed == placeholder {
 			return true
