@@ -25,6 +25,9 @@ import (
 var version = "dev"
 
 func main() {
+	if err := role.RelaxTimers(); err != nil {
+		fmt.Fprintln(os.Stderr, "collector: timers stay exact, which takes more of the processor:", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	role.RespectMemoryLimit()
