@@ -23,12 +23,12 @@ func (k keys) deliveries() string { return k.prefix + "deliveries" }
 func (k keys) importedEvents() string     { return k.prefix + "import:events" }
 func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries" }
 
-// claims is a hash: the milliseconds of a claim bucket's length → the newest bucket of that length. It lives as long as
-// the buckets.
+// claims is a hash whose fields, LENGTH:OPENED, name the claim buckets; their values are empty. It lives as long as the
+// newest of them.
 //
-// Behind it, and ":LENGTH:BUCKET", there is a hash of the ids that were claimed in one stretch of time, half a window long
-// when it was opened: 6 bytes of digest → records of the claims whose digests begin so. LENGTH is in milliseconds, BUCKET
-// the number of lengths since 1970. It lives for a window after its end.
+// Behind it, and ":LENGTH:OPENED", there is a hash of the ids that were claimed in one stretch of time, half a window long
+// when it was opened: 6 bytes of digest → records of the claims whose digests begin so. LENGTH is in milliseconds, OPENED the
+// millisecond of its first claim. It lives for a window after its end.
 func (k keys) claims() string { return k.prefix + "claims" }
 
 // batches is the root of the memory of committed batches; no key has this very name.

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 4
+local VERSION = 5
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
@@ -46,28 +46,35 @@ end
 -- bytes; when it was claimed, in parts of the bucket, 2 bytes; and where the highest bit of those is set, the length of the
 -- first event's id, 2 bytes, and that id.
 
-local function claims_key(root, length, bucket) return root .. ':' .. number(length) .. ':' .. number(bucket) end
-
--- open_bucket returns the bucket that takes new claims. newest has by a bucket's length, as text, the newest bucket. What
--- no window reaches any more goes when a bucket begins: freed by the way, where its expiry would hold Redis up.
-local function open_bucket(root, newest, length, now)
-  local bucket, text = math.floor(now / length), number(length)
-  if bucket > (newest[text] or -1) then
-    redis.call('HSET', root, text, number(bucket))
-    newest[text] = bucket
-    local life = number((bucket + 4) * length - now + SLACK)
-    redis.call('PEXPIRE', root, life, 'NX')
-    redis.call('PEXPIRE', root, life, 'GT')
-    redis.call('UNLINK', claims_key(root, length, bucket - 3), claims_key(root, length, bucket - 4))
-    for other, last in pairs(newest) do
-      if (last + 3) * tonumber(other) < now then redis.call('HDEL', root, other) end
+-- open_bucket returns the bucket that takes new claims, and a list of the others that have claims younger than the window.
+-- What no window reaches any more goes: freed by the way, where its expiry would hold Redis up.
+local function open_bucket(root, window, now)
+  local wanted, current, others = math.ceil(window / 2), nil, {}
+  for _, name in ipairs(redis.call('HKEYS', root)) do
+    local length, opened = string.match(name, '^(%d+):(%d+)$')
+    length, opened = tonumber(length), tonumber(opened)
+    if not length or opened + 3 * length <= now then
+      redis.call('HDEL', root, name)
+      redis.call('UNLINK', root .. ':' .. name)
+    else
+      local bucket = { key = root .. ':' .. name, length = length, opened = opened }
+      local fits = length == wanted and opened <= now and now < opened + length
+      if fits and not (current and current.opened > opened) then bucket, current = current, bucket end
+      if bucket and bucket.opened + bucket.length > now - window then others[#others + 1] = bucket end
     end
   end
-  local step = math.floor((now - bucket * length) / math.ceil(length / STEPS))
-  return {
-    key = claims_key(root, length, bucket), step = two_bytes(step), step_with_id = two_bytes(WITH_ID + step),
-    life = number((bucket + 3) * length - now + SLACK),
-  }
+  if not current then
+    local name = number(wanted) .. ':' .. number(now)
+    current = { key = root .. ':' .. name, length = wanted, opened = now }
+    redis.call('HSET', root, name, '')
+    local life = number(3 * wanted + SLACK)
+    redis.call('PEXPIRE', root, life, 'NX')
+    redis.call('PEXPIRE', root, life, 'GT')
+  end
+  local step = math.floor((now - current.opened) / math.ceil(wanted / STEPS))
+  current.step, current.step_with_id = two_bytes(step), two_bytes(WITH_ID + step)
+  current.life = number(current.opened + 3 * wanted - now + SLACK)
+  return current, others
 end
 
 -- ask returns what a hash has of the fields args[first] to args[last], false where it has nothing.
@@ -100,26 +107,16 @@ local function find(claims, rest)
   return nil
 end
 
--- find_older returns by number what the valid claims of a window's other buckets store: those not older than since. The
--- fields are args[first] to args[last], behind them the rests of their digests.
-local function find_older(root, newest, current, now, since, args, first, last)
+-- find_older returns by number what the valid claims of other buckets store: those not older than since. The fields are
+-- args[first] to args[last], behind them the rests of their digests.
+local function find_older(buckets, since, args, first, last)
   local found = {}
-  for text, bucket in pairs(newest) do
-    local length = tonumber(text)
-    local unit = math.ceil(length / STEPS)
-    -- A clock that was far ahead has left a newest bucket behind it: those around now are asked as well.
-    local numbers, present, oldest = {}, math.floor(now / length), math.floor(since / length)
-    for older = bucket, math.max(bucket - 2, oldest), -1 do numbers[#numbers + 1] = older end
-    for older = math.min(present, bucket - 3), math.max(present - 2, oldest), -1 do numbers[#numbers + 1] = older end
-    for _, older in ipairs(numbers) do
-      local key = claims_key(root, length, older)
-      if key ~= current then
-        for i, claims in ipairs(ask(key, args, first, last)) do
-          if claims and not found[i] then
-            local id, step = find(claims, args[last + i])
-            if id and older * length + (step + 1) * unit > since then found[i] = id end
-          end
-        end
+  for _, bucket in ipairs(buckets) do
+    local unit = math.ceil(bucket.length / STEPS)
+    for i, claims in ipairs(ask(bucket.key, args, first, last)) do
+      if claims and not found[i] then
+        local id, step = find(claims, args[last + i])
+        if id and bucket.opened + (step + 1) * unit > since then found[i] = id end
       end
     end
   end
@@ -198,14 +195,10 @@ local function append(keys, args)
   local known = recall(batches, batch, now)
   if known then return known end
 
-  local newest, flat = {}, redis.call('HGETALL', claims)
-  for i = 1, #flat, 2 do
-    if tonumber(flat[i]) then newest[flat[i]] = tonumber(flat[i + 1]) end
-  end
-  local bucket = open_bucket(claims, newest, math.ceil(window / 2), now)
+  local bucket, others = open_bucket(claims, window, now)
   local fields, rests = 5, 5 + count -- behind these arguments
   local stored = ask(bucket.key, args, fields + 1, rests)
-  local older = find_older(claims, newest, bucket.key, now, now - window, args, fields + 1, rests)
+  local older = find_older(others, now - window, args, fields + 1, rests)
   -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
