@@ -10,18 +10,17 @@ import (
 )
 
 // timerSlack is by how much the kernel may put off what wakes a thread by time; it is 50 µs where nobody says otherwise.
-const timerSlack = time.Millisecond
+const timerSlack = 500 * time.Microsecond
 
 // timersRelaxed is set in the environment of a program that has replaced itself, so that it does so once.
 const timersRelaxed = "WEIR_TIMERS_RELAXED"
 
-// RelaxTimers lets the kernel wake the process's threads up to a millisecond late. Go's monitor looks after a busy
-// process every 20 µs, and waking it for that takes a tenth of the processor time of a collector under load; nothing in the
-// collector waits for so short a time. Threads inherit the slack from the one that starts them, and Go starts its monitor
-// before any code of ours runs: so the program replaces itself, in the same process. It is for the very beginning of main.
-// The error says why timers stay as they are.
+// RelaxTimers lets the kernel wake the process's threads up to half a millisecond late. Go's monitor looks after a busy
+// process every 20 µs, and waking it for that takes a tenth of the processor time of a collector under load. Threads
+// inherit the slack from the one that starts them, and Go starts its monitor before any code of ours runs: so the program
+// replaces itself, in the same process. It is for the very beginning of main. The error says why timers stay as they are.
 func RelaxTimers() error {
-	if os.Getenv(timersRelaxed) != "" {
+	if _, done := os.LookupEnv(timersRelaxed); done {
 		return os.Unsetenv(timersRelaxed)
 	}
 	runtime.LockOSThread() // the slack that the program begins with is that of the thread which replaces it

@@ -40,7 +40,7 @@ func (a Access) commands() []string {
 	switch a {
 	case AppendAccess:
 		return []string{
-			"fcall", "time", "get", "set", "hget", "hmget", "hset", "hlen", "hdel", "hkeys", "pexpire", "xadd", "xinfo|stream",
+			"fcall", "time", "get", "set", "hget", "hmget", "hset", "hlen", "hdel", "hgetall", "pexpire", "xadd", "xinfo|stream",
 		}
 	case DeliverAccess:
 		return []string{

@@ -236,6 +236,25 @@ func TestClaimsAreFoundAfterTheClockWasFarAhead(t *testing.T) {
 	}
 }
 
+func TestAClockThatIsSetBackALittleOpensNoBuckets(t *testing.T) {
+	s := newStream(t)
+	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
+	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	for i := range 50 {
+		mustAppend(t, a, addition(fmt.Sprint("id-", i), ""))
+		c.advance(-time.Second)
+	}
+	if got := s.redis.HKeys(t.Context(), s.keys.claims()).Val(); len(got) != 1 {
+		t.Errorf("buckets = %v, want one", got)
+	}
+	c.advance(week - time.Minute)
+	for _, id := range []string{"id-0", "id-49"} {
+		if got := mustAppend(t, a, addition(id, ""))[0]; !got.Duplicate {
+			t.Errorf("%s is not found", id)
+		}
+	}
+}
+
 func TestClaimsGoWithTheirBucket(t *testing.T) {
 	s := newStream(t)
 	c := newClock(time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))

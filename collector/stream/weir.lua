@@ -50,7 +50,9 @@ end
 -- What no window reaches any more goes: freed by the way, where its expiry would hold Redis up.
 local function open_bucket(root, window, now)
   local wanted, current, others = math.ceil(window / 2), nil, {}
-  for _, name in ipairs(redis.call('HKEYS', root)) do
+  local flat = redis.call('HGETALL', root)
+  for i = 1, #flat, 2 do
+    local name = flat[i]
     local length, opened = string.match(name, '^(%d+):(%d+)$')
     length, opened = tonumber(length), tonumber(opened)
     if not length or opened + 3 * length <= now then
@@ -58,7 +60,8 @@ local function open_bucket(root, window, now)
       redis.call('UNLINK', root .. ':' .. name)
     else
       local bucket = { key = root .. ':' .. name, length = length, opened = opened }
-      local fits = length == wanted and opened <= now and now < opened + length
+      -- A clock that was set back a little goes on with the bucket that it has.
+      local fits = length == wanted and opened <= now + SLACK and now < opened + length
       if fits and not (current and current.opened > opened) then bucket, current = current, bucket end
       if bucket and bucket.opened + bucket.length > now - window then others[#others + 1] = bucket end
     end
@@ -67,11 +70,11 @@ local function open_bucket(root, window, now)
     local name = number(wanted) .. ':' .. number(now)
     current = { key = root .. ':' .. name, length = wanted, opened = now }
     redis.call('HSET', root, name, '')
-    local life = number(3 * wanted + SLACK)
+    local life = number(3 * wanted + 2 * SLACK) -- and longer than the bucket's
     redis.call('PEXPIRE', root, life, 'NX')
     redis.call('PEXPIRE', root, life, 'GT')
   end
-  local step = math.floor((now - current.opened) / math.ceil(wanted / STEPS))
+  local step = math.max(0, math.floor((now - current.opened) / math.ceil(wanted / STEPS)))
   current.step, current.step_with_id = two_bytes(step), two_bytes(WITH_ID + step)
   current.life = number(current.opened + 3 * wanted - now + SLACK)
   return current, others
