@@ -13,20 +13,14 @@ import (
 	"github.com/weir-dev/weir/collector/role"
 )
 
-// asRelaxed makes the test's process the program whose timers are relaxed. Each time that it is started it says with
-// which slack, before it does anything: so a program that replaces itself says it twice.
+// asRelaxed makes the test's process the program whose timers are relaxed. It begins by saying with which slack it starts: a
+// program that replaces itself says it twice.
 const asRelaxed = "WEIR_TEST_AS_RELAXED"
-
-func init() {
-	if os.Getenv(asRelaxed) == "" {
-		return
-	}
-	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	fmt.Fprintln(os.Stdout, "process", os.Getpid(), "starts with", slack, err)
-}
 
 func TestRelaxTimers(t *testing.T) {
 	if os.Getenv(asRelaxed) != "" {
+		slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+		fmt.Fprintln(os.Stdout, "process", os.Getpid(), "starts with", slack, err)
 		if err := role.RelaxTimers(); err != nil {
 			t.Fatal(err)
 		}
