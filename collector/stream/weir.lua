@@ -60,7 +60,7 @@ local function open_bucket(root, window, now)
       redis.call('UNLINK', root .. ':' .. name)
     else
       local bucket = { key = root .. ':' .. name, length = length, opened = opened }
-      -- A clock that was set back a little goes on with the bucket that it has.
+      -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new claims.
       local fits = length == wanted and opened <= now + SLACK and now < opened + length
       if fits and not (current and current.opened > opened) then bucket, current = current, bucket end
       if bucket and bucket.opened + bucket.length > now - window then others[#others + 1] = bucket end
