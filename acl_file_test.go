@@ -39,7 +39,7 @@ func TestACLFileOfAServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		address.User = url.UserPassword(user, password)
-		client, err := stream.Dial(address.String())
+		client, err := stream.Dial(address.String(), stream.DialOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestACLFileOfAServer(t *testing.T) {
 	if err := stream.NewUsers(dial("weir", "first/password")).Set(t.Context(), []stream.User{role}); err != nil {
 		t.Fatalf("the administrator makes a user: %v", err)
 	}
-	nobody, err := stream.Dial(server.URL())
+	nobody, err := stream.Dial(server.URL(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func checkRedis(ctx context.Context, urlFile string, patience time.Duration) (er
 	if err != nil {
 		return err
 	}
-	client, err := stream.Dial(strings.TrimSpace(string(content)))
+	client, err := stream.Dial(strings.TrimSpace(string(content)), stream.DialOptions{})
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (o demoOptions) fillOne(ctx context.Context, property *config.Property, add
 	if err != nil {
 		return err
 	}
-	client, err := stream.Dial(address)
+	client, err := stream.Dial(address, stream.DialOptions{})
 	if err != nil {
 		return err
 	}

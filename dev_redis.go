@@ -76,7 +76,7 @@ func (s *redisSet) prepare(ctx context.Context, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
-	client, err := stream.Dial(address)
+	client, err := stream.Dial(address, stream.DialOptions{})
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (r *standby) isPrimary(ctx context.Context) bool {
 // takeOver makes the site read what the replica has.
 func (r *standby) takeOver(t *testing.T, s *site) {
 	t.Helper()
-	client, err := stream.Dial(r.URL())
+	client, err := stream.Dial(r.URL(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestASentinelReplacesAKilledPrimary(t *testing.T) {
 	s := newSite(t, replicated(""))
 	replica := newStandby(t, s)
 	address := startSentinel(t, s, replica)
-	admin, err := stream.Dial(address.String())
+	admin, err := stream.Dial(address.String(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

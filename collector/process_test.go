@@ -86,7 +86,7 @@ func newSite(t *testing.T, options redisserver.Options) *site {
 	})
 	options.Dir = redisDir
 	s := &site{t: t, directory: t.TempDir(), redis: redistest.Start(t, options), redisDir: redisDir}
-	client, err := stream.Dial(s.redis.URL())
+	client, err := stream.Dial(s.redis.URL(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

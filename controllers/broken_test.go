@@ -166,7 +166,7 @@ func TestWhatDeliverersReportIsAConditionWithoutAffectingReady(t *testing.T) {
 	waitFor(t, namespace, "shop", v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 
 	// As the deliverer reports it, with the deliverer's own user, again and again.
-	deliverer, err := stream.Dial(string(get(t, &corev1.Secret{}, namespace, "shop-redis-deliverer").Data["url"]))
+	deliverer, err := stream.Dial(string(get(t, &corev1.Secret{}, namespace, "shop-redis-deliverer").Data["url"]), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

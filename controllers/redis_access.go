@@ -120,7 +120,7 @@ func (a *RedisAccess) server(address string, property types.NamespacedName) (*re
 	}
 	server := a.servers[address]
 	if server == nil {
-		client, err := stream.Dial(address)
+		client, err := stream.Dial(address, stream.DialOptions{})
 		if err != nil {
 			return nil, err
 		}

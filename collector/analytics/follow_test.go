@@ -30,7 +30,7 @@ type shop struct {
 
 func newShop(t testing.TB, server *redisserver.Server) *shop {
 	t.Helper()
-	client, err := stream.Dial(server.URL())
+	client, err := stream.Dial(server.URL(), stream.DialOptions{})
 	mustNot(t, err)
 	t.Cleanup(func() { mustNot(t, client.Close()) })
 	s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin}

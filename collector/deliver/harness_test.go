@@ -53,7 +53,7 @@ func newHarness(t testing.TB, platforms ...config.Platform) *harness {
 // newHarnessOn is newHarness with a Redis that the test itself started.
 func newHarnessOn(t testing.TB, url string, platforms ...config.Platform) *harness {
 	t.Helper()
-	client, err := stream.Dial(url)
+	client, err := stream.Dial(url, stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

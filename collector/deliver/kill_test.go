@@ -57,7 +57,7 @@ func deliverFrom(directory, consumer string) error {
 	if err != nil {
 		return err
 	}
-	client, err := stream.Dial(address)
+	client, err := stream.Dial(address, stream.DialOptions{})
 	if err != nil {
 		return err
 	}

@@ -158,7 +158,7 @@ func inMemory() (ingest.Tenant, *memory) {
 // dial prepares a client for a Redis that is there, with the library loaded.
 func dial(t testing.TB, address string) *stream.Client {
 	t.Helper()
-	client, err := stream.Dial(address)
+	client, err := stream.Dial(address, stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

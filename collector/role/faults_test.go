@@ -96,7 +96,7 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := stream.Dial(text)
+	client, err := stream.Dial(text, stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func startReader(t *testing.T, redis *redisserver.Server) *pod {
 // accept appends an event as a collector would.
 func (p *pod) accept(redis *redisserver.Server, id string) {
 	p.t.Helper()
-	client, err := stream.Dial(redis.URL())
+	client, err := stream.Dial(redis.URL(), stream.DialOptions{})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	if p.settings, err = p.load(); err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
-	if p.client, err = stream.Dial(p.redisURL); err != nil {
+	if p.client, err = stream.Dial(p.redisURL, stream.DialOptions{}); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	metrics, err := stream.NewMetrics(prometheus.WrapRegistererWith(p.labels(), registerer))

@@ -57,7 +57,7 @@ func (b *logBuffer) String() string {
 func startPod(t *testing.T, property config.Property) *pod {
 	t.Helper()
 	address := redistest.URL(t)
-	client, err := stream.Dial(address)
+	client, err := stream.Dial(address, stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

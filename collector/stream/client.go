@@ -55,7 +55,7 @@ type Client struct {
 // redis://host:port?master_name=NAME&addr=… for Sentinels. User and password are Redis's in all of them; what Sentinels
 // ask for stands in sentinel_username and sentinel_password behind the question mark; db and skip_verify may stand there
 // too, and nothing else. An error repeats nothing of the URL.
-func Dial(address string) (*Client, error) {
+func Dial(address string, how DialOptions) (*Client, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return nil, errMalformed
@@ -76,6 +76,7 @@ func Dial(address string) (*Client, error) {
 		}
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
+		options.Dialer = (&dialer{how, options.TLSConfig}).dial
 		options.CredentialsProvider = client.credentials
 		client.redis = redis.NewFailoverClient(options)
 		client.nodes = sync.OnceValue(func() *redis.ClusterClient { return redis.NewFailoverClusterClient(options) })
@@ -87,6 +88,7 @@ func Dial(address string) (*Client, error) {
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		options.Dialer = (&dialer{how, options.TLSConfig}).dial
 		options.CredentialsProvider = client.credentials
 		client.redis = redis.NewClusterClient(options)
 	default:
@@ -98,6 +100,7 @@ func Dial(address string) (*Client, error) {
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+		options.Dialer = (&dialer{how, options.TLSConfig}).dial
 		options.CredentialsProvider = client.credentials
 		client.redis = redis.NewClient(options)
 	}

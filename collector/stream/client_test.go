@@ -29,7 +29,7 @@ func TestDialErrorsTellNoPassword(t *testing.T) {
 		"with a broken percentage": "redis://user:s3cret%zz@host",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Dial(address)
+			_, err := Dial(address, DialOptions{})
 			if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "must look like") {
 				t.Errorf("Dial = %v, want an error that tells the form and not the password", err)
 			}
@@ -41,7 +41,7 @@ func TestUnreachableRedisErrorsTellNoPassword(t *testing.T) {
 	logged := make(lines, 100)
 	RouteLogs(slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	t.Cleanup(func() { RouteLogs(slog.New(slog.DiscardHandler)) })
-	client, err := Dial("redis://user:s3cret@127.0.0.1:1")
+	client, err := Dial("redis://user:s3cret@127.0.0.1:1", DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestLoad(t *testing.T) {
 		"not again where it is there":                     {library, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, err := Dial(redistest.URL(t))
+			client, err := Dial(redistest.URL(t), DialOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +252,7 @@ func asUser(t *testing.T, server *redisserver.Server, access Access, user string
 		t.Fatal(err)
 	}
 	_, host, _ := strings.Cut(server.URL(), "@")
-	client, err := Dial("redis://" + user + ":pw-" + user + "@" + host)
+	client, err := Dial("redis://"+user+":pw-"+user+"@"+host, DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestNewConnectionsAuthenticateAnew(t *testing.T) {
 		}
 	}
 	give("pod", "first")
-	client, err := Dial(as("pod", "first"))
+	client, err := Dial(as("pod", "first"), DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

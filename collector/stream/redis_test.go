@@ -22,7 +22,7 @@ const week = 7 * 24 * time.Hour
 // dial returns a client with the library loaded.
 func dial(t testing.TB, address string) *Client {
 	t.Helper()
-	client, err := Dial(address)
+	client, err := Dial(address, DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

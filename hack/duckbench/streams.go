@@ -33,7 +33,7 @@ func measureStreams(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
-	client, err := stream.Dial(server.URL())
+	client, err := stream.Dial(server.URL(), stream.DialOptions{})
 	if err != nil {
 		return err
 	}

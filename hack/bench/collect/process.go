@@ -161,7 +161,7 @@ func (b *bench) startSite(ctx context.Context, fsync string) (*site, error) {
 		return nil, err
 	}
 	b.stops = append(b.stops, func() { _ = redis.Kill() })
-	client, err := stream.Dial(redis.URL())
+	client, err := stream.Dial(redis.URL(), stream.DialOptions{})
 	if err != nil {
 		return nil, err
 	}
