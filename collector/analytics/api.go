@@ -134,7 +134,8 @@ type Summary struct {
 	GrossRevenue event.Sum
 	Refunded     event.Sum
 	Revenue      event.Sum
-	// AverageOrderValue is GrossRevenue by Purchases, to the cent, half to even; 0 without purchases.
+	// AverageOrderValue is GrossRevenue by the number of purchases in the property's currency, rounded to its minor unit,
+	// half to even; 0 without such purchases.
 	AverageOrderValue event.Amount
 	UniqueVisitors    int
 	// ConversionRate is the visitors with a purchase by UniqueVisitors.
@@ -259,7 +260,8 @@ type Attribution struct {
 	Revenue event.Sum
 	// RevenueByCurrency adds up the conversions' values in each currency, by code.
 	RevenueByCurrency []CurrencySum
-	// Results add up to Conversions and Revenue exactly; largest credit first, then largest revenue, then by name.
+	// Results add up to Conversions and Revenue exactly; largest credit first, then largest revenue, then by name. Their
+	// revenue is rounded to the currency's minor unit, or to the decimal place that Revenue ends in where that is finer.
 	Results []AttributionResult
 }
 
@@ -276,6 +278,6 @@ type AttributionResult struct {
 	Name        string
 	Conversions Credit
 	Revenue     event.Sum
-	// Share is Conversions by the number of conversions.
+	// Share is what the result is owed, before rounding, by the number of conversions.
 	Share Rate
 }

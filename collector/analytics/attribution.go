@@ -124,7 +124,7 @@ func (w *creditWalk) addRevenue(revenue *currencySums, c stretch, rows []uint16)
 	}
 	for _, row := range rows {
 		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			revenue.of(currency).Add(c.value[row])
+			revenue.of(currency).add(c.value[row])
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (w *creditWalk) result() (Attribution, error) {
 		Conversions: w.count, Revenue: w.revenue.in(w.snapshot.reporting), RevenueByCurrency: w.revenue.byCode(w.snapshot.currencies),
 	}
 	credits, whole := w.credits()
-	result.Results = resultsOf(credits, whole, result)
+	result.Results = resultsOf(credits, whole, result, w.snapshot.minorUnit)
 	return result, nil
 }
 

@@ -106,8 +106,9 @@ type namedCredit struct {
 	exactCredit
 }
 
-// resultsOf rounds the credits, which are in parts of whole, so that they add up to the total.
-func resultsOf(credits []namedCredit, whole *big.Int, total Attribution) []AttributionResult {
+// resultsOf rounds the credits, which are in parts of whole, so that they add up to the total: conversions to millionths,
+// money to the currency's minor unit.
+func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUnit event.Amount) []AttributionResult {
 	if len(credits) == 0 {
 		return nil
 	}
@@ -118,25 +119,32 @@ func resultsOf(credits []namedCredit, whole *big.Int, total Attribution) []Attri
 		revenue[i] = c.revenue
 	}
 	counts := apportion(conversions, whole)
-	// Values are kept to a hundredth of a cent. Where such a total is not in whole cents, cents cannot add up to it.
-	unit := big.NewInt(cent)
-	if new(big.Int).Rem(total.Revenue.Big(), unit).Sign() != 0 {
-		unit = big.NewInt(1)
-	}
+	unit := unitFor(total.Revenue, minorUnit)
 	money := apportion(revenue, new(big.Int).Mul(whole, unit))
+	all := new(big.Int).Mul(whole, big.NewInt(int64(total.Conversions)))
 
 	results := make([]AttributionResult, len(credits))
 	for i, c := range credits {
 		results[i] = AttributionResult{
 			Name: c.name, Conversions: Credit(counts[i].Int64()),
 			Revenue: event.SumOf(new(big.Int).Mul(money[i], unit)),
-			Share:   rateOf(counts[i].Int64(), int64(total.Conversions)*creditUnit),
+			Share:   exactRate(c.conversions, all),
 		}
 	}
 	slices.SortStableFunc(results, func(a, b AttributionResult) int {
 		return cmp.Or(cmp.Compare(b.Conversions, a.Conversions), b.Revenue.Big().Cmp(a.Revenue.Big()))
 	})
 	return results
+}
+
+// unitFor returns, in ten-thousandths, what credits of a total are rounded to: the minor unit or, where callers have sent
+// smaller fractions and the total has some, the decimal place that it ends in. Whole minor units cannot add up to it then.
+func unitFor(total event.Sum, minorUnit event.Amount) *big.Int {
+	for unit := int64(minorUnit); ; unit /= 10 {
+		if divisor := big.NewInt(unit); new(big.Int).Rem(total.Big(), divisor).Sign() == 0 {
+			return divisor
+		}
+	}
 }
 
 // apportion rounds amounts that add up to a multiple of unit to counts of it, by largest remainder: each is

@@ -12,23 +12,37 @@ type currencySums []currencySum
 
 type currencySum struct {
 	currency uint16
-	sum      event.Sum
+	// count is how many values were added.
+	count uint32
+	sum   event.Sum
+}
+
+// add adds a value.
+func (c *currencySum) add(value event.Amount) {
+	c.count++
+	c.sum.Add(value)
+}
+
+// merge adds another sum in the same currency.
+func (c *currencySum) merge(other currencySum) {
+	c.count += other.count
+	c.sum.Merge(other.sum)
 }
 
 // of returns the sum in a currency, to be added to before another is asked for.
-func (s *currencySums) of(currency uint16) *event.Sum {
+func (s *currencySums) of(currency uint16) *currencySum {
 	i := slices.IndexFunc(*s, func(c currencySum) bool { return c.currency == currency })
 	if i < 0 {
 		i = len(*s)
 		*s = append(*s, currencySum{currency: currency})
 	}
-	return &(*s)[i].sum
+	return &(*s)[i]
 }
 
 // merge adds other sums.
 func (s *currencySums) merge(others currencySums) {
 	for _, o := range others {
-		s.of(o.currency).Merge(o.sum)
+		s.of(o.currency).merge(o)
 	}
 }
 

@@ -20,7 +20,13 @@ import (
 // the beginning; who may be "-" for nobody, "mail:a" or "phone:a" for someone known by a hash.
 func tale(t testing.TB, lines ...string) *View {
 	t.Helper()
-	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+	return taleIn(t, "EUR", lines...)
+}
+
+// taleIn is a tale of a property whose currency is another than EUR.
+func taleIn(t testing.TB, currency string, lines ...string) *View {
+	t.Helper()
+	v := NewView(Options{Property: testProperty, Currency: currency, Logger: slog.New(slog.DiscardHandler)})
 	last := stream.Position(0)
 	for i, line := range lines {
 		words := strings.Fields(line)
@@ -85,7 +91,7 @@ func TestRevenue(t *testing.T) {
 	}{
 		"revenue is purchases less refunds":                {[]string{"0h a purchase 10.10 EUR", "1h a refund 0.20 EUR"}, "gross 10.1 refunded 0.2 revenue 9.9 average 10.1 rate 1"},
 		"it may be negative":                               {[]string{"0h a refund 3 EUR"}, "gross 0 refunded 3 revenue -3 average 0 rate 0"},
-		"another currency stands apart":                    {[]string{"0h a purchase 10 EUR", "0h b purchase 7 USD"}, "gross 10 refunded 0 revenue 10 average 5 rate 1"},
+		"another currency stands apart":                    {[]string{"0h a purchase 10 EUR", "0h b purchase 7 USD"}, "gross 10 refunded 0 revenue 10 average 10 rate 1"},
 		"other events' values are no revenue":              {[]string{"0h a lead 10 EUR"}, "gross 0 refunded 0 revenue 0 average 0 rate 0"},
 		"the average is rounded to the cent":               {[]string{"0h a purchase 10 EUR", "0h a purchase 0 EUR", "0h b purchase 0 EUR", "0h c x"}, "gross 10 refunded 0 revenue 10 average 3.33 rate 0.6667"},
 		"a tenth and two tenths are three tenths":          {[]string{"0h a purchase 0.1 EUR", "0h a purchase 0.2 EUR"}, "gross 0.3 refunded 0 revenue 0.3 average 0.15 rate 1"},

@@ -109,8 +109,14 @@ func (o *oracle) summary(r Range) Summary {
 		GrossRevenue: event.SumOf(gross), Refunded: event.SumOf(refunded), Revenue: event.SumOf(new(big.Int).Sub(gross, refunded)),
 		UniqueVisitors: visitorsOf(events, ""), ConversionRate: ratio(visitorsOf(events, "purchase"), visitorsOf(events, "")),
 	}
-	if s.Purchases > 0 {
-		s.AverageOrderValue = event.Amount(100 * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(int64(100*s.Purchases)))))
+	paid := 0
+	for _, e := range events {
+		if e.Name == "purchase" && e.Value != nil && e.Currency == o.currency {
+			paid++
+		}
+	}
+	if unit := int64(tenThousandths(o.decimals())); paid > 0 {
+		s.AverageOrderValue = event.Amount(unit * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(unit*int64(paid)))))
 	}
 	for _, currency := range sortedKeys(currencies) {
 		gross, refunded := o.money(events, "purchase", currency), o.money(events, "refund", currency)
@@ -120,6 +126,14 @@ func (o *oracle) summary(r Range) Summary {
 	}
 	return s
 }
+
+// decimals are how many a price has in the oracle's currency.
+func (o *oracle) decimals() int {
+	return map[string]int{"EUR": 2, "USD": 2, "JPY": 0, "KWD": 3, "CLF": 4}[o.currency]
+}
+
+// tenThousandths are those of the last of some decimals.
+func tenThousandths(decimals int) int { return []int{10_000, 1000, 100, 10, 1}[decimals] }
 
 func sortedKeys[V any](m map[string]V) []string {
 	var keys []string
@@ -365,15 +379,16 @@ func (o *oracle) attribution(q AttributionQuery) Attribution {
 	for _, currency := range sortedKeys(byCurrency) {
 		a.RevenueByCurrency = append(a.RevenueByCurrency, CurrencySum{currency, event.SumOf(o.money(conversions, q.ConversionEvent, currency))})
 	}
-	unit := int64(100)
-	if new(big.Int).Mod(a.Revenue.Big(), big.NewInt(100)).Sign() != 0 {
-		unit = 1
+	decimals := o.decimals()
+	for new(big.Int).Mod(a.Revenue.Big(), big.NewInt(int64(tenThousandths(decimals)))).Sign() != 0 {
+		decimals++
 	}
+	unit := int64(tenThousandths(decimals))
 	credits, money := largestRemainder(credit, big.NewRat(1, 1_000_000)), largestRemainder(revenue, big.NewRat(unit, 1))
 	for _, name := range sortedKeys(credit) {
 		a.Results = append(a.Results, AttributionResult{
 			Name: name, Conversions: Credit(credits[name]), Revenue: event.SumOf(big.NewInt(money[name] * unit)),
-			Share: Rate(roundRat(big.NewRat(credits[name]*10_000, int64(a.Conversions)*1_000_000))),
+			Share: Rate(roundRat(new(big.Rat).Mul(credit[name], big.NewRat(10_000, int64(a.Conversions))))),
 		})
 	}
 	slices.SortStableFunc(a.Results, func(a, b AttributionResult) int {

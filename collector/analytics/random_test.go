@@ -48,21 +48,28 @@ type world struct {
 	*rand.Rand
 	oracle *oracle
 	view   *View
-	// visitors and pace bound how many visitors there are and the milliseconds between events; fine says that values
-	// have fractions of a cent.
+	// visitors and pace bound how many visitors there are and the milliseconds between events; grain is what values are
+	// multiples of.
 	visitors int
 	pace     int64
-	fine     bool
+	grain    event.Amount
 	last     stream.Position
 }
 
 func newWorld(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 7))
-	return &world{
-		Rand: r, oracle: &oracle{currency: "EUR", records: map[stream.Position][]stream.Record{}}, visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000}[r.IntN(3)], fine: r.IntN(4) == 0,
-		view: NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)}),
+	currency := pick(r, "EUR", "EUR", "JPY", "KWD", "CLF")
+	w := &world{
+		Rand: r, oracle: &oracle{currency: currency, records: map[stream.Position][]stream.Record{}},
+		visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000}[r.IntN(3)],
+		view: NewView(Options{Property: testProperty, Currency: currency, Logger: slog.New(slog.DiscardHandler)}),
 		last: stream.At(begin),
 	}
+	w.grain = event.Amount(tenThousandths(w.oracle.decimals()))
+	if r.IntN(4) == 0 { // some callers send fractions of what can be paid
+		w.grain = event.Amount(tenThousandths(r.IntN(5)))
+	}
+	return w
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
@@ -88,12 +95,9 @@ func (w *world) event() oracleEvent {
 	}
 	e.Name = pick(w.Rand, "pageview", "pageview", "add_to_cart", "purchase", "purchase", "refund", "lead")
 	if e.Name == "purchase" || e.Name == "refund" || w.IntN(4) == 0 {
-		value := event.Amount(w.Int64N(1000)) * 100
-		if w.fine {
-			value = event.Amount(w.Int64N(100_000))
-		}
+		value := event.Amount(w.Int64N(1000)) * w.grain
 		e.Value = &value
-		e.Currency = pick(w.Rand, "EUR", "EUR", "EUR", "USD")
+		e.Currency = pick(w.Rand, w.oracle.currency, w.oracle.currency, w.oracle.currency, "USD")
 		if e.Name != "purchase" && e.Name != "refund" && w.IntN(3) == 0 {
 			e.Currency = ""
 		}
@@ -238,6 +242,7 @@ func (w *world) check(t testing.TB) {
 	attribution, err := w.view.Attribution(ctx, q)
 	mustNot(t, err)
 	sameAs(t, fmt.Sprintf("attribution %+v", q), attribution, w.oracle.attribution(q))
+	wantExactCredits(t, attribution, w.oracle.decimals())
 	w.checkListing(t, r)
 }
 

@@ -16,7 +16,12 @@ func rateOf(part, whole int64) Rate {
 	if whole == 0 {
 		return 0
 	}
-	return Rate(divideHalfEven(new(big.Int).Mul(big.NewInt(part), big.NewInt(10_000)), big.NewInt(whole)).Int64())
+	return exactRate(big.NewInt(part), big.NewInt(whole))
+}
+
+// exactRate is rateOf for numbers of any size; whole is positive.
+func exactRate(part, whole *big.Int) Rate {
+	return Rate(divideHalfEven(new(big.Int).Mul(part, big.NewInt(10_000)), whole).Int64())
 }
 
 // String returns the shortest decimal text: "0.25".

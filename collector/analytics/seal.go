@@ -74,7 +74,7 @@ func newSeal(c *chunk) *seal {
 		n := places[name]
 		n.rows = append(n.rows, uint16(row))
 		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			n.values.of(currency).Add(c.value[row])
+			n.values.of(currency).add(c.value[row])
 		}
 		s.touched.add(c, row)
 	}

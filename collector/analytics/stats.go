@@ -88,7 +88,7 @@ func (ts *tallies) count(c stretch) {
 		t.count++
 		t.last = c.position[i]
 		if c.currency[i] != 0 && c.value[i] != noValue {
-			t.values.of(c.currency[i]).Add(c.value[i])
+			t.values.of(c.currency[i]).add(c.value[i])
 		}
 		t.countDeliveries(c.chunk, []uint16{uint16(i)}, ts.platforms)
 	}

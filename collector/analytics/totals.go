@@ -36,8 +36,11 @@ type totals struct {
 	revenue map[uint16]*turnover
 }
 
-// turnover is money that came in and went out again.
-type turnover struct{ gross, refunded event.Sum }
+// turnover is money of one currency that came in and went out again.
+type turnover struct{ bought, refunded currencySum }
+
+// revenue is what stayed.
+func (t turnover) revenue() event.Sum { return t.bought.sum.Minus(t.refunded.sum) }
 
 // totalNames are the names whose numbers totalsOf expects, in this order.
 func totalNames() []string {
@@ -59,10 +62,10 @@ func (s *snapshot) totalsOf(ctx context.Context, rows span) (totals, error) {
 				t.buyers++
 			}
 		}
-		t.turnOver(c, purchase, purchases, func(sums *turnover) *event.Sum { return &sums.gross })
+		t.turnOver(c, purchase, purchases, func(sums *turnover) *currencySum { return &sums.bought })
 		refunds := c.named(refund, buffer)
 		t.refunds += len(refunds)
-		t.turnOver(c, refund, refunds, func(sums *turnover) *event.Sum { return &sums.refunded })
+		t.turnOver(c, refund, refunds, func(sums *turnover) *currencySum { return &sums.refunded })
 		t.pageviews += len(c.named(pageview, buffer))
 		t.addToCarts += len(c.named(addToCart, buffer))
 	})
@@ -83,16 +86,16 @@ func (c *stretch) visitorsSince(distance uint32) int {
 }
 
 // turnOver adds the values of a name's rows to one of the sums of their currency.
-func (t *totals) turnOver(c stretch, name uint32, rows []uint16, sum func(*turnover) *event.Sum) {
+func (t *totals) turnOver(c stretch, name uint32, rows []uint16, sum func(*turnover) *currencySum) {
 	if c.whole() {
 		for _, v := range c.sealed.of(name).values {
-			sum(t.turnover(v.currency)).Merge(v.sum)
+			sum(t.turnover(v.currency)).merge(v)
 		}
 		return
 	}
 	for _, row := range rows {
 		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			sum(t.turnover(currency)).Add(c.value[row])
+			sum(t.turnover(currency)).add(c.value[row])
 		}
 	}
 }
@@ -127,8 +130,8 @@ func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
 	own := t.in(s.reporting)
 	summary := Summary{
 		Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
-		GrossRevenue: own.gross, Refunded: own.refunded, Revenue: own.gross.Minus(own.refunded),
-		AverageOrderValue: averageOf(own.gross, t.purchases),
+		GrossRevenue: own.bought.sum, Refunded: own.refunded.sum, Revenue: own.revenue(),
+		AverageOrderValue: averageOf(own.bought, s.minorUnit),
 		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
 	}
 	summary.RevenueByCurrency = t.byCurrency(s.currencies)
@@ -140,23 +143,20 @@ func (t *totals) byCurrency(codes []string) []CurrencyRevenue {
 	var list []CurrencyRevenue
 	for currency, sums := range t.revenue {
 		list = append(list, CurrencyRevenue{
-			Currency: codes[currency], GrossRevenue: sums.gross, Refunded: sums.refunded, Revenue: sums.gross.Minus(sums.refunded),
+			Currency: codes[currency], GrossRevenue: sums.bought.sum, Refunded: sums.refunded.sum, Revenue: sums.revenue(),
 		})
 	}
 	slices.SortFunc(list, func(a, b CurrencyRevenue) int { return strings.Compare(a.Currency, b.Currency) })
 	return list
 }
 
-// cent is one cent in ten-thousandths.
-const cent = 100
-
-// averageOf returns a sum by a count to the cent, half to even; of nothing it is 0.
-func averageOf(sum event.Sum, count int) event.Amount {
-	if count == 0 {
+// averageOf returns the average of what was added up, rounded to a unit, half to even; of nothing it is 0.
+func averageOf(sum currencySum, unit event.Amount) event.Amount {
+	if sum.count == 0 {
 		return 0
 	}
-	cents := divideHalfEven(sum.Big(), big.NewInt(int64(count)*cent))
-	return event.Amount(cents.Int64() * cent)
+	units := divideHalfEven(sum.sum.Big(), big.NewInt(int64(sum.count)*int64(unit)))
+	return event.Amount(units.Int64()) * unit
 }
 
 // Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying] or where the context
@@ -177,7 +177,7 @@ func (v *View) Daily(ctx context.Context, days []Day) ([]DayTotals, error) {
 		own := t.in(s.reporting)
 		result[i] = DayTotals{
 			Date: day.Date, Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
-			Revenue: own.gross.Minus(own.refunded), UniqueVisitors: t.visitors, Events: rows.len(),
+			Revenue: own.revenue(), UniqueVisitors: t.visitors, Events: rows.len(),
 			RevenueByCurrency: t.byCurrency(s.currencies),
 		}
 	}

@@ -184,8 +184,9 @@ type snapshot struct {
 	reasons    *reasons
 	// numbers are those of the names that were asked for, noName where no event has one.
 	numbers []uint32
-	// reporting is the number of the property's currency.
+	// reporting is the number of the property's currency, and minorUnit the smallest amount that is paid in it.
 	reporting uint32
+	minorUnit event.Amount
 	// workers says how many goroutines the query may use now: see [View.workers].
 	workers func() int
 }
@@ -208,7 +209,7 @@ func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
 		span:  span{chunks: t.chunks, base: t.base, first: t.first, end: t.next},
 		names: t.names.values, touches: t.touches.values, currencies: t.currencies.values, platforms: t.platforms.values,
 		keys: t.visitors.keys, clientIDs: t.visitors.clientIDs, reasons: t.reasons,
-		numbers: make([]uint32, len(names)), reporting: noName, workers: v.workers,
+		numbers: make([]uint32, len(names)), reporting: noName, minorUnit: event.MinorUnit(v.currency), workers: v.workers,
 	}
 	for i, name := range names {
 		s.numbers[i] = noName

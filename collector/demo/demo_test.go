@@ -326,3 +326,33 @@ func BenchmarkBatches(b *testing.B) {
 	}
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 }
+
+func TestPricesCanBePaid(t *testing.T) {
+	for _, currency := range []string{"EUR", "JPY", "KWD", "CLF"} {
+		t.Run(currency, func(t *testing.T) {
+			property := testProperty()
+			property.Currency = currency
+			paid := 0
+			for batch := range newPast(t, Options{Events: 5000, Days: 20, Seed: 3, Property: property}).Batches() {
+				for _, e := range batch.Events {
+					if e.Value == nil {
+						continue
+					}
+					paid++
+					unit := event.MinorUnit(e.Currency)
+					if *e.Value%unit != 0 {
+						t.Errorf("a %s of %s %s cannot be paid", e.Name, *e.Value, e.Currency)
+					}
+					for _, item := range e.Contents {
+						if *item.Price%unit != 0 || *item.Price < 1000*unit {
+							t.Errorf("the price %s %s cannot be asked", *item.Price, e.Currency)
+						}
+					}
+				}
+			}
+			if paid < 100 {
+				t.Errorf("%d events have a value", paid)
+			}
+		})
+	}
+}

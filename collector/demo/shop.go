@@ -15,7 +15,8 @@ type shop struct {
 
 type product struct {
 	id, name, category string
-	price              event.Amount
+	// price is in minor units of what it is paid in, so that every currency has prices that can be paid.
+	price event.Amount
 }
 
 // line is a product in a basket.
@@ -28,7 +29,7 @@ var (
 	materials = [...]string{"Linen", "Wool", "Oak", "Copper", "Stoneware", "Recycled", "Leather", "Bamboo"}
 	goods     = [...]struct {
 		name, category string
-		cents          event.Amount
+		price          event.Amount
 	}{
 		{"tea towel", "Kitchen", 1290}, {"throw", "Living", 6990}, {"serving board", "Kitchen", 3450}, {"kettle", "Kitchen", 8900},
 		{"mug", "Kitchen", 1650}, {"backpack", "Travel", 11900}, {"wallet", "Travel", 4995}, {"desk tray", "Office", 2790},
@@ -42,7 +43,7 @@ func newShop() shop {
 		for _, good := range goods {
 			s.products = append(s.products, product{
 				id: "SKU-" + strconv.Itoa(1000+len(s.products)), name: material + " " + good.name, category: good.category,
-				price: (good.cents + event.Amount(m)*250) * 100, // in ten-thousandths
+				price: good.price + event.Amount(m)*250,
 			})
 		}
 	}
@@ -74,6 +75,7 @@ func (s *shop) nextOrder() int {
 	return s.orders
 }
 
+// totalOf returns what the lines cost, in minor units.
 func totalOf(lines []line) event.Amount {
 	var total event.Amount
 	for _, l := range lines {
@@ -82,12 +84,13 @@ func totalOf(lines []line) event.Amount {
 	return total
 }
 
-func itemsOf(lines []line) []event.Item {
+// itemsOf returns the lines as they are sent where prices are multiples of unit.
+func itemsOf(lines []line, unit event.Amount) []event.Item {
 	items := make([]event.Item, len(lines))
 	for i, l := range lines {
 		items[i] = event.Item{
 			ID: l.product.id, Name: l.product.name, Category: l.product.category,
-			Quantity: new(event.Amount(l.quantity) * 1_0000), Price: &l.product.price,
+			Quantity: new(event.Amount(l.quantity) * 1_0000), Price: new(l.product.price * unit),
 		}
 	}
 	return items

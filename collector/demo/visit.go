@@ -64,7 +64,7 @@ type step struct {
 	visit   *visit
 	// lines are what is looked at, put into the basket, bought or sent back.
 	lines []line
-	// voucher is taken off, in ten-thousandths of the currency's unit.
+	// voucher is taken off, in minor units.
 	voucher event.Amount
 	order   int // the number of a purchase's or refund's order
 }
@@ -133,7 +133,7 @@ func (g *generator) visit(start int64) []step {
 	bought := &steps[len(steps)-1]
 	bought.order = g.shop.nextOrder()
 	if g.random.IntN(100) < 15 {
-		bought.voucher = min(5_0000, totalOf(basket)/2)
+		bought.voucher = min(500, totalOf(basket)/2)
 	}
 	if g.random.IntN(1000) < 45 {
 		steps = append(steps, g.refund(bought))
@@ -170,16 +170,17 @@ func (g *generator) eventOf(s *step) event.Event {
 		Consent: v.person.consent(), Platforms: g.names,
 	}
 	e.ID = e.DeliveryID.String()
-	own := g.options.Property.Currency
+	paidIn := g.people.currency(v.person, g.options.Property.Currency)
+	unit := event.MinorUnit(paidIn)
 	switch s.name {
 	case event.Purchase, event.Refund:
 		e.OrderID = strconv.Itoa(s.order)
 		e.ID = s.name + "-" + e.OrderID
-		e.Contents = itemsOf(s.lines)
-		e.Value, e.Currency = new(totalOf(s.lines)-s.voucher), g.people.currency(v.person, own)
+		e.Contents = itemsOf(s.lines, unit)
+		e.Value, e.Currency = new((totalOf(s.lines)-s.voucher)*unit), paidIn
 	case event.AddToCart, beginCheckout:
-		e.Contents = itemsOf(s.lines)
-		e.Value, e.Currency = new(totalOf(s.lines)), g.people.currency(v.person, own)
+		e.Contents = itemsOf(s.lines, unit)
+		e.Value, e.Currency = new(totalOf(s.lines)*unit), paidIn
 	case viewContent:
 		e.ContentID, e.ContentName = s.lines[0].product.id, s.lines[0].product.name
 	}

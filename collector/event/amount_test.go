@@ -114,3 +114,28 @@ func TestFaultsAreAnsweredFieldByField(t *testing.T) {
 		}
 	}
 }
+
+func TestMinorUnit(t *testing.T) {
+	for name, test := range map[string]struct {
+		code string
+		want string
+	}{
+		"the euro has cents":                        {"EUR", "0.01"},
+		"the yen has nothing smaller":               {"JPY", "1"},
+		"the krona of Iceland has nothing smaller":  {"ISK", "1"},
+		"the dinar of Kuwait has thousandths":       {"KWD", "0.001"},
+		"the dinar of Iraq has thousandths":         {"IQD", "0.001"},
+		"the unidad de fomento has four decimals":   {"CLF", "0.0001"},
+		"the unidad previsional has four decimals":  {"UYW", "0.0001"},
+		"the forint has two, though nobody pays so": {"HUF", "0.01"},
+		"gold has no minor unit and keeps it all":   {"XAU", "0.0001"},
+		"what is no currency keeps it all":          {"QQQ", "0.0001"},
+		"nothing keeps it all":                      {"", "0.0001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := event.MinorUnit(test.code).String(); got != test.want {
+				t.Errorf("%s: got %s, want %s", test.code, got, test.want)
+			}
+		})
+	}
+}

@@ -252,8 +252,8 @@ func (r *entryReader) wellKnownName(f wireField) error {
 }
 
 func (r *entryReader) currency(f wireField) error {
-	if code, ok := currencies[string(f.bytes)]; ok {
-		r.event.Currency = code
+	if listed, ok := currencies[string(f.bytes)]; ok {
+		r.event.Currency = listed.code
 		return nil
 	}
 	// A code that has left the list since: it was valid when the event was accepted.

@@ -129,11 +129,11 @@ func (c *checker) currency(field string, n node) string {
 			upper[i] = b - 'a' + 'A'
 		}
 	}
-	code, ok := currencies[string(upper)]
+	listed, ok := currencies[string(upper)]
 	if !ok {
 		c.unlisted(field)
 	}
-	return code
+	return listed.code
 }
 
 func (c *checker) contents(field string, n node) (items []Item, extras [][]entry) {

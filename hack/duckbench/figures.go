@@ -34,7 +34,7 @@ func table(elements []any, label, figure string) map[string]float64 {
 
 func summaryFigures(data any) map[string]float64 {
 	kpis, figures := object(object(data)["kpis"]), map[string]float64{}
-	for _, name := range []string{"purchases", "add_to_carts", "pageviews", "refunds", "gross_revenue", "refunded", "unique_visitors", "conversion_rate"} {
+	for _, name := range []string{"purchases", "add_to_carts", "pageviews", "refunds", "gross_revenue", "refunded", "average_order_value", "unique_visitors", "conversion_rate"} {
 		figures[name] = number(kpis[name])
 	}
 	return figures
@@ -55,13 +55,16 @@ func attributionFigures(data any) map[string]float64 {
 }
 
 // differences compares the API's figures with DuckDB's. Sums of fractions may differ in the ninth digit, and a
-// rate in its last.
+// rate and an average in their last.
 func differences(api, duck map[string]float64) error {
 	var found []string
 	for label, want := range duck {
 		tolerance := math.Max(math.Abs(want)*1e-9, 2e-6)
-		if label == "conversion_rate" {
+		switch label {
+		case "conversion_rate":
 			tolerance = 1e-4
+		case "average_order_value":
+			tolerance = 0.01
 		}
 		if got, ok := api[label]; math.Abs(got-want) > tolerance || !ok && want != 0 {
 			found = append(found, fmt.Sprintf("%s is %v, DuckDB says %v", label, got, want))

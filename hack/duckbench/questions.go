@@ -54,6 +54,7 @@ func summarySQL(in string) string {
 	count(*) FILTER (name = 'pageview')::DOUBLE AS pageviews, count(*) FILTER (name = 'refund')::DOUBLE AS refunds,
 	coalesce(sum(value) FILTER (name = 'purchase' AND currency = 'EUR'), 0)::DOUBLE / 10000 AS gross_revenue,
 	coalesce(sum(value) FILTER (name = 'refund' AND currency = 'EUR'), 0)::DOUBLE / 10000 AS refunded,
+	coalesce(round(avg(value) FILTER (name = 'purchase' AND currency = 'EUR') / 10000, 2), 0)::DOUBLE AS average_order_value,
 	count(DISTINCT visitor) FILTER (visitor <> 0)::DOUBLE AS unique_visitors,
 	round(count(DISTINCT visitor) FILTER (visitor <> 0 AND name = 'purchase') / count(DISTINCT visitor) FILTER (visitor <> 0), 4)::DOUBLE AS conversion_rate
 	FROM events WHERE ` + in + `) ON COLUMNS(*) INTO NAME label VALUE n)`
