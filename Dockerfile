@@ -1,5 +1,3 @@
-# syntax=docker/dockerfile:1
-
 # Weir's image: /weir, the operator, and /collector, the tenants' pods, and nothing else.
 #
 #   docker build -t weir --build-arg VERSION="$(git describe --tags --always --dirty)" .
@@ -9,9 +7,11 @@
 
 # In full, so that both ways build with the same Go.
 ARG GO_VERSION=1.26.8
+# The digest of that image, as in sha256:…, which hack/digests.sh writes for a release; empty between releases.
+ARG GO_DIGEST=
 
 # On the machine's own platform: Go compiles for the others by itself, faster than an emulation would.
-FROM --platform=$BUILDPLATFORM golang:${GO_VERSION} AS build
+FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}${GO_DIGEST:+@${GO_DIGEST}} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download

@@ -42,6 +42,11 @@ versions() {
       status=1
     fi
   done
+  found=$(sed -n 's|^ *image: ghcr.io/weir-dev/weir:||p' config/manager/manager.yaml)
+  if [ "$found" != "$wanted" ]; then
+    echo "config/manager/manager.yaml has the image's tag ${found:-nothing}; it must be $wanted to release $VERSION" >&2
+    status=1
+  fi
   wanted=$(sed -n 's/^ARG GO_VERSION=//p' Dockerfile)
   found=$(go env GOVERSION)
   if [ "$found" != "go$wanted" ]; then
@@ -49,6 +54,11 @@ versions() {
     status=1
   fi
   return "$status"
+}
+
+# digests: what is taken from other people's registries is pinned by digest.
+digests() {
+  hack/digests.sh check
 }
 
 # image: the packer's tests, which compare the Dockerfile, and the images of all platforms.
@@ -77,7 +87,8 @@ materials() {
   helm=$(hack/kube.sh helm)/helm || return
   "$helm" package charts/weir --destination "$folder" || return
   # The images as archives of one platform are for tests; the rest is what is published.
-  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json licences.txt "weir-${VERSION#v}.tgz" >SHA256SUMS)
+  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json licences.txt "weir-${VERSION#v}.tgz" >SHA256SUMS) || return
+  hack/sign.sh provenance "$folder"
 }
 
 # vulnerabilities: none is known in what the binaries call.
@@ -98,7 +109,7 @@ vulnerabilities() {
 }
 
 failed=()
-for check in versions image reproducible materials vulnerabilities; do
+for check in versions digests image reproducible materials vulnerabilities; do
   start=$SECONDS
   echo "==> release: $check"
   status=0 # set -e does not hold inside what || follows, which is why the checks return by themselves
