@@ -22,10 +22,12 @@ func (l *lane) deliver(sending context.Context, p pass, batch []parcel) outcomes
 	}
 	verdicts, latency := l.attempt(sending, batch)
 	worst := worstOf(verdicts)
-	stopped := l.gate.report(p, batch[0].position, worst)
+	ruling := l.gate.report(p, batch[0].position, worst)
 
+	// A batch may be refused for one event's sake by a status that stops the platform otherwise.
+	suspect := ruling.stopped == 0 && stops(worst.Class)
 	switch {
-	case worst.Class == platform.Split && len(batch) > 1:
+	case (worst.Class == platform.Split || suspect) && len(batch) > 1:
 		half := len(batch) / 2
 		all := l.deliver(sending, p, batch[:half])
 		all.add(l.deliver(sending, p, batch[half:]))
@@ -35,12 +37,30 @@ func (l *lane) deliver(sending context.Context, p pass, batch []parcel) outcomes
 	}
 	var all outcomes
 	for i, verdict := range verdicts {
-		if stops(verdict.Class) {
-			verdict.After = stopped
+		verdict = l.judge(verdict, ruling)
+		if verdict.Class == platform.Permanent {
+			l.gate.forget(batch[i].position)
 		}
 		all.settled = append(all.settled, l.settlement(batch[i], verdict, latency))
 	}
 	return all
+}
+
+// judge turns a verdict that can stop the platform into what it means for an event for whose own sake it was given: where
+// the platform is not stopped the event is tried again with growing pauses, and one that is refused for good has failed.
+func (l *lane) judge(verdict platform.Verdict, r ruling) platform.Verdict {
+	switch {
+	case !stops(verdict.Class):
+	case r.stopped > 0:
+		verdict.After = r.stopped
+	case verdict.Class == platform.Throttle:
+		verdict.After = max(verdict.After, l.timing.backoff.jittered(r.refusals-1))
+	case r.own:
+		verdict.Class = platform.Permanent
+	default:
+		verdict.Class = platform.Retry
+	}
+	return verdict
 }
 
 // worstOf returns the verdict that says how the platform is: one that stops it, else any but a failure, else the first.

@@ -23,7 +23,8 @@ const (
 	idleConnections = parallelRequests
 )
 
-// client makes the platforms' requests. It follows no redirect, uses no proxy (the proxy, not the guard, would
+// client makes the platforms' requests. A connection carries one at a time, as in HTTP/1.1, so that a platform which breaks
+// it off for one event's sake fails no other's. It follows no redirect, uses no proxy (the proxy, not the guard, would
 // choose the address) and keeps the answers bounded. No error of it is ever shown: they hold the URL, and that
 // may hold a credential.
 type client struct {
@@ -37,7 +38,6 @@ func newClient(egress config.Egress, timeout time.Duration, now func() time.Time
 			Timeout: timeout,
 			Transport: &http.Transport{
 				DialContext:            newDialer(egress).DialContext,
-				ForceAttemptHTTP2:      true,
 				TLSHandshakeTimeout:    dialTimeout,
 				MaxIdleConnsPerHost:    idleConnections,
 				IdleConnTimeout:        90 * time.Second,

@@ -10,12 +10,16 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// breakAfter is how many requests with different events have to fail in a row for the platform itself to be down.
-const breakAfter = 5
+// offencesToFail is how often an event may be refused for its own sake, by a status that would stop the platform were it
+// refused to all, before it has failed: with the pauses between attempts that takes an hour or two.
+const offencesToFail = 20
 
-// gate stops everything that goes to one platform while the platform wants a pause, refuses the credential, is
-// misconfigured or does not work at all. When the pause is over, one request goes through as a probe: its outcome
-// opens the gate or closes it again, for longer.
+// gate stops what goes to one platform while the platform wants a pause, refuses the credential, is misconfigured or
+// does not work at all. When the pause is over, one request goes through as a probe: its outcome opens the gate or
+// closes it again, for longer.
+//
+// There are two stops. That of new events holds everything back, and needs different new events that were refused. That of
+// events which were attempted before holds back those alone, so that however many of them are refused no new one waits.
 type gate struct {
 	backoff backoff
 	now     func() time.Time
@@ -23,52 +27,53 @@ type gate struct {
 	metrics *pauseMetrics
 	slots   *slots
 
-	mu      sync.Mutex
+	mu       sync.Mutex
+	stops    [shares]stop
+	evidence evidence
+	// changed is closed and replaced when one who waits may look again.
+	changed chan struct{}
+}
+
+// stop is whether events of a kind are held back, and until when.
+type stop struct {
 	closed  bool
 	probing bool
 	until   time.Time
 	// failures counts the closings in a row, epoch all of them.
 	failures, epoch int
-	// suspects are the first events of the requests that have failed since the last one that did not.
-	suspects map[stream.Position]struct{}
-	// changed is closed and replaced when one who waits may look again.
-	changed chan struct{}
 }
 
-// pass is the permission to send. A probe's must be used or given back.
+// pass is the permission to send events of a kind. A probe's must be used or given back.
 type pass struct {
-	epoch int
-	probe bool
+	kind   share
+	epochs [shares]int
+	probe  bool
+}
+
+// ruling is what the gate makes of an answer for the events that it was given to.
+type ruling struct {
+	// stopped is for how long the platform is stopped by a verdict that can stop it; 0 where it is not.
+	stopped time.Duration
+	// refusals is how often the request's first event was refused, this time included.
+	refusals int
+	// own says that it is refused again and again while others are taken.
+	own bool
 }
 
 func newGate(b backoff, now func() time.Time, logger *slog.Logger, metrics *pauseMetrics, slots *slots) *gate {
 	return &gate{
 		backoff: b, now: now, logger: logger, metrics: metrics, slots: slots,
-		suspects: map[stream.Position]struct{}{}, changed: make(chan struct{}),
+		evidence: newEvidence(), changed: make(chan struct{}),
 	}
 }
 
-// enter waits until something may be sent, as a probe if need be. It fails only with the context's error.
-func (g *gate) enter(ctx context.Context) (pass, error) {
-	return g.wait(ctx, func() (pass, bool) {
-		if g.closed && !g.probing && !g.now().Before(g.until) {
-			g.probing = true
-			return pass{epoch: g.epoch, probe: true}, true
-		}
-		return pass{epoch: g.epoch}, !g.closed
-	})
-}
-
-// enterOpen waits until the gate is open; it never probes.
-func (g *gate) enterOpen(ctx context.Context) (pass, error) {
-	return g.wait(ctx, func() (pass, bool) { return pass{epoch: g.epoch}, !g.closed })
-}
-
-func (g *gate) wait(ctx context.Context, try func() (pass, bool)) (pass, error) {
+// enter waits until something of the kind may be sent, as a probe if need be. What was attempted before never probes
+// for new events. It fails only with the context's error.
+func (g *gate) enter(ctx context.Context, kind share) (pass, error) {
 	for {
 		g.mu.Lock()
-		p, ok := try()
-		changed, rest := g.changed, g.until.Sub(g.now())
+		p, ok := g.try(kind)
+		changed, rest := g.changed, g.stops[kind].until.Sub(g.now())
 		g.mu.Unlock()
 		if err := ctx.Err(); err != nil || ok {
 			if err != nil {
@@ -89,6 +94,22 @@ func (g *gate) wait(ctx context.Context, try func() (pass, bool)) (pass, error) 
 	}
 }
 
+// try returns a pass, or false where what is of the kind has to wait; the lock is held.
+func (g *gate) try(kind share) (pass, bool) {
+	p := pass{kind: kind}
+	for k := range g.stops {
+		p.epochs[k] = g.stops[k].epoch
+	}
+	if kind == again && g.stops[fresh].closed {
+		return p, false
+	}
+	s := &g.stops[kind]
+	if s.closed && !s.probing && !g.now().Before(s.until) {
+		s.probing, p.probe = true, true
+	}
+	return p, p.probe || !s.closed
+}
+
 // giveBack returns a pass that was not used.
 func (g *gate) giveBack(p pass) {
 	if !p.probe {
@@ -96,8 +117,8 @@ func (g *gate) giveBack(p pass) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.epoch == g.epoch {
-		g.probing = false
+	if s := &g.stops[p.kind]; p.epochs[p.kind] == s.epoch {
+		s.probing = false
 		g.announce()
 	}
 }
@@ -106,66 +127,115 @@ func (g *gate) giveBack(p pass) {
 func (g *gate) admits(p pass) (time.Duration, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.epoch == g.epoch || !g.closed {
-		return 0, true
+	if s := g.shutSince(p); s != nil {
+		return max(0, s.until.Sub(g.now())), false
 	}
-	return max(0, g.until.Sub(g.now())), false
+	return 0, true
 }
 
-// report tells the gate what came of a request, given its first event. For a verdict that stops the platform it
-// returns for how long.
-func (g *gate) report(p pass, first stream.Position, verdict platform.Verdict) time.Duration {
+// shutSince returns a stop that has closed since the pass was given and concerns it, nil where none has; the lock is held.
+func (g *gate) shutSince(p pass) *stop {
+	for k := fresh; k <= p.kind; k++ {
+		if s := &g.stops[k]; s.closed && p.epochs[k] != s.epoch {
+			return s
+		}
+	}
+	return nil
+}
+
+// report tells the gate what came of a request, given its first event.
+func (g *gate) report(p pass, first stream.Position, verdict platform.Verdict) ruling {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case stops(verdict.Class):
-		return g.shut(p, verdict)
-	case verdict.Class != platform.Retry:
-		clear(g.suspects)
+	if verdict.Class != platform.Retry && !stops(verdict.Class) {
+		g.evidence.taken(first)
 		g.slots.widen()
-		if p.probe && g.closed && p.epoch == g.epoch {
-			g.closed, g.probing, g.failures = false, false, 0
-			g.metrics.resumed()
-			g.logger.Info("platform resumed")
-			g.announce()
-		}
-	case p.probe:
-		g.shut(p, verdict)
-	case !g.closed:
-		// An event that fails again and again is no reason to keep the others waiting.
-		if g.suspects[first] = struct{}{}; len(g.suspects) >= breakAfter {
-			g.shut(p, verdict)
-		}
+		g.open(p)
+		return ruling{}
 	}
-	return 0
+	enough := g.evidence.refused(p.kind, first, verdict.Class)
+	offences := g.evidence.offences[first]
+	r := ruling{refusals: g.evidence.refusals(first), own: offences >= offencesToFail}
+	since, s := g.shutSince(p), &g.stops[p.kind]
+	switch {
+	case since != nil:
+		r.stopped = g.prolong(since, verdict)
+	case p.probe && p.epochs[p.kind] == s.epoch, enough:
+		r.stopped = g.shut(p.kind, verdict)
+	case verdict.Class == platform.Throttle && offences == 0:
+		g.slots.halve()
+	}
+	if !stops(verdict.Class) {
+		r.stopped = 0
+	}
+	return r
 }
 
-// shut closes the gate, or leaves it closed for longer, and returns for how long; the lock is held.
-func (g *gate) shut(p pass, verdict platform.Verdict) time.Duration {
-	delay := g.backoff.ceiling(g.failures)
+// forget drops what is known of an event that is not sent again, unless it is replayed.
+func (g *gate) forget(event stream.Position) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.evidence.offences, event)
+}
+
+// open ends the pauses that a request which was not refused speaks against; the lock is held. One that was under way when
+// the pause began does not.
+func (g *gate) open(p pass) {
+	opened := false
+	for k := range g.stops {
+		s := &g.stops[k]
+		current := s.closed && p.epochs[k] == s.epoch
+		if current && (share(k) == again || p.probe && p.kind == fresh) {
+			s.closed, s.probing, s.failures = false, false, 0
+			opened = true
+		}
+	}
+	if !opened {
+		return
+	}
+	if g.metrics.reason != "" && !g.stops[fresh].closed && !g.stops[again].closed {
+		g.metrics.resumed()
+		g.logger.Info("platform resumed")
+	}
+	g.announce()
+}
+
+// prolong counts several refusals that were under way together as one closing, and returns how long that lasts; the lock
+// is held.
+func (g *gate) prolong(s *stop, verdict platform.Verdict) time.Duration {
+	if until := g.now().Add(max(verdict.After, g.backoff.floor)); verdict.After > 0 && until.After(s.until) {
+		s.until = until
+	}
+	return max(s.until.Sub(g.now()), g.backoff.floor)
+}
+
+// shut closes a stop, or leaves it closed for longer, and returns for how long; the lock is held.
+func (g *gate) shut(kind share, verdict platform.Verdict) time.Duration {
+	s := &g.stops[kind]
+	delay := g.backoff.ceiling(s.failures)
 	if verdict.After > 0 {
 		delay = max(verdict.After, g.backoff.floor)
 	}
-	until := g.now().Add(delay)
-	if p.epoch != g.epoch && g.closed {
-		// One of several that were under way together: they count as one closing.
-		if until.After(g.until) && verdict.After > 0 {
-			g.until = until
+	s.closed, s.probing, s.until = true, false, g.now().Add(delay)
+	s.failures++
+	s.epoch++
+	g.evidence.acquit()
+	if kind == fresh {
+		g.slots.narrow()
+	}
+	// That events which were refused before are refused again is said when a probe has found it so too.
+	if kind == fresh || s.failures > 1 {
+		if g.metrics.reason != verdict.Reason {
+			g.logger.Warn("platform paused", "reason", verdict.Reason, "for", delay, "held", held[kind], "advice", advice(verdict.Class))
 		}
-		return g.until.Sub(g.now())
+		g.metrics.pausedFor(verdict.Reason, faultOf(verdict))
 	}
-	if !g.closed || g.metrics.reason != verdict.Reason {
-		g.logger.Warn("platform paused", "reason", verdict.Reason, "for", delay, "advice", advice(verdict.Class))
-	}
-	g.closed, g.probing, g.until = true, false, until
-	clear(g.suspects)
-	g.slots.narrow()
-	g.failures++
-	g.epoch++
-	g.metrics.pausedFor(verdict.Reason, faultOf(verdict))
 	g.announce()
 	return delay
 }
+
+// held says in the log what a stop holds back.
+var held = [shares]string{fresh: "all events", again: "events that were attempted before; new ones are sent"}
 
 // advice says what whoever runs the property can do about a pause.
 func advice(class platform.Class) string {

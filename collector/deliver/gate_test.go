@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 var (
@@ -30,18 +31,31 @@ func testGate() *gate {
 
 func mustEnter(t *testing.T, g *gate) pass {
 	t.Helper()
-	p, err := g.enter(context.Background())
+	p, err := g.enter(context.Background(), fresh)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
+// shut closes the gate by as many different events as that takes and returns for how long.
+func shut(t *testing.T, g *gate, verdict platform.Verdict) time.Duration {
+	t.Helper()
+	p := mustEnter(t, g)
+	for event := range stream.Position(breakAfter) {
+		if stopped := g.report(p, 1000+event, verdict).stopped; stopped > 0 {
+			return stopped
+		}
+	}
+	t.Fatal("the gate is open")
+	return 0
+}
+
 func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
 		start := time.Now()
-		if got := g.report(mustEnter(t, g), 1, throttled); got != 7*time.Second {
+		if got := shut(t, g, throttled); got != 7*time.Second {
 			t.Errorf("got a pause of %s, want 7s", got)
 		}
 		p := mustEnter(t, g)
@@ -58,14 +72,15 @@ func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
 func TestGateProbesLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
+		shut(t, g, refused)
 		var pauses []time.Duration
-		for range 12 {
+		for range 11 {
 			start := time.Now()
 			p := mustEnter(t, g)
 			pauses = append(pauses, time.Since(start))
 			g.report(p, 1, refused)
 		}
-		want := []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600}
+		want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600}
 		for i, pause := range pauses {
 			if pause != want[i]*time.Second {
 				t.Errorf("pause %d was %s, want %s", i, pause, want[i]*time.Second)
@@ -77,13 +92,13 @@ func TestGateProbesLessAndLessOften(t *testing.T) {
 func TestGateLetsOneProbeThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
-		g.report(mustEnter(t, g), 1, refused)
+		shut(t, g, refused)
 		first := mustEnter(t, g)
 		second := make(chan pass)
 		go func() { second <- mustEnter(t, g) }()
 		open := make(chan pass)
 		go func() {
-			p, err := g.enterOpen(context.Background())
+			p, err := g.enter(context.Background(), again)
 			if err != nil {
 				t.Error(err)
 			}
@@ -112,9 +127,12 @@ func TestGateLetsOneProbeThrough(t *testing.T) {
 func TestGateCountsRequestsUnderWayTogetherOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
-		passes := []pass{mustEnter(t, g), mustEnter(t, g), mustEnter(t, g)}
-		for _, p := range passes {
-			g.report(p, 1, refused)
+		var passes []pass
+		for range 3 * breakAfter {
+			passes = append(passes, mustEnter(t, g))
+		}
+		for i, p := range passes {
+			g.report(p, stream.Position(i), refused)
 		}
 		start := time.Now()
 		mustEnter(t, g)
@@ -127,8 +145,8 @@ func TestGateCountsRequestsUnderWayTogetherOnce(t *testing.T) {
 func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
-		early, late := mustEnter(t, g), mustEnter(t, g)
-		g.report(early, 1, throttled)
+		late := mustEnter(t, g)
+		shut(t, g, throttled)
 		<-time.After(2 * time.Second)
 		if left, ok := g.admits(late); ok || left != 5*time.Second {
 			t.Errorf("got %s, %t; want 5s, false", left, ok)
@@ -143,10 +161,10 @@ func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
 func TestGateWaitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testGate()
-		g.report(mustEnter(t, g), 1, refused)
+		shut(t, g, refused)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		if _, err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := g.enter(ctx, fresh); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		if p := mustEnter(t, g); !p.probe {

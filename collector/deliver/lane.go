@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -17,9 +18,9 @@ import (
 const (
 	// maxTaken bounds how many events are taken from Redis at once.
 	maxTaken = 1000
-	// aloneAfter is the number of attempts from which an event is sent alone, so that it cannot be what makes the
-	// platform fail for a whole batch again and again.
-	aloneAfter = 5
+	// shrinking is what the batches of events that were attempted before are divided by with every attempt, so that the
+	// one for whose sake the platform fails is soon alone.
+	shrinking = 4
 )
 
 // lane delivers a property's events to one platform. Lanes share nothing but the Redis connection, so that
@@ -163,13 +164,14 @@ func (l *lane) prepare(delivery stream.Delivery) (parcel, platform.Verdict, bool
 	return p, verdict, true
 }
 
-// split parts parcels into batches within the limits.
+// split parts parcels into batches within the limits, those that were attempted more often into smaller ones.
 func split(parcels []parcel, limits platform.Limits) [][]parcel {
+	slices.SortStableFunc(parcels, func(a, b parcel) int { return cmp.Compare(a.attempts, b.attempts) })
 	var batches [][]parcel
 	start, size := 0, 0
 	for i, p := range parcels {
-		full := i-start == limits.Events || (limits.Bytes > 0 && size+len(p.payload.Body) > limits.Bytes)
-		if i > start && (full || p.attempts >= aloneAfter || parcels[start].attempts >= aloneAfter) {
+		full := i-start >= room(limits.Events, p.attempts) || (limits.Bytes > 0 && size+len(p.payload.Body) > limits.Bytes)
+		if i > start && full {
 			batches = append(batches, parcels[start:i])
 			start, size = i, 0
 		}
@@ -179,6 +181,14 @@ func split(parcels []parcel, limits platform.Limits) [][]parcel {
 		batches = append(batches, parcels[start:])
 	}
 	return batches
+}
+
+// room is how many events a request may carry after so many attempts with one of them.
+func room(most, attempts int) int {
+	for ; attempts > 0 && most > 1; attempts-- {
+		most /= shrinking
+	}
+	return max(1, most)
 }
 
 // hold marks an event as being worked on; false means that it is already.

@@ -17,12 +17,13 @@ func (l *lane) reclaim(taking, sending context.Context) {
 	// too late.
 	wait := 2 * l.timing.block
 	for {
-		p, err := l.gate.enterOpen(taking)
+		p, err := l.gate.enter(taking, again)
 		if err != nil {
 			return
 		}
 		g := l.acquire(taking, p, again, false)
 		if g.n == 0 {
+			l.gate.giveBack(p)
 			return
 		}
 		abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, l.count(p, g))
@@ -32,6 +33,7 @@ func (l *lane) reclaim(taking, sending context.Context) {
 			continue
 		}
 		l.release(g)
+		l.gate.giveBack(p)
 		if err != nil {
 			if !l.recover(taking, err) {
 				return
@@ -49,17 +51,19 @@ func (l *lane) reclaim(taking, sending context.Context) {
 // is nothing to wait for. It returns false when taking has ended.
 func (l *lane) resumeOwn(taking, sending context.Context) bool {
 	for after := stream.Position(0); after < l.resume; {
-		p, err := l.gate.enterOpen(taking)
+		p, err := l.gate.enter(taking, again)
 		if err != nil {
 			return false
 		}
 		g := l.acquire(taking, p, again, false)
 		if g.n == 0 {
+			l.gate.giveBack(p)
 			return false
 		}
 		held, last, err := l.stream.Held(taking, l.cfg.Name, l.consumer, after, l.count(p, g))
 		if err != nil {
 			l.release(g)
+			l.gate.giveBack(p)
 			if !l.recover(taking, err) {
 				return false
 			}

@@ -12,18 +12,20 @@ import (
 // now and then; while some of our own are waiting, often. They get at most half of the requests.
 func (l *lane) retry(taking, sending context.Context) {
 	for {
-		p, err := l.gate.enterOpen(taking)
+		p, err := l.gate.enter(taking, again)
 		if err != nil {
 			return
 		}
 		g := l.acquire(taking, p, again, false)
 		if g.n == 0 {
+			l.gate.giveBack(p)
 			return
 		}
 		due, err := l.due(taking, l.count(p, g))
 		switch {
 		case err != nil:
 			l.release(g)
+			l.gate.giveBack(p)
 			if !l.recover(taking, err) {
 				return
 			}
@@ -31,6 +33,7 @@ func (l *lane) retry(taking, sending context.Context) {
 			l.dispatch(sending, p, g, due)
 		default:
 			l.release(g)
+			l.gate.giveBack(p)
 			if !pause(taking, l.retryPause()) {
 				return
 			}

@@ -88,6 +88,14 @@ func (s *slots) widen() {
 	}
 }
 
+// halve lets half as many requests run at a time, but no fewer than at the beginning: a platform that takes some requests and
+// asks for patience with others is found the rate that it takes.
+func (s *slots) halve() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.width = max(min(firstRequests, s.most), s.width/2)
+}
+
 // narrow begins anew.
 func (s *slots) narrow() {
 	s.mu.Lock()

@@ -14,7 +14,7 @@ import (
 func (l *lane) work(taking, sending context.Context) {
 	probes, idle := 0, false
 	for {
-		p, err := l.gate.enter(taking)
+		p, err := l.gate.enter(taking, fresh)
 		if err != nil {
 			return
 		}
