@@ -77,7 +77,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 	printed := w.stdout.String()
 	for _, line := range []string{
 		"fake Meta: shop/meta · Purchase · id A-1 · 49.9 EUR · em ",
-		"fake GA4: shop/analytics · purchase · id O-1 · 49.9 EUR · sha256_email_address ",
+		"fake GA4: shop/analytics · purchase · id O-1 · 49.9 EUR\n",
 		"fake TikTok: shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
 		"fake Pinterest: shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
 		"fake Mixpanel: shop/product · purchase · id A-1 · 49.9 EUR\n",

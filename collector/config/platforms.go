@@ -93,8 +93,8 @@ var platformTraits = map[PlatformType]PlatformTraits{
 		HasEndpoint: true,
 	},
 	TypeGA4: {
+		// Google takes the hashes of a person with a user_id alone, which an envelope does not have.
 		Credentials: []string{"apiSecret"},
-		Variants:    event.Variants(event.EmailGoogle, event.PhoneE164),
 		HasEndpoint: true,
 	},
 	TypeTikTok: {

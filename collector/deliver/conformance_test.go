@@ -61,7 +61,6 @@ var subjects = map[config.PlatformType]subject{
 	},
 	config.TypeGA4: {
 		cfg:     config.Platform{GA4: &config.GA4{MeasurementID: "G-42"}},
-		texts:   map[string]string{"sha256_email_address": emailGoog, "sha256_phone_number": rawPhone},
 		refused: "delivered", oldest: 72 * time.Hour, tooOld: "delivered", // Google Analytics does not say so
 	},
 	config.TypeTikTok: {

@@ -177,9 +177,8 @@ func TestMetaPoisonDoesNotHarmItsBatch(t *testing.T) {
 	for range 5 {
 		want[h.accept(pageview)] = record{"delivered", 2, ""}
 	}
-	// A custom event of that name lacks the value that Meta's own needs.
-	poison := h.accept(`{"event":"Purchase","client_id":"1.2"}`)
-	want[poison] = record{"failed", 2, "code_100_2804009"}
+	poison := h.accept(`{"event":"lead","event_id":"` + poisonID + `","client_id":"1.2"}`)
+	want[poison] = record{"failed", 2, "code_100_2804019"}
 	h.start("one", nil)
 	h.eventually("meta", want)
 	for key, n := range fb.counts() {

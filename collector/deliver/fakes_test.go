@@ -248,12 +248,15 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"events_received":%d,"messages":[],"fbtrace_id":"x"}`, len(request.Data))
 }
 
+// poisonID is the id of an event that Meta refuses.
+const poisonID = "poison"
+
 // fault returns the subcode for which Meta refuses the event, 0 where it does not.
 func (e *metaFakeEvent) fault() int {
 	age := time.Since(time.Unix(e.Time, 0))
 	website := e.ActionSource == "website"
 	switch {
-	case e.Name == "" || e.ID == "" || !slices.Contains([]string{"website", "other", "system_generated"}, e.ActionSource):
+	case e.Name == "" || e.ID == "" || e.ID == poisonID || !slices.Contains([]string{"website", "other", "system_generated"}, e.ActionSource):
 		return 2804019
 	case age > 7*24*time.Hour || age < -time.Minute:
 		return 2804003

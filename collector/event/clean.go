@@ -71,7 +71,7 @@ func readClickID(c *Context, name, value string) {
 		name = "sc_click_id"
 	}
 	for _, known := range ClickIDNames {
-		if name != known || c.ClickIDs[known] != "" || utf8.RuneCountInString(value) > maxClickIDLength {
+		if name != known || c.ClickIDs[known] != "" || utf8.RuneCountInString(value) > maxClickIDLength || isNobody(value) {
 			continue
 		}
 		if c.ClickIDs == nil {

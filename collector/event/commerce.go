@@ -55,7 +55,7 @@ func (c *checker) data(top *node, valid *Valid) {
 
 	source.top = top
 	field, n = source.get("data.order_id")
-	event.OrderID = c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})
+	event.OrderID = withoutNobody(c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true}))
 	field, n = source.get("data.content_id")
 	event.ContentID = c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})
 	field, n = source.get("data.content_name")

@@ -12,7 +12,7 @@ func (c *checker) context(n node) Context {
 		PageURL:     read("page_url", maxURLLength),
 		Referrer:    read("referrer", maxURLLength),
 		IP:          below.address("ip", n.get("ip")),
-		UserAgent:   read("user_agent", maxUserAgentLength),
+		UserAgent:   withoutNobody(read("user_agent", maxUserAgentLength)),
 		UTMSource:   read("utm_source", maxTextLength),
 		UTMMedium:   read("utm_medium", maxTextLength),
 		UTMCampaign: read("utm_campaign", maxTextLength),
@@ -49,7 +49,7 @@ func (c *checker) clickIDs(n node) map[string]string {
 	below := newChecker(field + ".")
 	var ids map[string]string
 	for _, name := range ClickIDNames {
-		id := below.text(name, n.get(name), textRule{max: maxClickIDLength})
+		id := withoutNobody(below.text(name, n.get(name), textRule{max: maxClickIDLength}))
 		if id == "" {
 			continue
 		}

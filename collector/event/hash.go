@@ -19,6 +19,19 @@ func (h Hash) String() string {
 	return hex.EncodeToString(h[:])
 }
 
+// ExternalID is the hash as which an advertising platform gets the client's id: of the id trimmed and lower-cased, or the id
+// itself where the caller has hashed it already. It is zero where there is no client.
+func (e *Event) ExternalID() Hash {
+	id := trim(e.ClientID)
+	if isNobody(id) {
+		return Hash{}
+	}
+	if hash, ok := parseHash(id); ok {
+		return hash
+	}
+	return sha256.Sum256([]byte(lower(id)))
+}
+
 // Variant names a normalisation of a person's datum before it is hashed; platforms differ in theirs.
 type Variant uint8
 

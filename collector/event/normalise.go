@@ -113,16 +113,16 @@ func keepAlnum(r rune) rune {
 	return -1
 }
 
-// normaliseFirstName returns the text that a variant of a first name is the hash of. name is trimmed and in
-// lower case.
+// normaliseFirstName returns the text that a variant of a first name is the hash of. name is trimmed.
 func normaliseFirstName(v Variant, name string) string {
 	if v == FirstNameLower {
-		return name
+		return lower(name)
 	}
-	return strings.Map(func(r rune) rune {
+	// Meta's own library lower-cases last: what ends a word before may stand within one then, as a sigma does.
+	return lower(norm.NFC.String(strings.Map(func(r rune) rune {
 		if isBlank(r) || (r < utf8.RuneSelf && (unicode.IsPunct(r) || unicode.IsSymbol(r))) {
 			return -1
 		}
 		return r
-	}, norm.NFC.String(name))
+	}, name)))
 }

@@ -27,10 +27,10 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 	if e.ID == "" {
 		e.ID = a.DeliveryID.String()
 	}
-	email, name := lower(trim(v.person.email)), lower(trim(v.person.firstName))
+	email, name := lower(trim(v.person.email)), trim(v.person.firstName)
 	e.User = v.person.hashes(email, name, a.Variants.Union(Variants(EmailLower, PhoneDigits)))
 
-	traces := tracesOf(email, v.person.phone, name)
+	traces := tracesOf(email, v.person.phone, lower(name))
 	e.ClientID = traces.hashedContact(e.ClientID)
 	e.ContentID = traces.withoutContact(e.ContentID)
 	e.ContentName = traces.withoutContact(e.ContentName)
@@ -62,8 +62,8 @@ func canonicalUUID(text string) (uuid.UUID, bool) {
 	return id, err == nil && id != uuid.Nil
 }
 
-// hashes returns the wanted variants of what is known; email and name are the person's, trimmed and in lower case. Of a datum
-// that the caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
+// hashes returns the wanted variants of what is known; email and name are the person's, trimmed, the address also in lower
+// case. Of a datum that the caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
 func (p *person) hashes(email, name string, wanted VariantSet) Hashes {
 	var h Hashes
 	put := func(v Variant, normalised string) {
@@ -84,7 +84,7 @@ func (p *person) hashes(email, name string, wanted VariantSet) Hashes {
 			put(PhoneE164, p.phone)
 		}
 	}
-	if !isPlaceholder(name) {
+	if !isPlaceholder(lower(name)) {
 		for v := FirstNameMeta; v <= FirstNameLower; v++ {
 			if wanted.Has(v) {
 				put(v, normaliseFirstName(v, name))

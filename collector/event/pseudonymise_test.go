@@ -116,6 +116,16 @@ func TestVariantsAreHashesOfTheirNormalisedText(t *testing.T) {
 			event.FirstNameMeta: "jos\u00e9", event.FirstNameLower: "jose\u0301"}},
 		"a final sigma becomes one": {"ΓΙΩΡΓΟΣ", map[event.Variant]string{
 			event.FirstNameMeta: "γιωργος", event.FirstNameLower: "γιωργος"}},
+		"for Meta the words are joined before they are lower-cased": {"ΓΙΩΡΓΟΣ ΜΑΡΙΟΣ", map[event.Variant]string{
+			event.FirstNameMeta: "γιωργοσμαριος", event.FirstNameLower: "γιωργος μαριος"}},
+		"a hyphen is gone by then as well": {"ΓΙΩΡΓΟΣ-ΜΑΡΙΑ", map[event.Variant]string{
+			event.FirstNameMeta: "γιωργοσμαρια", event.FirstNameLower: "γιωργος-μαρια"}},
+		"lower-case letters stay as they are written": {"Γιώργος Μάριος", map[event.Variant]string{
+			event.FirstNameMeta: "γιώργοςμάριος", event.FirstNameLower: "γιώργος μάριος"}},
+		"an i without a dot keeps being one, a capital I is one with": {"Işıl", map[event.Variant]string{
+			event.FirstNameMeta: "işıl", event.FirstNameLower: "işıl"}},
+		"a sharp s stays one": {"STRAẞE Groß", map[event.Variant]string{
+			event.FirstNameMeta: "straßegroß", event.FirstNameLower: "straße groß"}},
 		"a dotted capital I keeps its dot": {"İpek", map[event.Variant]string{
 			event.FirstNameMeta: "i\u0307pek", event.FirstNameLower: "i\u0307pek"}},
 		"a first name of punctuation has a hash where that counts": {"...", map[event.Variant]string{

@@ -51,8 +51,9 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, E
 	e.valid = Valid{}
 	top, valid, event := nodeAt(e.outline), &e.valid, &e.valid.event
 	event.Name = c.eventName(top.get("event"), aliases)
-	event.ID = c.text("event_id", top.get("event_id"), textRule{max: maxTextLength, plain: true})
-	event.ClientID = c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
+	event.ID = withoutPlaceholder(c.text("event_id", top.get("event_id"), textRule{max: maxTextLength, plain: true}))
+	clientID := c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
+	event.ClientID = withoutNobody(trim(clientID))
 	valid.person = c.user(top.get("user"))
 	c.data(&top, valid)
 	event.Context = c.context(top.get("context"))

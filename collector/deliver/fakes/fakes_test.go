@@ -52,7 +52,7 @@ var dialects = map[config.PlatformType]struct {
 	config.TypeGA4: {
 		url:  "/mp/collect?measurement_id=G-1&api_secret=token",
 		body: "%s", seconds: time.Time.UnixMicro,
-		event: `{"client_id":"1.2","timestamp_micros":%d,"user_data":{"sha256_email_address":["` + hash +
+		event: `{"client_id":"1.2","user_id":"7","timestamp_micros":%d,"user_data":{"sha256_email_address":["` + hash +
 			`"]},"events":[{"name":"purchase","params":{"value":1,"currency":"EUR","transaction_id":%q}}]}`,
 	},
 	config.TypeTikTok: {
@@ -160,6 +160,8 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a name that Google keeps":      {`"purchase"`, `"session_start"`, 204, "", "is reserved"},
 			"a name that is none":           {`"purchase"`, `"a b"`, 204, "", "must be a letter"},
 			"an address in place of a hash": {hash, "ada", 204, "", "is no SHA-256"},
+			"user_data without a user_id":   {`"user_id":"7",`, "", 204, "", "must come with a user_id"},
+			"a click, which Google tells":   {`"purchase"`, `"click"`, 204, "", "is reserved"},
 		},
 		config.TypeTikTok: {
 			"a good event":                  {"", "", 200, `"code":0`, ""},

@@ -22,6 +22,7 @@ type ga4Body struct {
 		AdUserData        string `json:"ad_user_data"`
 		AdPersonalization string `json:"ad_personalization"`
 	} `json:"consent"`
+	UserID   string `json:"user_id"`
 	UserData struct {
 		Email []string `json:"sha256_email_address"`
 		Phone []string `json:"sha256_phone_number"`
@@ -143,6 +144,9 @@ func (q *request) ga4Faults(body *ga4Body) []ga4Message {
 			fault("user_data."+field, "must be at most 3", "EXCEEDED_MAX_ENTITIES")
 		}
 	}
+	if body.UserID == "" && len(body.UserData.Email)+len(body.UserData.Phone) > 0 {
+		fault("user_data", "must come with a user_id", "VALUE_REQUIRED")
+	}
 	for i := range body.Events {
 		all = append(all, ga4EventFaults(&body.Events[i])...)
 	}
@@ -152,7 +156,11 @@ func (q *request) ga4Faults(body *ga4Body) []ga4Message {
 var (
 	ga4EventName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
 	ga4Currency  = regexp.MustCompile(`^[A-Z]{3}$`)
-	ga4Kept      = []string{"session_start", "first_visit", "user_engagement", "error", "ad_click", "ad_impression", "in_app_purchase"}
+	ga4Kept      = regexp.MustCompile(`^(ad_(activeview|click|exposure|impression|query|reward)|adunit_exposure|` +
+		`app_(background|clear_data|exception|install|remove|store_(refund|subscription_(cancel|convert|renew))|uninstall|update|upgrade)|` +
+		`click|dynamic_link_(app_open|app_update|first_open)|error|fiam_(action|dismiss|impression)|file_download|first_(open|visit)|` +
+		`form_(start|submit)|in_app_purchase|notification_(dismiss|foreground|open|receive|send)|os_update|screen_view|scroll|` +
+		`session_start(_with_rollout)?|user_engagement|video_(complete|progress|start)|view_complete|view_search_results)$`)
 )
 
 func ga4EventFaults(in *ga4Event) []ga4Message {
@@ -163,7 +171,7 @@ func ga4EventFaults(in *ga4Event) []ga4Message {
 	switch {
 	case !ga4EventName.MatchString(in.Name):
 		fault("events.name", "must be a letter and up to 39 letters, digits and underscores", "NAME_INVALID")
-	case kept || slices.Contains(ga4Kept, in.Name):
+	case kept || ga4Kept.MatchString(in.Name):
 		fault("events.name", "is reserved", "NAME_RESERVED")
 	}
 	if (in.Name == "purchase" || in.Name == "refund") && p.TransactionID == "" {

@@ -89,7 +89,7 @@ func unmarshal[T any](text []byte, options ...json.Options) (T, string) {
 var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // emptyHashes are of nothing, or of a word for nothing.
-var emptyHashes = hashesOf("", "null", "undefined", "none", "n/a")
+var emptyHashes = hashesOf("", "null", "undefined", "none", "n/a", "anonymous", "guest", "0", "00000000-0000-0000-0000-000000000000")
 
 func hashesOf(texts ...string) map[string]bool {
 	set := map[string]bool{}

@@ -2,7 +2,6 @@ package platform
 
 import (
 	"errors"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -38,9 +37,8 @@ func openGA4(cfg config.Platform, credentials map[string]string) (Adapter, error
 	return &ga4Adapter{url: baseURL(cfg, base) + "/mp/collect?" + query.Encode()}, nil
 }
 
-// ga4Names maps event names to GA4's recommended events. Other names are sent as custom events, in the
-// characters that GA4 allows.
-var ga4Names = map[string]string{
+// ga4Names are GA4's recommended events. Other names are sent as custom events, in the characters that GA4 allows.
+var ga4Names = newStandardNames(map[string]string{
 	"pageview":         "page_view",
 	"view_content":     "view_item",
 	"search":           "search",
@@ -51,24 +49,18 @@ var ga4Names = map[string]string{
 	"refund":           "refund",
 	"lead":             "generate_lead",
 	"sign_up":          "sign_up",
-}
+}, "ecommerce_purchase")
 
 type ga4Body struct {
-	ClientID        string       `json:"client_id"`
-	TimestampMicros int64        `json:"timestamp_micros"`
-	Consent         *ga4Consent  `json:"consent,omitzero"`
-	UserData        *ga4UserData `json:"user_data,omitzero"`
-	Events          [1]ga4Event  `json:"events"`
+	ClientID        string      `json:"client_id"`
+	TimestampMicros int64       `json:"timestamp_micros"`
+	Consent         *ga4Consent `json:"consent,omitzero"`
+	Events          [1]ga4Event `json:"events"`
 }
 
 type ga4Consent struct {
 	AdUserData        string `json:"ad_user_data,omitzero"`
 	AdPersonalization string `json:"ad_personalization,omitzero"`
-}
-
-type ga4UserData struct {
-	EmailAddress []string `json:"sha256_email_address,omitempty"`
-	PhoneNumber  []string `json:"sha256_phone_number,omitempty"`
 }
 
 type ga4Event struct {
@@ -112,20 +104,19 @@ func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
 		// GA4 tells a repeated purchase by this alone.
 		transaction = e.DedupID()
 	}
+	goods := goodsOf(e)
 	params := ga4Params{
+		Value:         goods.Value,
+		Currency:      goods.Currency,
 		TransactionID: ga4Text(transaction, ga4ParamLength),
 		PageLocation:  ga4Text(e.Context.PageURL, ga4PageLength),
 		PageReferrer:  ga4Text(e.Context.Referrer, ga4ReferrerLength),
-		Items:         ga4Items(e),
-	}
-	if e.Currency != "" { // without it, GA4 has no use for the value
-		params.Value, params.Currency = e.Value, e.Currency
+		Items:         ga4Items(e, goods.Items),
 	}
 	return bodyPayload(ga4Body{
 		ClientID:        client,
 		TimestampMicros: e.Time().UnixMicro(),
 		Consent:         ga4ConsentOf(e.Consent),
-		UserData:        ga4User(e),
 		Events:          [1]ga4Event{{Name: name, Params: params}},
 	})
 }
@@ -142,33 +133,34 @@ const (
 var (
 	ga4NotName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 	ga4Cookie  = regexp.MustCompile(`^GA[0-9]+\.[0-9]+\.([0-9]+\.[0-9]+)$`)
-	// ga4Reserved are the names of events that Google's own libraries send.
-	ga4Reserved = []string{
+	// ga4Reserved are the names of events that Google's own libraries send: what the pages of the Measurement Protocol, of the
+	// naming rules and of the automatically collected events list for web and app.
+	ga4Reserved = setOf(
 		"ad_activeview", "ad_click", "ad_exposure", "ad_impression", "ad_query", "ad_reward", "adunit_exposure",
 		"app_background", "app_clear_data", "app_exception", "app_install", "app_remove", "app_store_refund",
-		"app_store_subscription_cancel", "app_store_subscription_convert", "app_store_subscription_renew", "app_update",
-		"app_upgrade", "dynamic_link_app_open", "dynamic_link_app_update", "dynamic_link_first_open", "error",
-		"first_open", "first_visit", "in_app_purchase", "notification_dismiss", "notification_foreground",
-		"notification_open", "notification_receive", "notification_send", "os_update", "screen_view", "session_start",
-		"user_engagement",
-	}
-	ga4ReservedPrefixes = []string{"_", "firebase_", "ga_", "google_", "gtag."}
+		"app_store_subscription_cancel", "app_store_subscription_convert", "app_store_subscription_renew", "app_uninstall",
+		"app_update", "app_upgrade", "click", "dynamic_link_app_open", "dynamic_link_app_update", "dynamic_link_first_open",
+		"error", "fiam_action", "fiam_dismiss", "fiam_impression", "file_download", "first_open", "first_visit", "form_start",
+		"form_submit", "in_app_purchase", "notification_dismiss", "notification_foreground", "notification_open",
+		"notification_receive", "notification_send", "os_update", "screen_view", "scroll", "session_start",
+		"session_start_with_rollout", "user_engagement", "video_complete", "video_progress", "video_start", "view_complete",
+		"view_search_results",
+	)
+	ga4ReservedPrefixes = []string{"firebase_", "ga_", "google_", "gtag_", "query_id"}
 )
 
 // ga4Name returns the name under which GA4 gets an event, or the reason why it cannot have one.
 func ga4Name(name string) (mapped, reason string) {
-	if mapped, known := ga4Names[name]; known {
-		return mapped, ""
-	}
-	mapped = strings.TrimLeft(ga4NotName.ReplaceAllString(name, "_"), "_0123456789")
-	mapped = strings.TrimRight(mapped[:min(len(mapped), ga4NameLength)], "_")
-	reserved := func(prefix string) bool { return strings.HasPrefix(mapped, prefix) }
+	custom := strings.TrimLeft(ga4NotName.ReplaceAllString(name, "_"), "_0123456789")
+	custom = strings.TrimRight(custom[:min(len(custom), ga4NameLength)], "_")
+	mapped, reason = ga4Names.of(name, custom)
 	switch {
-	case slices.Contains(ga4Reserved, mapped), slices.ContainsFunc(ga4ReservedPrefixes, reserved):
-		return "", "name_reserved"
-	case mapped == "", mapped != name && slices.Contains(slices.Collect(maps.Values(ga4Names)), mapped):
-		// What only resembles a purchase must not be counted as one.
+	case reason != "":
+		return "", reason
+	case mapped == "":
 		return "", "no_mapping"
+	case ga4Reserved[mapped], slices.ContainsFunc(ga4ReservedPrefixes, func(p string) bool { return strings.HasPrefix(mapped, p) }):
+		return "", "name_reserved"
 	}
 	return mapped, ""
 }
@@ -176,7 +168,6 @@ func ga4Name(name string) (mapped, reason string) {
 // ga4ClientID returns the two numbers of the _ga cookie where the caller passed the whole cookie on, else what
 // it passed.
 func ga4ClientID(id string) string {
-	id = strings.TrimSpace(id)
 	if tail := ga4Cookie.FindStringSubmatch(id); tail != nil {
 		return tail[1]
 	}
@@ -191,23 +182,10 @@ func ga4ConsentOf(c event.Consent) *ga4Consent {
 	return &ga4Consent{AdUserData: words[c.AdUserData], AdPersonalization: words[c.AdPersonalization]}
 }
 
-// ga4User returns what Google matches a person by; nothing where the person has not agreed to it. A lone first
-// name is of no use to Google.
-func ga4User(e *Event) *ga4UserData {
-	user := ga4UserData{
-		EmailAddress: hashes(e.User.Get(event.EmailGoogle)),
-		PhoneNumber:  hashes(e.User.Get(event.PhoneE164)),
-	}
-	if e.Consent.AdUserData == event.Denied || (user.EmailAddress == nil && user.PhoneNumber == nil) {
-		return nil
-	}
-	return &user
-}
-
 // ga4Items returns the contents that have an id or a name, else the event's own content.
-func ga4Items(e *Event) []ga4Item {
+func ga4Items(e *Event, pieces []piece) []ga4Item {
 	var items []ga4Item
-	for _, item := range e.Contents {
+	for _, item := range pieces {
 		if item.ID == "" && item.Name == "" {
 			continue // GA4 needs one of the two
 		}
@@ -216,7 +194,7 @@ func ga4Items(e *Event) []ga4Item {
 			Name:     ga4Text(item.Name, ga4ParamLength),
 			Category: ga4Text(item.Category, ga4ParamLength),
 			Price:    item.Price,
-			Quantity: wholeQuantity(item.Quantity),
+			Quantity: item.Quantity,
 		})
 	}
 	if len(items) == 0 && (e.ContentID != "" || e.ContentName != "") {

@@ -49,9 +49,8 @@ func openMeta(cfg config.Platform, credentials map[string]string) (Adapter, erro
 	}, nil
 }
 
-// metaNames maps event names to Meta's standard events, which are told apart by case. A name that is not here
-// is sent as it is, as a custom event.
-var metaNames = map[string]string{
+// metaNames are Meta's standard events, which are told apart by case. Another name is sent as it is, as a custom event.
+var metaNames = newStandardNames(map[string]string{
 	"pageview":         "PageView",
 	"view_content":     "ViewContent",
 	"search":           "Search",
@@ -62,7 +61,7 @@ var metaNames = map[string]string{
 	"lead":             "Lead",
 	"sign_up":          "CompleteRegistration",
 	"subscribe":        "Subscribe",
-}
+})
 
 type metaEvent struct {
 	EventName      string          `json:"event_name"`
@@ -110,13 +109,9 @@ type metaContent struct {
 }
 
 func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
-	name, standard := metaNames[e.Name]
-	switch {
-	case e.Name == "refund":
-		// Meta has no refund event, and a custom one would count as a conversion.
-		return Payload{}, Skip("no_mapping")
-	case !standard:
-		name = e.Name
+	name, reason := metaNames.of(e.Name, e.Name)
+	if reason != "" {
+		return Payload{}, Skip(reason)
 	}
 	// There is no field to hand a refusal on by, so nothing is sent.
 	if deniesAds(e.Consent) {
@@ -146,8 +141,8 @@ func metaUser(e *Event) metaUserData {
 		Email:           hashes(e.User.Get(event.EmailLower)),
 		Phone:           hashes(e.User.Get(event.PhoneDigits)),
 		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
-		ExternalID:      externalID(e),
-		ClientIPAddress: e.Context.IP,
+		ExternalID:      hashes(e.ExternalID()),
+		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
 		FBC:             e.Context.ClickIDs["fbc"],
 		FBP:             e.Context.ClickIDs["fbp"],
@@ -160,22 +155,22 @@ func metaUser(e *Event) metaUserData {
 }
 
 func metaCustom(e *Event) *metaCustomData {
+	goods := goodsOf(e)
 	custom := metaCustomData{
-		Value:       e.Value,
-		Currency:    e.Currency,
+		Value:       goods.Value,
+		Currency:    goods.Currency,
 		OrderID:     e.OrderID,
 		ContentName: e.ContentName,
 	}
-	for _, item := range e.Contents {
+	for _, item := range goods.Items {
 		if item.ID == "" {
 			continue // Meta needs an id
 		}
-		quantity := wholeQuantity(item.Quantity)
 		custom.Contents = append(custom.Contents, metaContent{
-			ID: item.ID, Quantity: quantity, ItemPrice: item.Price, Title: item.Name, Category: item.Category,
+			ID: item.ID, Quantity: item.Quantity, ItemPrice: item.Price, Title: item.Name, Category: item.Category,
 		})
 		custom.ContentIDs = append(custom.ContentIDs, item.ID)
-		custom.NumItems += quantity
+		custom.NumItems += item.Quantity
 	}
 	if len(custom.ContentIDs) == 0 && e.ContentID != "" {
 		custom.ContentIDs = []string{e.ContentID}

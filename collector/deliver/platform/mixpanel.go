@@ -83,8 +83,12 @@ type mixpanelItem struct {
 }
 
 func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
+	// Events of these names merge people, or are of Mixpanel's own libraries.
+	if strings.HasPrefix(e.Name, "$") {
+		return Payload{}, Skip("name_reserved")
+	}
 	properties := mixpanelProperties{
-		Time: e.Time().UnixMilli(), DistinctID: mixpanelDistinctID(e.ClientID), InsertID: mixpanelInsertID(e.DedupID()), EventID: e.ID,
+		Time: e.Time().UnixMilli(), DistinctID: e.ClientID, InsertID: mixpanelInsertID(e.DedupID()), EventID: e.ID,
 		Value: e.Value, Currency: e.Currency, OrderID: e.OrderID, ContentID: e.ContentID, ContentName: e.ContentName,
 		CurrentURL: e.Context.PageURL, Referrer: e.Context.Referrer,
 		UTMSource: e.Context.UTMSource, UTMMedium: e.Context.UTMMedium, UTMCampaign: e.Context.UTMCampaign,
@@ -96,21 +100,6 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 		})
 	}
 	return bodyPayload(mixpanelEvent{Event: e.Name, Properties: properties})
-}
-
-// mixpanelNobody are ids that Mixpanel refuses because programs write them for the want of one.
-var mixpanelNobody = setOf(
-	"00000000-0000-0000-0000-000000000000", "anon", "anonymous", "nil", "none", "null", "n/a", "na", "undefined",
-	"unknown", "true", "false", "0", "-1", "[]", "{}",
-)
-
-// mixpanelDistinctID is the client's id, and "" for nobody: so is the event taken without belonging to anybody.
-func mixpanelDistinctID(id string) string {
-	id = strings.TrimSpace(id)
-	if mixpanelNobody[strings.ToLower(id)] {
-		return ""
-	}
-	return id
 }
 
 var mixpanelInsertIDPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,36}$`)

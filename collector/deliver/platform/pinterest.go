@@ -32,8 +32,8 @@ func openPinterest(cfg config.Platform, credentials map[string]string) (Adapter,
 	return &pinterestAdapter{url: target, token: credentials["conversionToken"]}, nil
 }
 
-// pinterestNames maps event names to Pinterest's; all others are "custom".
-var pinterestNames = map[string]string{
+// pinterestNames are Pinterest's standard events; all others are "custom".
+var pinterestNames = newStandardNames(map[string]string{
 	"pageview":         "page_visit",
 	"view_content":     "view_content",
 	"search":           "search",
@@ -44,7 +44,7 @@ var pinterestNames = map[string]string{
 	"lead":             "lead",
 	"sign_up":          "signup",
 	"subscribe":        "subscribe",
-}
+})
 
 // pinterestEvent has Pinterest's types: amounts are text, identifiers lists. A member that Pinterest does not
 // know would have the request refused.
@@ -92,13 +92,9 @@ type pinterestContent struct {
 }
 
 func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
-	name, standard := pinterestNames[e.Name]
-	switch {
-	case e.Name == event.Refund:
-		// Pinterest has no refund event, and a custom one would count as a conversion.
-		return Payload{}, Skip("no_mapping")
-	case !standard:
-		name = "custom"
+	name, reason := pinterestNames.of(e.Name, "custom")
+	if reason != "" {
+		return Payload{}, Skip(reason)
 	}
 	if deniesAds(e.Consent) {
 		return Payload{}, Skip("consent_denied")
@@ -107,8 +103,8 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 		Email:           hashes(e.User.Get(event.EmailLower)),
 		Phone:           hashes(e.User.Get(event.PhoneDigits)),
 		FirstName:       hashes(e.User.Get(event.FirstNameLower)),
-		ExternalID:      externalID(e),
-		ClientIPAddress: e.Context.IP,
+		ExternalID:      hashes(e.ExternalID()),
+		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
 		ClickID:         e.Context.ClickIDs["epik"],
 	}
@@ -122,22 +118,22 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 }
 
 func pinterestCustom(e *Event) *pinterestCustomData {
-	custom := pinterestCustomData{OrderID: e.OrderID, ContentName: e.ContentName}
-	if e.Currency != "" { // a value without one would be in the ad account's
-		custom.Value, custom.Currency = amountText(e.Value), e.Currency
+	goods := goodsOf(e)
+	custom := pinterestCustomData{
+		Value: amountText(goods.Value), Currency: goods.Currency, OrderID: e.OrderID, ContentName: e.ContentName,
 	}
-	for _, item := range e.Contents {
+	for _, item := range goods.Items {
 		if item.ID == "" && item.Name == "" {
 			continue
 		}
-		quantity := wholeQuantity(item.Quantity)
 		custom.Contents = append(custom.Contents, pinterestContent{
-			ID: item.ID, ItemName: item.Name, ItemCategory: item.Category, ItemPrice: amountText(item.Price), Quantity: quantity,
+			ID: item.ID, ItemName: item.Name, ItemCategory: item.Category, ItemPrice: amountText(item.Price),
+			Quantity: item.Quantity,
 		})
 		if item.ID != "" {
 			custom.ContentIDs = append(custom.ContentIDs, item.ID)
 		}
-		custom.NumItems += quantity
+		custom.NumItems += item.Quantity
 	}
 	if len(custom.ContentIDs) == 0 && e.ContentID != "" {
 		custom.ContentIDs = []string{e.ContentID}

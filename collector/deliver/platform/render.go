@@ -1,9 +1,8 @@
 package platform
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -27,18 +26,6 @@ func nullable(text string) *string {
 	}
 	return &text
 }
-
-// wholeQuantity is how many pieces an item counts for where a platform takes integers only: 1 where it does
-// not say, and never less.
-func wholeQuantity(quantity *event.Amount) int64 {
-	if quantity == nil {
-		return 1
-	}
-	return max(1, int64(*quantity)/amountUnit)
-}
-
-// amountUnit is how many ten-thousandths an amount of one has.
-const amountUnit = 10_000
 
 // baseURL is the platform's own base URL, or the endpoint that the operator has put in its place.
 func baseURL(cfg config.Platform, own string) string {
@@ -81,14 +68,14 @@ func hashes(hash event.Hash) []string {
 	return []string{hash.String()}
 }
 
-// externalID is what advertising platforms get of the client's id: its hash, as a list of one or none.
-func externalID(e *Event) []string {
-	id := strings.TrimSpace(e.ClientID)
-	if id == "" {
-		return nil
+// publicIP is the visitor's address where it is one of the internet's. Those of a private network or of the machine itself
+// are shared by all who look at a shop through the same proxy, and tell of nobody.
+func publicIP(text string) string {
+	address, err := netip.ParseAddr(text)
+	if err != nil || !address.IsGlobalUnicast() || address.IsPrivate() {
+		return ""
 	}
-	sum := sha256.Sum256([]byte(id))
-	return []string{hex.EncodeToString(sum[:])}
+	return text
 }
 
 // deniesAds says whether the visitor has refused what an advertising platform would do with the event.

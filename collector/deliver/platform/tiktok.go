@@ -47,9 +47,9 @@ func openTikTok(cfg config.Platform, credentials map[string]string) (Adapter, er
 	}, nil
 }
 
-// tiktokNames maps event names to TikTok's standard events, which are told apart by case. A name that is not
-// here is sent as it is, as a custom event.
-var tiktokNames = map[string]string{
+// tiktokNames are TikTok's standard events, with those that they were called before or that also are of orders. Another name
+// is sent as it is, as a custom event.
+var tiktokNames = newStandardNames(map[string]string{
 	"pageview":         "Pageview",
 	"view_content":     "ViewContent",
 	"search":           "Search",
@@ -60,7 +60,7 @@ var tiktokNames = map[string]string{
 	"lead":             "Lead",
 	"sign_up":          "CompleteRegistration",
 	"subscribe":        "Subscribe",
-}
+}, "CompletePayment", "PlaceAnOrder", "SubmitForm")
 
 type tiktokEvent struct {
 	Event      string            `json:"event"`
@@ -109,38 +109,33 @@ type tiktokPage struct {
 }
 
 func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
-	name, standard := tiktokNames[e.Name]
-	switch {
-	case e.Name == event.Refund:
-		// TikTok has no refund event, and a custom one would count as a conversion.
-		return Payload{}, Skip("no_mapping")
-	case !standard:
-		name = e.Name
+	name, reason := tiktokNames.of(e.Name, e.Name)
+	if reason != "" {
+		return Payload{}, Skip(reason)
 	}
 	if deniesAds(e.Consent) {
 		return Payload{}, Skip("consent_denied")
 	}
 	user := tiktokUser{
-		Email:     e.User.Get(event.EmailLower).String(),
-		Phone:     e.User.Get(event.PhoneE164).String(),
-		FirstName: e.User.Get(event.FirstNameLower).String(),
-		TTCLID:    e.Context.ClickIDs["ttclid"],
-		TTP:       e.Context.ClickIDs["ttp"],
-		IP:        e.Context.IP,
-		UserAgent: e.Context.UserAgent,
-	}
-	for _, id := range externalID(e) {
-		user.ExternalID = id
+		Email:      e.User.Get(event.EmailLower).String(),
+		Phone:      e.User.Get(event.PhoneE164).String(),
+		FirstName:  e.User.Get(event.FirstNameLower).String(),
+		ExternalID: e.ExternalID().String(),
+		TTCLID:     e.Context.ClickIDs["ttclid"],
+		TTP:        e.Context.ClickIDs["ttp"],
+		IP:         publicIP(e.Context.IP),
+		UserAgent:  e.Context.UserAgent,
 	}
 	if !user.identifies() {
 		return Payload{}, Skip("no_identifier")
 	}
+	goods := goodsOf(e)
 	// TikTok refuses other currencies, and with them the batch.
-	if e.Currency != "" && !tiktokCurrencies[e.Currency] {
+	if goods.Currency != "" && !tiktokCurrencies[goods.Currency] {
 		return Payload{}, Skip("currency_unsupported")
 	}
 	out := tiktokEvent{
-		Event: name, EventTime: e.Time().Unix(), EventID: e.DedupID(), User: user, Properties: tiktokPropertiesOf(e),
+		Event: name, EventTime: e.Time().Unix(), EventID: e.DedupID(), User: user, Properties: tiktokPropertiesOf(e, goods),
 	}
 	if e.Context.PageURL != "" || e.Context.Referrer != "" {
 		out.Page = &tiktokPage{URL: e.Context.PageURL, Referrer: e.Context.Referrer}
@@ -156,18 +151,15 @@ var tiktokCurrencies = setOf(
 	"PYG", "QAR", "RON", "RUB", "SAR", "SEK", "SGD", "THB", "TRY", "TWD", "TZS", "UAH", "USD", "VES", "VND", "ZAR",
 )
 
-func tiktokPropertiesOf(e *Event) *tiktokProperties {
-	properties := tiktokProperties{OrderID: e.OrderID}
-	if e.Currency != "" { // a value without one would be taken for dollars
-		properties.Value, properties.Currency = e.Value, e.Currency
-	}
-	for _, item := range e.Contents {
+func tiktokPropertiesOf(e *Event, goods goods) *tiktokProperties {
+	properties := tiktokProperties{Value: goods.Value, Currency: goods.Currency, OrderID: e.OrderID}
+	for _, item := range goods.Items {
 		if item.ID == "" {
 			continue // TikTok needs an id
 		}
 		properties.Contents = append(properties.Contents, tiktokContent{
 			ContentID: item.ID, ContentName: item.Name, ContentCategory: item.Category,
-			Price: item.Price, Quantity: wholeQuantity(item.Quantity),
+			Price: item.Price, Quantity: item.Quantity,
 		})
 	}
 	if len(properties.Contents) == 0 && e.ContentID != "" {
