@@ -131,9 +131,11 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) (*tenant,
 	all := h.served.Load()
 	i, found := auth.Find(all.keys, key, h.now())
 	if !found {
+		server.Refuse(w)
 		server.Message(w, http.StatusUnauthorized, "Invalid API key.")
 		return nil, false
 	}
+	server.Authenticated(r)
 	return all.owners[i], true
 }
 

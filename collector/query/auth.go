@@ -17,6 +17,9 @@ import (
 func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		grant := findGrant(*h.tenants.Load(), bearerToken(r.Header), chi.URLParam(r, propertyParameter), h.now())
+		if grant.known {
+			server.Authenticated(r)
+		}
 		switch {
 		case !grant.known:
 			h.refuse(w, r)
@@ -32,7 +35,8 @@ func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter,
 
 // refuse answers a failed attempt to authenticate.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request) {
-	if wait := h.failures.add(remoteAddress(r), h.now()); wait > 0 {
+	server.Refuse(w)
+	if wait := h.failures.add(server.RemoteAddress(r), h.now()); wait > 0 {
 		server.RetryAfter(w, wait)
 		server.Message(w, http.StatusTooManyRequests, "Too many failed attempts.")
 		return

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -65,22 +64,4 @@ func (f *failures) forget(now time.Time) {
 			delete(f.whole, address)
 		}
 	}
-}
-
-// remoteAddress returns whom a request comes from: the peer's address, of IPv6 the network, which is what one
-// household or one server is given. What headers say of it anybody can write.
-func remoteAddress(r *http.Request) netip.Addr {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return others
-	}
-	address := peer.Addr().Unmap().WithZone("")
-	if address.Is4() {
-		return address
-	}
-	network, err := address.Prefix(64)
-	if err != nil {
-		return others
-	}
-	return network.Addr()
 }

@@ -66,19 +66,21 @@ func SecurityHeaders(next http.Handler) http.Handler {
 }
 
 // Observer sees every request from outside the routes: it counts and times them by route pattern and status,
-// logs those that were not served and a sample of those that were, traces them where that is wanted, and turns a
+// logs a sample of those that were not served and one of those that were, traces them where that is wanted, and turns a
 // panic into a 500. It never keeps the path itself, for API keys stand in it.
 type Observer struct {
 	logger   *slog.Logger
 	duration *prometheus.HistogramVec
 	tracer   trace.Tracer // nil where nothing is traced
+	// refused samples what was not served, by route and status.
+	refused *sampler
 	// sampled is the second, since 1970, in which a served request was last logged.
 	sampled atomic.Int64
 }
 
 // NewObserver registers the metric weir_http_request_duration_seconds with labels route and code.
 func NewObserver(logger *slog.Logger, registerer prometheus.Registerer) *Observer {
-	o := &Observer{logger: logger, duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	o := &Observer{logger: logger, refused: newSampler(), duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "weir_http_request_duration_seconds",
 		Help:    "Time from a request's header to the end of its answer, by route pattern and status code.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
@@ -146,13 +148,22 @@ func (o *Observer) observe(seen *response, r *http.Request, span trace.Span, too
 	if span != nil {
 		endSpan(span, method, route, status)
 	}
-	if !refused && !seen.sampled {
+	suppressed := 0
+	if refused {
+		var logged bool
+		if suppressed, logged = o.refused.take(route+" "+strconv.Itoa(status), time.Now()); !logged {
+			return
+		}
+	} else if !seen.sampled {
 		return
 	}
 	attributes := append([]slog.Attr{
 		slog.String("method", method), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("content_length", r.ContentLength),
 	}, seen.notes...)
+	if suppressed > 0 {
+		attributes = append(attributes, slog.Int("suppressed", suppressed))
+	}
 	switch {
 	case status >= http.StatusInternalServerError:
 		o.logger.LogAttrs(r.Context(), slog.LevelWarn, "request not served", attributes...)
@@ -176,8 +187,8 @@ func routeOf(r *http.Request) string {
 	return pattern
 }
 
-// Note adds attributes to the log line that is written if the request is not served, or is one of the sample of
-// those that are. They hold nothing secret or personal. Without an [Observer] around the handler it does nothing.
+// Note adds attributes to the log line that is written if the request is one of the sample of those that are not
+// served, or of those that are. They hold nothing secret or personal. Without an [Observer] around the handler it does nothing.
 func Note(w http.ResponseWriter, attributes ...slog.Attr) {
 	if seen := observed(w); seen != nil {
 		seen.notes = append(seen.notes, attributes...)

@@ -147,7 +147,7 @@ func TestEveryRequestIsAnsweredCountedAndLogged(t *testing.T) {
 	}
 }
 
-func TestOfServedRequestsOneASecondIsLogged(t *testing.T) {
+func TestASampleOfRequestsIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newObserved()
 		send := func(query string) {
@@ -160,15 +160,23 @@ func TestOfServedRequestsOneASecondIsLogged(t *testing.T) {
 		for range 50 {
 			send("")
 		}
-		if served, refused := lines("request served"), lines("request not served"); served != 1 || refused != 50 {
-			t.Errorf("in the first second %d served and %d refused requests are logged, want 1 and 50", served, refused)
+		if served, refused := lines("request served"), lines("request not served"); served != 1 || refused != 10 {
+			t.Errorf("in the first second %d served and %d refused requests are logged, want 1 and 10", served, refused)
+		}
+		send("?do=panic")
+		if refused := lines("request not served"); refused != 11 {
+			t.Error("a request that was not served for another reason is not logged")
 		}
 		<-time.After(time.Second) // at once: the clock is synctest's
 		for range 50 {
 			send("")
+			send("?do=refuse")
 		}
-		if served := lines("request served"); served != 2 {
-			t.Errorf("in two seconds %d served requests are logged, want 2", served)
+		if served, refused := lines("request served"), lines("request not served"); served != 2 || refused != 12 {
+			t.Errorf("in two seconds %d served and %d refused requests are logged, want 2 and 12", served, refused)
+		}
+		if !strings.Contains(o.log.String(), `"suppressed":40`) {
+			t.Errorf("nothing says how many were not logged: %s", o.log)
 		}
 	})
 }

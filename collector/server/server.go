@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // The limits of a connection. They bound what a slow or hostile client can hold; a route that has reason to
@@ -46,9 +44,13 @@ type Options struct {
 	DrainDelay time.Duration
 	// DrainTimeout is how long requests in flight may then take; 0 means [DefaultDrainTimeout].
 	DrainTimeout time.Duration
-	// MaxConnections is how many connections may be open; further ones wait in the kernel's queue until one closes,
-	// which an idle one does after two minutes. 0 means [DefaultMaxConnections].
+	// MaxConnections is how many connections may be open; 0 means [DefaultMaxConnections]. For a further one the oldest is
+	// closed on which nobody has authenticated, or else the one that has been idle for longest; where there is neither
+	// it waits.
 	MaxConnections int
+	// MaxStrangers is how many of an address's connections may be open on which nobody has authenticated; for a further
+	// one the oldest of them is closed. 0 means a quarter of MaxConnections.
+	MaxStrangers int
 	// Unwatched is for routes that finish what they have begun though their client has left: a request's context does
 	// not end then.
 	Unwatched bool
@@ -63,22 +65,26 @@ func Run(ctx context.Context, o Options) error {
 	var draining atomic.Bool
 	// One time for the header and for all of a request is one deadline to set.
 	arrival := positive(o.ReadTimeout, readTimeout)
+	listener := o.Listener
+	if o.Unwatched {
+		listener = unwatchedListener{listener}
+	}
+	limit := positive(o.MaxConnections, DefaultMaxConnections)
+	limited := limitConnections(listener, limit, positive(o.MaxStrangers, max(1, limit/4)))
 	server := &http.Server{
-		Handler:           closeWhen(&draining, o.Handler),
+		Handler:           limited.busy(closeWhen(&draining, o.Handler)),
+		ConnState:         limited.changed,
+		ConnContext:       limited.within,
 		ReadHeaderTimeout: arrival,
 		ReadTimeout:       arrival,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          log.New(errorLog{o.Logger}, "", 0),
+		ErrorLog:          log.New(errorLog{o.Logger, newSampler()}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	ended := make(chan error, 1)
-	listener := netutil.LimitListener(o.Listener, positive(o.MaxConnections, DefaultMaxConnections))
-	if o.Unwatched {
-		listener = unwatchedListener{listener}
-	}
-	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- server.Serve(limited) }()
 
 	select {
 	case err := <-ended:
@@ -123,7 +129,10 @@ func closeWhen(flag *atomic.Bool, next http.Handler) http.Handler {
 
 // errorLog takes the lines that net/http writes of its own accord. They may name a client's address or repeat
 // what it sent, so only the part that net/http itself worded is logged.
-type errorLog struct{ logger *slog.Logger }
+type errorLog struct {
+	logger  *slog.Logger
+	sampler *sampler
+}
 
 // wholeLines begin lines of net/http that hold nothing of a request.
 var wholeLines = []string{"http: Accept error", "http: superfluous response.WriteHeader"}
@@ -131,7 +140,10 @@ var wholeLines = []string{"http: Accept error", "http: superfluous response.Writ
 // Write logs one line.
 func (e errorLog) Write(text []byte) (int, error) {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
-	e.logger.Warn("http server", "error", worded(string(line)))
+	message := worded(string(line))
+	if suppressed, logged := e.sampler.take(message, time.Now()); logged {
+		e.logger.Warn("http server", "error", message, "suppressed", suppressed)
+	}
 	return len(text), nil
 }
 
