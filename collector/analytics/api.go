@@ -78,6 +78,8 @@ type Page struct {
 	Records []Record
 	// Next is the cursor of the following page, 0 where no further event matches.
 	Next stream.Position
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
 }
 
 // Record is a received event.
@@ -142,6 +144,8 @@ type Summary struct {
 	ConversionRate Rate
 	// RevenueByCurrency has an element for each currency of a purchase or refund, by code.
 	RevenueByCurrency []CurrencyRevenue
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
 }
 
 // CurrencyRevenue is the revenue in one currency.
@@ -159,6 +163,13 @@ type Day struct {
 	Range Range
 }
 
+// Days are the numbers of days.
+type Days struct {
+	Totals []DayTotals
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
+}
+
 // DayTotals are the numbers of a [Day].
 type DayTotals struct {
 	Date       string
@@ -172,6 +183,13 @@ type DayTotals struct {
 	Refunds        int
 	// RevenueByCurrency is as in [Summary].
 	RevenueByCurrency []CurrencyRevenue
+}
+
+// Stats are the numbers of event names.
+type Stats struct {
+	Events []EventStats
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
 }
 
 // EventStats are the numbers of one event name.
@@ -206,6 +224,8 @@ type Funnel struct {
 	Steps []FunnelStep
 	// ConversionRate is the last step's.
 	ConversionRate Rate
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
 }
 
 // FunnelStep is one step of a [Funnel].
@@ -263,6 +283,8 @@ type Attribution struct {
 	// Results add up to Conversions and Revenue exactly; largest credit first, then largest revenue, then by name. Their
 	// revenue is rounded to the currency's minor unit, or to the decimal place that Revenue ends in where that is finer.
 	Results []AttributionResult
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
 }
 
 // CurrencySum is money in one currency.

@@ -183,6 +183,7 @@ func groupName(t Touch, by GroupBy) string {
 func (w *creditWalk) result() (Attribution, error) {
 	result := Attribution{
 		Conversions: w.count, Revenue: w.revenue.in(w.snapshot.reporting), RevenueByCurrency: w.revenue.byCode(w.snapshot.currencies),
+		CompleteFrom: w.snapshot.completeFrom,
 	}
 	credits, whole := w.credits()
 	result.Results = resultsOf(credits, whole, result, w.snapshot.minorUnit)

@@ -334,7 +334,7 @@ func TestQueriesAndFillingDoNotDisturbEachOther(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				for _, s := range stats {
+				for _, s := range stats.Events {
 					for _, d := range s.Deliveries {
 						total := 0
 						for _, count := range d.Counts {

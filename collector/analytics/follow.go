@@ -51,12 +51,12 @@ func (v *View) Follow(ctx context.Context, source Source) error {
 		if errors.Is(err, errRewound) {
 			v.log.WarnContext(ctx, "stream rewound, rebuilding the view", slog.String("property", v.property))
 			f.restart()
-			continue
-		}
-		v.setConnected(false)
-		if !f.lost {
-			v.log.WarnContext(ctx, "view cannot read its source", slog.String("property", v.property), slog.Any("error", err))
-			f.lost = true
+		} else {
+			v.setConnected(false)
+			if !f.lost {
+				v.log.WarnContext(ctx, "view cannot read its source", slog.String("property", v.property), slog.Any("error", err))
+				f.lost = true
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -92,6 +92,10 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	f.view.setConnected(true)
 	if err := f.catchUp(ctx); err != nil {
+		return err
+	}
+	// Catching up may have taken minutes, in which much can have been trimmed.
+	if err := f.look(ctx); err != nil {
 		return err
 	}
 	f.view.setReady()
@@ -151,7 +155,7 @@ func (f *follower) readAhead(ctx context.Context, found chan<- replayed) {
 	defer close(found)
 	for after := stream.Position(f.events.Load()); ; {
 		asked := time.Now()
-		entries, err := f.source.ReadEvents(ctx, after, readCount, 0)
+		entries, cut, err := f.readBehind(ctx, after, 0)
 		if err == nil && len(entries) == 0 {
 			f.view.setCurrent(asked)
 			return
@@ -159,6 +163,7 @@ func (f *follower) readAhead(ctx context.Context, found chan<- replayed) {
 		next := replayed{err: err}
 		if err == nil {
 			next.decoded = f.view.decode(entries)
+			next.cut = cut
 		}
 		select {
 		case found <- next:
@@ -215,7 +220,7 @@ func (f *follower) watch(ctx context.Context) error {
 // readEvents reads on in the events stream, and waits where there is nothing to read.
 func (f *follower) readEvents(ctx context.Context) error {
 	asked := time.Now()
-	entries, err := f.source.ReadEvents(ctx, stream.Position(f.events.Load()), readCount, readBlock)
+	entries, cut, err := f.readBehind(ctx, stream.Position(f.events.Load()), readBlock)
 	if err != nil {
 		return err
 	}
@@ -223,11 +228,25 @@ func (f *follower) readEvents(ctx context.Context) error {
 		f.view.setCurrent(time.Now()) // whatever came while the read waited would have ended it
 		return ctx.Err()
 	}
-	f.add(ctx, f.view.decode(entries))
+	next := f.view.decode(entries)
+	next.cut = cut
+	f.add(ctx, next)
 	if len(entries) < readCount {
 		f.view.setCurrent(asked)
 	}
 	return nil
+}
+
+// readBehind reads events behind a position, up to which the view has them. Trimming may have removed the event there and
+// others behind it that nobody has read; cut is then where the stream began afterwards, otherwise 0. The view has no gap
+// where what it held before cut leaves it in the step that adds the entries.
+func (f *follower) readBehind(ctx context.Context, after stream.Position, block time.Duration) (entries []stream.Entry, cut stream.Position, err error) {
+	entries, err = f.source.ReadEvents(ctx, after, readCount, block)
+	if err != nil || len(entries) == 0 {
+		return nil, 0, err
+	}
+	cut, err = f.checkEvents(ctx, after)
+	return entries, cut, err
 }
 
 // readRecords reads on in the deliveries stream. It says whether there was something to read. An entry that
@@ -250,7 +269,7 @@ func (f *follower) readRecords(ctx context.Context, block time.Duration) (more b
 // look notices a rewound stream and forgets what has been trimmed.
 func (f *follower) look(ctx context.Context) error {
 	events, records := stream.Position(f.events.Load()), stream.Position(f.records.Load())
-	if err := f.checkEvents(ctx, events); err != nil {
+	if _, err := f.checkEvents(ctx, events); err != nil {
 		return err
 	}
 	if err := f.checkRecords(ctx, records); err != nil {
@@ -260,32 +279,39 @@ func (f *follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := bounds.First
-	if bounds.Length == 0 {
-		first = bounds.Newest + 1
-	}
-	f.view.Forget(first)
+	f.view.Forget(beginOf(bounds))
 	if bounds.Added > bounds.Length {
-		f.view.setTrimmed(first)
+		f.view.setTrimmed(beginOf(bounds))
 	}
 	return nil
 }
 
+// beginOf returns the position before which a stream holds nothing.
+func beginOf(bounds stream.Bounds) stream.Position {
+	if bounds.Length == 0 {
+		return bounds.Newest + 1
+	}
+	return bounds.First
+}
+
 // checkEvents fails with [errRewound] where the newest event that was read is gone for another reason than
-// trimming.
-func (f *follower) checkEvents(ctx context.Context, newest stream.Position) error {
+// trimming. Where it has been trimmed, cut is where the stream begins now, otherwise 0.
+func (f *follower) checkEvents(ctx context.Context, newest stream.Position) (cut stream.Position, err error) {
 	if newest == 0 {
-		return nil
+		return 0, nil
 	}
 	entries, err := f.source.ReadEvents(ctx, newest-1, 1, 0)
 	if err != nil || len(entries) > 0 && entries[0].Position == newest {
-		return err
+		return 0, err
 	}
 	bounds, err := f.source.Bounds(ctx)
-	if err != nil || trimmed(bounds, newest) {
-		return err
+	if err != nil {
+		return 0, err
 	}
-	return errRewound
+	if !trimmed(bounds, newest) {
+		return 0, errRewound
+	}
+	return beginOf(bounds), nil
 }
 
 // checkRecords is checkEvents for the deliveries stream.

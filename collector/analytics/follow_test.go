@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -288,10 +289,8 @@ func TestUnreadableEntriesArePassedOver(t *testing.T) {
 		good := event.Event{ID: "good", DeliveryID: uuid.New(), Name: "pageview", Platforms: []string{"crm"}}
 		source := scriptedSource{
 			events: func(after stream.Position) ([]stream.Entry, error) {
-				if after >= position+1 {
-					return nil, nil
-				}
-				return []stream.Entry{{Position: position, Data: []byte{255}}, {Position: position + 1, Data: good.Encode()}}, nil
+				all := []stream.Entry{{Position: position, Data: []byte{255}}, {Position: position + 1, Data: good.Encode()}}
+				return slices.DeleteFunc(all, func(e stream.Entry) bool { return e.Position <= after }), nil
 			},
 			records: func(after stream.Position) ([]stream.Record, stream.Position, error) {
 				switch after {

@@ -247,7 +247,7 @@ func (s *rowSet) take(list []uint16) []uint16 {
 
 // result returns the numbers of the steps.
 func (w *funnelWalk) result(ctx context.Context, steps []string) (Funnel, error) {
-	result := Funnel{Steps: make([]FunnelStep, len(steps))}
+	result := Funnel{Steps: make([]FunnelStep, len(steps)), CompleteFrom: w.completeFrom}
 	first, previous := w.visitors[0], w.visitors[0]
 	for i, name := range steps {
 		if err := ctx.Err(); err != nil {

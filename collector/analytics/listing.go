@@ -21,7 +21,7 @@ func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
 		rows.end = min(rows.end, max(rows.first, s.search(q.Before)))
 	}
 	filter := newListingFilter(s, q)
-	var page Page
+	page := Page{CompleteFrom: s.completeFrom}
 	for end := rows.end; end > rows.first; {
 		if err := ctx.Err(); err != nil {
 			return Page{}, err

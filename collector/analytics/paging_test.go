@@ -98,10 +98,10 @@ func TestQueriesBesideAFollowerSeeOneMoment(t *testing.T) {
 		stats, err := w.view.EventStats(t.Context(), everything)
 		mustNot(t, err)
 		sum := Rate(0)
-		for _, s := range stats {
+		for _, s := range stats.Events {
 			sum += s.Share
 		}
-		if len(stats) > 0 && (sum < 9_990 || sum > 10_010) {
+		if len(stats.Events) > 0 && (sum < 9_990 || sum > 10_010) {
 			t.Errorf("the shares of all names add up to %s", sum)
 		}
 		funnel, err := w.view.Funnel(t.Context(), everything, []string{"pageview", "purchase"}, time.Hour)

@@ -13,20 +13,20 @@ import (
 
 // EventStats returns the numbers of every event name of a range, the largest count first, ties by name. It
 // fails with [ErrReplaying] or where the context ends.
-func (v *View) EventStats(ctx context.Context, r Range) ([]EventStats, error) {
+func (v *View) EventStats(ctx context.Context, r Range) (Stats, error) {
 	s, done, err := v.read()
 	if err != nil {
-		return nil, err
+		return Stats{}, err
 	}
 	defer done()
 	rows := s.in(r)
 	tally := tallies{snapshot: s, byName: make([]*tally, len(s.names))}
 	if err := rows.each(ctx, tally.count); err != nil {
-		return nil, err
+		return Stats{}, err
 	}
 	unique, err := s.uniqueByName(ctx, rows, tally.byName)
 	if err != nil {
-		return nil, err
+		return Stats{}, err
 	}
 	var result []EventStats
 	for name, t := range tally.byName {
@@ -44,7 +44,7 @@ func (v *View) EventStats(ctx context.Context, r Range) ([]EventStats, error) {
 	slices.SortFunc(result, func(a, b EventStats) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Event, b.Event))
 	})
-	return result, nil
+	return Stats{Events: result, CompleteFrom: s.completeFrom}, nil
 }
 
 // tally counts the events of one name.

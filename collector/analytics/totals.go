@@ -134,7 +134,7 @@ func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
 		AverageOrderValue: averageOf(own.bought, s.minorUnit),
 		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
 	}
-	summary.RevenueByCurrency = t.byCurrency(s.currencies)
+	summary.RevenueByCurrency, summary.CompleteFrom = t.byCurrency(s.currencies), s.completeFrom
 	return summary, nil
 }
 
@@ -161,21 +161,21 @@ func averageOf(sum currencySum, unit event.Amount) event.Amount {
 
 // Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying] or where the context
 // ends.
-func (v *View) Daily(ctx context.Context, days []Day) ([]DayTotals, error) {
+func (v *View) Daily(ctx context.Context, days []Day) (Days, error) {
 	s, done, err := v.read(totalNames()...)
 	if err != nil {
-		return nil, err
+		return Days{}, err
 	}
 	defer done()
-	result := make([]DayTotals, len(days))
+	result := Days{Totals: make([]DayTotals, len(days)), CompleteFrom: s.completeFrom}
 	for i, day := range days {
 		rows := s.in(day.Range)
 		t, err := s.totalsOf(ctx, rows)
 		if err != nil {
-			return nil, err
+			return Days{}, err
 		}
 		own := t.in(s.reporting)
-		result[i] = DayTotals{
+		result.Totals[i] = DayTotals{
 			Date: day.Date, Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
 			Revenue: own.revenue(), UniqueVisitors: t.visitors, Events: rows.len(),
 			RevenueByCurrency: t.byCurrency(s.currencies),

@@ -16,6 +16,10 @@ import (
 // View is what a property's two streams say, in columns. All its methods may be called at once; those that add
 // to it are meant for one follower. A query sees the events of the moment at which it began; while it runs,
 // further events are added, but none is freed.
+//
+// What the view holds is of one piece at any moment: all events of the stream from [Status.CompleteFrom] up to the last
+// that was read. Trimmed events stay until their trimming is noticed, all of them; an answer says by its own
+// CompleteFrom from when on it is complete.
 type View struct {
 	property string
 	currency string
@@ -53,6 +57,9 @@ type decoded struct {
 	errs []error
 	// last is the position of the last entry.
 	last stream.Position
+	// cut is the position before which nothing is retained, where events between those of the view and these may have
+	// been trimmed unread; otherwise 0.
+	cut stream.Position
 }
 
 // decode does what can be done for entries without the view's lock.
@@ -70,7 +77,7 @@ func (v *View) decode(entries []stream.Entry) decoded {
 	return d
 }
 
-// add appends decoded entries.
+// add appends decoded entries, and hides in the same step what no longer is of one piece with them.
 func (v *View) add(d decoded) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -79,6 +86,10 @@ func (v *View) add(d decoded) error {
 		if err := v.table.add(&d.rows[i]); err != nil {
 			errs = append(errs, fmt.Errorf("entry %s: %w", d.rows[i].position, err))
 		}
+	}
+	if d.cut != 0 {
+		v.table.forget(d.cut) // its memory is given back with the next Forget
+		v.status.trimmed(d.cut)
 	}
 	v.table.discardOrphans()
 	v.status.Unreadable += len(errs)
@@ -187,6 +198,8 @@ type snapshot struct {
 	// reporting is the number of the property's currency, and minorUnit the smallest amount that is paid in it.
 	reporting uint32
 	minorUnit event.Amount
+	// completeFrom is the view's [Status.CompleteFrom].
+	completeFrom time.Time
 	// workers says how many goroutines the query may use now: see [View.workers].
 	workers func() int
 }
@@ -209,7 +222,8 @@ func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
 		span:  span{chunks: t.chunks, base: t.base, first: t.first, end: t.next},
 		names: t.names.values, touches: t.touches.values, currencies: t.currencies.values, platforms: t.platforms.values,
 		keys: t.visitors.keys, clientIDs: t.visitors.clientIDs, reasons: t.reasons,
-		numbers: make([]uint32, len(names)), reporting: noName, minorUnit: event.MinorUnit(v.currency), workers: v.workers,
+		numbers: make([]uint32, len(names)), reporting: noName, minorUnit: event.MinorUnit(v.currency),
+		completeFrom: v.status.CompleteFrom, workers: v.workers,
 	}
 	for i, name := range names {
 		s.numbers[i] = noName

@@ -109,7 +109,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		Revenue:           found.Revenue,
 		RevenueByCurrency: moneyByCurrency(found.RevenueByCurrency),
 		Results:           make([]creditRecord, len(found.Results)),
-		CompleteFrom:      q.completeFrom(earliest),
+		CompleteFrom:      completeFrom(found.CompleteFrom, earliest),
 	}
 	for i, result := range found.Results {
 		data.Results[i] = creditRecord{question.GroupBy, result}

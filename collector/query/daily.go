@@ -35,13 +35,13 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	totals, err := t.View.Daily(r.Context(), daysOf(period, t.Location))
+	days, err := t.View.Daily(r.Context(), daysOf(period, t.Location))
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	answer := dailyAnswer{Data: make([]dayRecord, len(totals)), CompleteFrom: q.completeFrom(period.From)}
-	for i, day := range totals {
+	answer := dailyAnswer{Data: make([]dayRecord, len(days.Totals)), CompleteFrom: completeFrom(days.CompleteFrom, period.From)}
+	for i, day := range days.Totals {
 		answer.Data[i] = dayRecord{
 			Date:              day.Date,
 			Purchases:         day.Purchases,

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 
@@ -18,6 +19,9 @@ const (
 
 // eventColumns are a listing's columns in CSV.
 const eventColumns = "event_id,event,received_at,value,currency,order_id,client_id,visitor,source,medium,campaign,channel,delivery"
+
+// errCutShort says that events were trimmed before an export has come to them.
+var errCutShort = errors.New("events of the export were trimmed before their turn")
 
 // eventRow is an event in an export.
 type eventRow struct{ *analytics.Record }
@@ -73,7 +77,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		h.fail(w, r, err)
 		return
 	}
-	complete := q.completeFrom(question.Range.From)
+	complete := completeFrom(page.CompleteFrom, question.Range.From)
 	noteCompleteFrom(w, complete)
 	rows, err := newRowWriter(w, f, eventColumns)
 	for err == nil && r.Method != http.MethodHead {
@@ -91,8 +95,11 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		}
 		question.Before, question.Limit = page.Next, min(limit, exportPage)
 		page, err = h.page(r, q.tenant, question)
+		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, question.Range.From)) {
+			err = errCutShort
+		}
 	}
-	if err != nil || !reflect.DeepEqual(complete, q.completeFrom(question.Range.From)) {
+	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }

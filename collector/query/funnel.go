@@ -59,7 +59,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		Window:         windowText,
 		Steps:          make([]stepRecord, len(funnel.Steps)),
 		ConversionRate: funnel.ConversionRate,
-		CompleteFrom:   q.completeFrom(period.From),
+		CompleteFrom:   completeFrom(funnel.CompleteFrom, period.From),
 	}
 	for i, step := range funnel.Steps {
 		data.Steps[i] = stepRecord{

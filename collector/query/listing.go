@@ -50,7 +50,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), q.withCursor(*next)))
 	}
 	text := make([]byte, 0, recordSize*(1+len(page.Records)))
-	text = appendListing(text, page.Records, next, q.completeFrom(question.Range.From))
+	text = appendListing(text, page.Records, next, completeFrom(page.CompleteFrom, question.Range.From))
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = w.Write(text) //nolint:gosec // JSON with its content type; an error says that the caller has gone

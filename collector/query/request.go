@@ -50,10 +50,9 @@ func (q *request) proceed(w http.ResponseWriter) bool {
 	return true
 }
 
-// completeFrom returns the time from which on the answer is complete where trimming has cut into what lies
-// after start, else nil. It is asked after the view has been, which may have been cut meanwhile.
-func (q *request) completeFrom(start time.Time) *string {
-	from := q.tenant.View.Status().CompleteFrom
+// completeFrom returns the time from which on an answer is complete where trimming has cut into what lies
+// after start, else nil. from is what the answer itself says.
+func completeFrom(from, start time.Time) *string {
 	if !from.After(start) {
 		return nil
 	}

@@ -57,9 +57,9 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 		h.fail(w, r, err)
 		return
 	}
-	answer := statsAnswer{Data: make([]nameRecord, len(stats)), CompleteFrom: q.completeFrom(period.From)}
-	for i := range stats {
-		answer.Data[i] = renderStats(&stats[i])
+	answer := statsAnswer{Data: make([]nameRecord, len(stats.Events)), CompleteFrom: completeFrom(stats.CompleteFrom, period.From)}
+	for i := range stats.Events {
+		answer.Data[i] = renderStats(&stats.Events[i])
 	}
 	server.JSON(w, http.StatusOK, answer)
 }

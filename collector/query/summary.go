@@ -66,6 +66,6 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		},
 		Currency:     t.Property.Currency,
 		TimeZone:     t.Location.String(),
-		CompleteFrom: q.completeFrom(period.From),
+		CompleteFrom: completeFrom(figures.CompleteFrom, period.From),
 	}})
 }

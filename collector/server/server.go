@@ -69,8 +69,8 @@ func Run(ctx context.Context, o Options) error {
 	if o.Unwatched {
 		listener = unwatchedListener{listener}
 	}
-	limit := positive(o.MaxConnections, DefaultMaxConnections)
-	limited := limitConnections(listener, limit, positive(o.MaxStrangers, max(1, limit/4)))
+	most := positive(o.MaxConnections, DefaultMaxConnections)
+	limited := limitConnections(listener, most, positive(o.MaxStrangers, max(1, most/4)))
 	server := &http.Server{
 		Handler:           limited.busy(closeWhen(&draining, o.Handler)),
 		ConnState:         limited.changed,
