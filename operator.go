@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -51,7 +54,21 @@ func operator(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	if err != nil {
 		return fmt.Errorf("reach the cluster: %w", err)
 	}
-	if err := errors.Join(manager.AddHealthzCheck("ping", healthz.Ping), manager.AddReadyzCheck("cache", inStep(manager.GetCache()))); err != nil {
+	direct, err := client.New(cluster, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("reach the cluster: %w", err)
+	}
+	holder, shared := options.leaderElection.release()
+	options.Leases = &controllers.NamespaceLeases{
+		Client: direct, Holder: holder, GiveBack: !shared, Namespaces: options.watchNamespaces,
+		Duration: controllers.LeaseDuration, Now: time.Now, Logger: logger,
+	}
+	err = errors.Join(
+		manager.AddHealthzCheck("ping", healthz.Ping),
+		manager.AddReadyzCheck("cache", inStep(manager.GetCache())),
+		manager.AddReadyzCheck("namespaces", options.Leases.Check),
+	)
+	if err != nil {
 		return err
 	}
 	if err := controllers.Setup(ctx, manager, options.Options, logger, nil); err != nil {
@@ -68,11 +85,29 @@ func managerOptions(o operatorOptions, scheme *runtime.Scheme) ctrl.Options {
 	election := o.leaderElection
 	return ctrl.Options{
 		Scheme: scheme, Cache: caching, Logger: log.Log, Metrics: metricsserver.Options{BindAddress: o.metricsListen}, HealthProbeBindAddress: o.healthListen,
-		LeaderElection: election.enabled, LeaderElectionID: "weir-operator.weir.dev", LeaderElectionNamespace: election.namespace,
+		LeaderElection: election.enabled, LeaderElectionID: election.name, LeaderElectionNamespace: election.namespace,
 		LeaseDuration: &election.duration, RenewDeadline: &election.renewDeadline, RetryPeriod: &election.retryPeriod,
 		// The process ends when the lease is given back, so the next leader need not wait for it to run out.
 		LeaderElectionReleaseOnCancel: true,
 	}
+}
+
+// ownNamespace has the namespace of a pod.
+const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// release names the release that this process is one of, and says whether others share it. Without leader election each
+// process is one of its own.
+func (l leaderElection) release() (name string, shared bool) {
+	namespace := l.namespace
+	if namespace == "" {
+		if text, err := os.ReadFile(ownNamespace); err == nil {
+			namespace = strings.TrimSpace(string(text))
+		}
+	}
+	if l.enabled && namespace != "" {
+		return namespace + "/" + l.name, true
+	}
+	return namespace + "/" + string(uuid.NewUUID()), false
 }
 
 // collectGarbageSooner keeps the operator small. Nearly all that it allocates is garbage at once, what the API server

@@ -33,8 +33,8 @@ type operatorOptions struct {
 // leaderElection says how operators agree on the one that works, by a Lease of coordination.k8s.io.
 type leaderElection struct {
 	enabled bool
-	// namespace is the Lease's; "" for that of the pod.
-	namespace string
+	// namespace is the Lease's, "" for that of the pod; name is the Lease's own.
+	namespace, name string
 	// duration is how long the others wait for a leader that renews no longer, renewDeadline how long the leader
 	// tries before it gives up, retryPeriod how often either does.
 	duration, renewDeadline, retryPeriod time.Duration
@@ -62,8 +62,17 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	flags.StringVar(&o.healthListen, "health-listen", ":8081", "`ADDRESS` for /healthz and /readyz")
 	flags.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", repeated(&cidrs))
 	flags.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", repeated(&endpoints))
-	flags.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces and *.DOMAIN for all its hosts; may be repeated; default: any host", repeated(&hosts))
+	flags.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
+		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", repeated(&hosts))
 	flags.Func("allow-ingress-annotation", "annotation that Properties may give their Ingress, as `KEY` or PREFIX*; may be repeated; default: none", repeated(&o.Exposure.AllowedAnnotations))
+	flags.Func("allow-ingress-class", "IngressClass that Properties may name, as `NAME`, PREFIX* or * for any; may be repeated; "+
+		"default: none, so that theirs is the cluster's default", repeated(&o.Exposure.AllowedIngressClasses))
+	flags.Func("allow-gateway", "Gateway that Properties of other namespaces may attach to, as `NAMESPACE/NAME`, NAMESPACE/* or *; "+
+		"may be repeated; default: none", repeated(&o.Exposure.AllowedGateways))
+	flags.Func("allow-pod-annotation", "annotation that Properties may give their pods, as `KEY` or PREFIX*; may be repeated; "+
+		"default: none", repeated(&o.Pods.AllowedAnnotations))
+	flags.Func("allow-toleration", "taint that Properties' pods may tolerate, as `KEY`, PREFIX* or * for any; may be repeated; "+
+		"default: none", repeated(&o.Pods.AllowedTolerations))
 	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and, if need be, {namespace} in it; default: they have to name one")
 	flags.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
 	flags.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", repeated(&ingressFrom))
@@ -106,6 +115,12 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 		MetricsFrom: parsePeers("--metrics-from", metricsFrom, fault),
 		DNSTo:       parsePeers("--dns-to", dnsTo, fault),
 	}
+	for _, namespace := range namespaces {
+		if strings.HasPrefix(namespace, "kube-") {
+			fault("--watch-namespace: %s is the cluster's own, and no Properties are served there", namespace)
+		}
+	}
+	checkGateways(o.Exposure.AllowedGateways, fault)
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	if redisURLFile != "" {
 		content, err := os.ReadFile(redisURLFile)
@@ -132,12 +147,15 @@ func checkAddress(name, address string, fault func(format string, args ...any)) 
 // hostTemplate is a host's name in which {name} stands somewhere, and {namespace} may.
 var hostTemplate = regexp.MustCompile(`^([a-z0-9.-]|\{namespace\})*\{name\}([a-z0-9.-]|\{namespace\})*\.[a-z0-9-]*[a-z0-9]$`)
 
+// hostPattern is a host, *.DOMAIN or *, in which {namespace} may stand.
+var hostPattern = regexp.MustCompile(`^(\*|(\*\.)?([a-z0-9.-]|\{namespace\})+)$`)
+
 // parseHosts reads the values of --allow-host.
 func parseHosts(list []string, fault func(format string, args ...any)) map[string][]string {
 	hosts := map[string][]string{}
 	for _, text := range list {
 		namespace, host, found := strings.Cut(text, "=")
-		if !found || namespace == "" || host == "" {
+		if !found || namespace == "" || !hostPattern.MatchString(host) {
 			fault("--allow-host: %q must be NAMESPACE=HOST, as in shops=*.shop.example.com", text)
 			continue
 		}
@@ -146,9 +164,18 @@ func parseHosts(list []string, fault func(format string, args ...any)) map[strin
 	return hosts
 }
 
+func checkGateways(list []string, fault func(format string, args ...any)) {
+	for _, text := range list {
+		if namespace, name, found := strings.Cut(text, "/"); text != "*" && (!found || namespace == "" || name == "") {
+			fault("--allow-gateway: %q must be NAMESPACE/NAME, as in edge/public, NAMESPACE/* or *", text)
+		}
+	}
+}
+
 func (l *leaderElection) addFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&l.enabled, "leader-elect", false, "let one of several operators work at a time")
 	flags.StringVar(&l.namespace, "leader-elect-resource-namespace", "", "`NAMESPACE` of the Lease by which they agree; default: the pod's")
+	flags.StringVar(&l.name, "leader-elect-resource-name", "weir-operator.weir.dev", "`NAME` of that Lease; another for each release of a namespace")
 	flags.DurationVar(&l.duration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a leader that renews no longer")
 	flags.DurationVar(&l.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up; shorter than the lease")
 	flags.DurationVar(&l.retryPeriod, "leader-elect-retry-period", 2*time.Second, "how often the leader renews, and the others look")

@@ -27,11 +27,12 @@ import (
 func everyOperatorFlag(redisURLFile string) []string {
 	return []string{
 		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
-		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-lease-duration=30s",
+		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
 		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8",
 		"--platform-endpoint=Meta=https://meta.example.com", "--allow-host=shops=*.shop.example.com", "--allow-host=*=example.com",
-		"--allow-ingress-annotation=example.com/*", "--host-template={name}.{namespace}.example.com", "--network-policies=false",
+		"--allow-ingress-annotation=example.com/*",
+		"--allow-ingress-class=nginx", "--allow-gateway=edge/*", "--allow-pod-annotation=example.org/*", "--allow-toleration=dedicated", "--host-template={name}.{namespace}.example.com", "--network-policies=false",
 		`--ingress-from={"podSelector":{"matchLabels":{"app":"ingress"}}}`, `--metrics-from={"podSelector":{"matchLabels":{"app":"prometheus"}}}`,
 		`--dns-to={"ipBlock":{"cidr":"10.0.0.10/32"}}`,
 	}
@@ -57,16 +58,17 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			PlatformEndpoints: map[config.PlatformType]string{config.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{
 				AllowedHosts:       map[string][]string{"shops": {"*.shop.example.com"}, "*": {"example.com"}},
-				AllowedAnnotations: []string{"example.com/*"},
-				HostTemplate:       "{name}.{namespace}.example.com",
+				AllowedAnnotations: []string{"example.com/*"}, AllowedIngressClasses: []string{"nginx"}, AllowedGateways: []string{"edge/*"},
+				HostTemplate: "{name}.{namespace}.example.com",
 			},
+			Pods: controllers.PodRules{AllowedAnnotations: []string{"example.org/*"}, AllowedTolerations: []string{"dedicated"}},
 			Network: resources.NetworkRules{
 				Disabled: true, IngressFrom: pods("ingress"), MetricsFrom: pods("prometheus"),
 				DNSTo: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
 			},
 		},
 		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9",
-		leaderElection: leaderElection{true, "weir-system", 30 * time.Second, 20 * time.Second, 5 * time.Second},
+		leaderElection: leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
 	}
 	compare := cmp.Options{
 		cmp.AllowUnexported(operatorOptions{}, leaderElection{}),

@@ -18,7 +18,7 @@ import (
 
 // election lets an operator take over soon, and gives a busy machine time enough to renew.
 var election = []string{"--leader-elect", "--leader-elect-resource-namespace=weir-system",
-	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=250ms"}
+	"--leader-elect-lease-duration=6s", "--leader-elect-renew-deadline=5s", "--leader-elect-retry-period=250ms", "--allow-host=*=*.example.com"}
 
 // everything is a Property for which each kind is made that the operator may make.
 func everything(name string, exposure v1alpha1.Exposure) *v1alpha1.Property {
@@ -118,7 +118,33 @@ func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 			t.Errorf("the lease is still held by %s", *holder)
 		}
 	})
+	t.Run("a second release for all namespaces is not ready and changes nothing", func(t *testing.T) { leavesTheClusterAlone(t, c) })
 	t.Run("one that serves a namespace needs its rights there alone", func(t *testing.T) { servesOneNamespace(t, c) })
+}
+
+// leavesTheClusterAlone runs an operator of another release beside the one that has just ended, whose Lease still holds.
+func leavesTheClusterAlone(t *testing.T, c *testCluster) {
+	shop := c.property("shop")
+	before := c.deployment("shop-collector").Generation
+	second := c.launchOperatorProcess(c.tokenFor("weir-system", "weir-operator"), "--leader-elect", "--image=weir:other",
+		"--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=second")
+	await(t, "the second release says why it does nothing", func() bool {
+		return strings.Contains(second.log.String(), "all namespaces are served by the release weir-system/weir-operator.weir.dev already")
+	})
+	if got := second.get(second.health + "/readyz"); got != "" {
+		t.Errorf("it answers %q, want it not to be ready", got)
+	}
+	shop.Spec.Retention.Days = 80
+	if err := c.admin.Update(t.Context(), shop); err != nil {
+		t.Fatal(err)
+	}
+	if code := second.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("the exit code is %d, want 0", code)
+	}
+	if after := c.property("shop"); after.Status.ObservedGeneration == after.Generation || c.deployment("shop-collector").Generation != before {
+		t.Error("it has served the Property")
+	}
+	second.fine("leaves it alone")
 }
 
 func servesOneNamespace(t *testing.T, c *testCluster) {

@@ -69,7 +69,7 @@ func TestTheAPIServerAcceptsEverything(t *testing.T) {
 // TestTheDryRunWouldNotice shows that the test above can fail.
 func TestTheDryRunWouldNotice(t *testing.T) {
 	makeNamespace(t, releaseNamespace)
-	deployment := find(t, objects(t, render(t)), "Deployment", "weir-operator")
+	deployment := find(t, objects(t, render(t, everywhere...)), "Deployment", "weir-operator")
 	pod := podOf(t, deployment)
 	pod.Spec.SecurityContext.RunAsNonRoot = nil
 	if err := cluster.client.Create(t.Context(), pod, client.DryRunAll); !apierrors.IsForbidden(err) {
@@ -117,14 +117,14 @@ func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
 func TestTheDefinitionIsThatOfTheRepository(t *testing.T) {
 	source := &unstructured.Unstructured{}
 	readYAML(t, "../config/crd/bases/weir.dev_properties.yaml", &source.Object)
-	rendered := find(t, objects(t, render(t)), "CustomResourceDefinition", source.GetName())
+	rendered := find(t, objects(t, render(t, everywhere...)), "CustomResourceDefinition", source.GetName())
 	if diff := cmp.Diff(jsonOf(t, source.Object["spec"]), jsonOf(t, rendered.Object["spec"])); diff != "" {
 		t.Errorf("spec (-config/crd +chart):\n%s", diff)
 	}
 	if got := rendered.GetAnnotations()["helm.sh/resource-policy"]; got != "keep" {
 		t.Errorf("helm.sh/resource-policy is %q", got)
 	}
-	loose := find(t, objects(t, render(t, "--set", "crds.keep=false")), "CustomResourceDefinition", source.GetName())
+	loose := find(t, objects(t, render(t, "--set", "clusterWide=true,crds.keep=false")), "CustomResourceDefinition", source.GetName())
 	if _, found := loose.GetAnnotations()["helm.sh/resource-policy"]; found {
 		t.Error("it is kept, although crds.keep is false")
 	}
@@ -141,7 +141,7 @@ func TestTheOperatorMayDoNoMoreThanItNeeds(t *testing.T) {
 		// want are the rules by kind, namespace and name.
 		want map[string][]rbacv1.PolicyRule
 	}{
-		"for all namespaces": {nil, map[string][]rbacv1.PolicyRule{
+		"for all namespaces": {everywhere, map[string][]rbacv1.PolicyRule{
 			"ClusterRole/weir-operator":                      source.Rules,
 			"Role weir-system/weir-operator-leader-election": election.Rules,
 		}},
@@ -150,7 +150,7 @@ func TestTheOperatorMayDoNoMoreThanItNeeds(t *testing.T) {
 			"Role blogs/weir-operator":                       source.Rules,
 			"Role weir-system/weir-operator-leader-election": election.Rules,
 		}},
-		"none where they are somebody else's to give": {[]string{"--set", "rbac.create=false"}, map[string][]rbacv1.PolicyRule{}},
+		"none where they are somebody else's to give": {[]string{"--set", "rbac.create=false,clusterWide=true"}, map[string][]rbacv1.PolicyRule{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func boundRules(t *testing.T, list []*unstructured.Unstructured) map[string][]rb
 }
 
 func TestViewAndEditAreThoseOfTheRepository(t *testing.T) {
-	list := objects(t, render(t))
+	list := objects(t, render(t, everywhere...))
 	for _, name := range []string{"view", "edit"} {
 		source, rendered := &rbacv1.ClusterRole{}, &rbacv1.ClusterRole{}
 		readYAML(t, "../config/rbac/property_"+name+"_role.yaml", source)

@@ -36,6 +36,9 @@ const (
 	chart            = "weir"
 )
 
+// everywhere is the choice of all namespaces.
+var everywhere = []string{"--set", "clusterWide=true"}
+
 // helm is the pinned helm's path.
 var helm string
 

@@ -90,7 +90,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 }
 
 func TestDashboardsAreRenderedAsTheyAre(t *testing.T) {
-	list := objects(t, render(t, "--set", "metrics.dashboards.enabled=true"))
+	list := objects(t, render(t, "--set", "clusterWide=true,metrics.dashboards.enabled=true"))
 	paths, err := filepath.Glob(filepath.Join(chart, "files", "dashboards", "*.json"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%d dashboards, error %v", len(paths), err)
@@ -112,7 +112,7 @@ func TestDashboardsAreRenderedAsTheyAre(t *testing.T) {
 }
 
 func TestRunbooksAreWhereTheValuesSay(t *testing.T) {
-	list := objects(t, render(t, "--set", "metrics.prometheusRule.enabled=true,metrics.prometheusRule.runbookURL=https://runbooks.example.com/"))
+	list := objects(t, render(t, "--set", "clusterWide=true,metrics.prometheusRule.enabled=true,metrics.prometheusRule.runbookURL=https://runbooks.example.com/"))
 	text := jsonOf(t, find(t, list, "PrometheusRule", "weir").Object)
 	for _, alert := range alerts(t) {
 		if want := `"runbook_url": "https://runbooks.example.com/` + alert.Alert + `.md"`; !strings.Contains(text, want) {

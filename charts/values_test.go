@@ -125,14 +125,22 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		},
 		"an fsync policy that Weir does not document": {[]string{"--set", "redis.appendfsync=no"}, "/redis/appendfsync"},
 		"a namespace that cannot be":                  {[]string{"--set", "watchNamespaces={Shops}"}, "/watchNamespaces/0"},
+		"a namespace of the cluster's own":            {[]string{"--set", "watchNamespaces={kube-system}"}, "/watchNamespaces/0"},
+		"a Gateway without a namespace":               {[]string{"--set", "tenants.allowedGateways={public}"}, "/tenants/allowedGateways/0"},
+		"neither some namespaces nor all": {
+			nil, "watchNamespaces: must name the namespaces whose Properties are served, as in --set watchNamespaces={shops,blogs}; or set clusterWide=true",
+		},
+		"some namespaces and all": {
+			[]string{"--set", "watchNamespaces={shops},clusterWide=true"}, "watchNamespaces: must be empty where clusterWide is true",
+		},
 		"two Redises": {
-			[]string{"--set", "redis.url=redis://a:b@c:6379"}, "redis.url: names your own Redis, so set redis.enabled to false",
+			[]string{"--set", "clusterWide=true,redis.url=redis://a:b@c:6379"}, "redis.url: names your own Redis, so set redis.enabled to false",
 		},
 		"two URLs": {
-			[]string{"--set", "redis.enabled=false,redis.url=redis://a:b@c:6379,redis.existingSecret=d"}, "redis.url: must be empty where redis.existingSecret is set",
+			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.url=redis://a:b@c:6379,redis.existingSecret=d"}, "redis.url: must be empty where redis.existingSecret is set",
 		},
 		"an account that nobody names": {
-			[]string{"--set", "operator.serviceAccount.create=false"}, "operator.serviceAccount.name: must name the ServiceAccount",
+			[]string{"--set", "clusterWide=true,operator.serviceAccount.create=false"}, "operator.serviceAccount.name: must name the ServiceAccount",
 		},
 	}
 	for name, tt := range tests {

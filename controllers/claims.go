@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,7 +98,7 @@ func (r *Reconciler) claims(ctx context.Context, s *scope) error {
 			return nil
 		}
 	}
-	s.exposureFault = s.options.Exposure.check(s.property)
+	s.exposureFault, s.exposureKept = s.options.Exposure.check(s.property)
 	if s.exposureFault == nil && s.property.Spec.Exposure.Type == v1alpha1.ExposureGateway && !gatewayAvailable(s) {
 		s.exposureFault = newFault(v1alpha1.ReasonGatewayMissing,
 			"spec.exposure.type: the cluster has no HTTPRoutes; install the Gateway API, or set type to Ingress or None")
@@ -141,70 +140,4 @@ func older(a, b *v1alpha1.Property) bool {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
 	return a.Namespace+"/"+a.Name < b.Namespace+"/"+b.Name
-}
-
-// ExposureRules are what of exposures the operator allows.
-type ExposureRules struct {
-	// AllowedHosts are hosts, or *.DOMAIN, by namespace; the namespace "*" holds for all. Empty allows every host.
-	AllowedHosts map[string][]string
-	// AllowedAnnotations are keys of Ingress annotations; one that ends in * allows all that begin like it.
-	AllowedAnnotations []string
-	// HostTemplate is the collectHost of exposed Properties that name none; in it {name} and {namespace} stand for the
-	// Property's. "" gives them none.
-	HostTemplate string
-}
-
-// complete returns the exposure with the host that the template gives.
-func (e ExposureRules) complete(property *v1alpha1.Property) v1alpha1.Exposure {
-	exposure := property.Spec.Exposure
-	if exposure.Type != v1alpha1.ExposureNone && exposure.CollectHost == "" {
-		exposure.CollectHost = strings.NewReplacer("{name}", property.Name, "{namespace}", property.Namespace).Replace(e.HostTemplate)
-	}
-	return exposure
-}
-
-func (e ExposureRules) check(property *v1alpha1.Property) *fault {
-	if exposure := e.complete(property); exposure.Type != v1alpha1.ExposureNone && exposure.CollectHost == "" {
-		return newFault(v1alpha1.ReasonHostMissing,
-			"spec.exposure.collectHost: must name the collector's host, such as collect.shop.example.com, because the operator has no --host-template")
-	}
-	if host := e.refusedHost(property); host != "" {
-		return newFault(v1alpha1.ReasonHostNotAllowed,
-			"spec.exposure: the operator does not allow the host %s in namespace %s; ask for it with --allow-host %s=%s", host, property.Namespace, property.Namespace, host)
-	}
-	if property.Spec.Exposure.Ingress == nil {
-		return nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(property.Spec.Exposure.Ingress.Annotations)) {
-		if !slices.ContainsFunc(e.AllowedAnnotations, func(allowed string) bool { return matches(key, allowed) }) {
-			return newFault(v1alpha1.ReasonAnnotationNotAllowed,
-				"spec.exposure.ingress.annotations: the operator does not allow %s; remove it, or ask for it with --allow-ingress-annotation", key)
-		}
-	}
-	return nil
-}
-
-// refusedHost returns the first host of the Property that its namespace may not have, "" where it may have all.
-func (e ExposureRules) refusedHost(property *v1alpha1.Property) string {
-	if len(e.AllowedHosts) == 0 {
-		return ""
-	}
-	patterns := slices.Concat(e.AllowedHosts[property.Namespace], e.AllowedHosts["*"])
-	hosts := e.hostsOf(property)
-	if i := slices.IndexFunc(hosts, func(host string) bool { return !hostAllowed(host, patterns) }); i >= 0 {
-		return hosts[i]
-	}
-	return ""
-}
-
-func hostAllowed(host string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		suffix, wild := strings.CutPrefix(pattern, "*")
-		return host == pattern || (wild && strings.HasSuffix(host, suffix))
-	})
-}
-
-func matches(key, pattern string) bool {
-	prefix, open := strings.CutSuffix(pattern, "*")
-	return key == pattern || (open && strings.HasPrefix(key, prefix))
 }

@@ -34,7 +34,7 @@ func conditionChecks() []struct {
 		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere},
 			ready("every API key and access token exists")},
 		{v1alpha1.ConditionRedisReady, []check{redisIsFit}, redisIsReady},
-		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree, configurationIsValid, podsRun},
+		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree, configurationIsValid, podsAreAllowed, podsRun},
 			ready("the pods of all roles run as the spec has them")},
 		{v1alpha1.ConditionExposed, []check{hostsAreFree}, exposedAsAsked},
 		{v1alpha1.ConditionPlatformsReady, []check{platformsAccept},
@@ -61,6 +61,15 @@ func namesAreFree(s *scope) *fault {
 }
 
 func configurationIsValid(s *scope) *fault { return s.configurationFault }
+
+func podsAreAllowed(s *scope) *fault {
+	for _, role := range resources.Roles() {
+		if refused := s.podFaults[role]; refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
 
 func podsRun(s *scope) *fault {
 	var worst *fault
@@ -104,7 +113,7 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 	status.ObservedGeneration = s.property.Generation
 	status.CredentialsSecretRef = &v1alpha1.SecretReference{Name: resources.CredentialsSecretName(s.property)}
 	status.CollectURL, status.APIURL = resources.URLs(s.property)
-	if s.exposureFault != nil && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
+	if s.exposureFault != nil && !s.exposureKept && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
 		status.CollectURL, status.APIURL = "", "" // of whoever has the hosts
 	}
 	status.Platforms = nil

@@ -5,6 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -23,3 +24,18 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 
 // RedisOverlap is for how long a role's old password holds beside a new one.
 const RedisOverlap = redisOverlap
+
+// Refusals are what the operator does not allow of a Property, in the words of its conditions.
+func Refusals(options Options, property *v1alpha1.Property) []string {
+	var messages []string
+	if refused, _ := options.Exposure.check(property); refused != nil {
+		messages = append(messages, refused.reason+" "+refused.message)
+	}
+	podFaults := options.refusedPods(property)
+	for _, role := range resources.Roles() {
+		if refused := podFaults[role]; refused != nil {
+			messages = append(messages, refused.reason+" "+refused.message)
+		}
+	}
+	return messages
+}

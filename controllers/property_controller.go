@@ -5,10 +5,14 @@ package controllers
 import (
 	"context"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,10 +37,13 @@ type Options struct {
 	EgressAllowCIDRs []netip.Prefix
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[config.PlatformType]string
-	// Exposure bounds the hosts and annotations of Properties.
+	// Exposure bounds how Properties are reached from outside, Pods what they may say of their pods.
 	Exposure ExposureRules
+	Pods     PodRules
 	// Network bounds who may reach the pods.
 	Network resources.NetworkRules
+	// Leases keep other releases from the same namespaces; nil where there can be none.
+	Leases *NamespaceLeases
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
 }
@@ -73,6 +80,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=operator.weir.dev,verbs=get;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconcile brings one Property closer to what it asks for. An error is retried, later each time; what its owner
@@ -85,15 +93,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if leases := r.Options.Leases; leases != nil {
+		if rival, err := leases.Rival(ctx, property.Namespace); rival != "" || err != nil {
+			return ctrl.Result{RequeueAfter: leases.Duration / 6}, err
+		}
+	}
 	if !property.DeletionTimestamp.IsZero() {
 		return r.finish(ctx, property)
+	}
+	if strings.HasPrefix(property.Namespace, clusterOwned) {
+		return ctrl.Result{}, r.refuseNamespace(ctx, property)
 	}
 	if err := r.addFinalizer(ctx, property); err != nil {
 		return ctrl.Result{}, err
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
 	r.recallStatus(property)
-	s := &scope{property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
+	s := &scope{podFaults: r.Options.refusedPods(property), property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
 	err := r.run(ctx, s,
 		r.claims,
 		r.credentials,
@@ -108,6 +124,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{RequeueAfter: cacheLag}, nil // the cache is behind what we wrote, or somebody else was faster
 	}
 	return ctrl.Result{RequeueAfter: s.lookAgain}, err
+}
+
+// clusterOwned begins the names of the cluster's own namespaces. In them the operator makes nothing: what runs there has
+// rights over the whole cluster.
+const clusterOwned = "kube-"
+
+// refuseNamespace says why nothing is made of a Property.
+func (r *Reconciler) refuseNamespace(ctx context.Context, property *v1alpha1.Property) error {
+	before := property.DeepCopy()
+	property.Status.ObservedGeneration = property.Generation
+	meta.SetStatusCondition(&property.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNotServed,
+		Message:            "metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another",
+		ObservedGeneration: property.Generation, LastTransitionTime: metav1.NewTime(r.Options.Now()),
+	})
+	if equality.Semantic.DeepEqual(before.Status, property.Status) {
+		return nil
+	}
+	return r.Client.Status().Patch(ctx, property, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy))
 }
 
 // cacheLag is how long to wait for the cache to catch up.
@@ -144,6 +179,10 @@ type scope struct {
 
 	// exposureFault is why the Property may not have its hosts or its id.
 	exposureFault *fault
+	// exposureKept leaves what exposes the Property as it is in spite of the fault.
+	exposureKept bool
+	// podFaults are what of the roles' pods the operator does not allow: their Deployments are left as they are.
+	podFaults map[resources.Role]*fault
 	// credentials are in the clear; accepted is the Property with the API keys that there are.
 	credentials      resources.Credentials
 	accepted         *v1alpha1.Property

@@ -124,6 +124,11 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	if err := mgr.Add(optional); err != nil {
 		return err
 	}
+	if options.Leases != nil {
+		if err := mgr.Add(options.Leases); err != nil {
+			return err
+		}
+	}
 	return mgr.Add(redis)
 }
 

@@ -35,13 +35,16 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	}
 	objects, err := resources.Build(s.accepted, resources.Input{
 		Credentials: s.credentials, Options: options, RedisURLs: s.access.urls, RedisPort: s.access.port,
-		Withheld: s.exposureFault != nil, Available: s.available,
+		Withheld: s.exposureFault != nil && !s.exposureKept, Available: s.available,
 	})
 	if err != nil {
 		s.configurationFault = newFault(v1alpha1.ReasonConfigurationInvalid, "%s", specFaults(err))
 		return nil
 	}
 	for _, object := range objects {
+		if s.leftAlone(object) {
+			continue
+		}
 		if object.Kind == "Deployment" {
 			if err := r.handOver(ctx, s, object); err != nil {
 				return err
@@ -64,6 +67,22 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 		return err
 	}
 	return r.tellPods(ctx, s, files)
+}
+
+// leftAlone says whether an object stays as it is, or is not made, because the operator does not allow what is asked of it.
+func (s *scope) leftAlone(object resources.Object) bool {
+	if resources.Exposes(object.GroupVersionKind) {
+		return s.exposureFault != nil
+	}
+	if object.Kind != "Deployment" {
+		return false
+	}
+	for role := range s.podFaults {
+		if object.Name == resources.ObjectName(s.property, role) {
+			return true
+		}
+	}
+	return false
 }
 
 // specFaults words what the pods would refuse as fields of the spec.

@@ -115,12 +115,13 @@ claim_namespace() {
 # is one that enforces the restricted Pod Security Standard.
 install_chart() {
   claim_namespace
-  local values=(--set "image.repository=${IMG%:*}" --set "image.tag=${IMG##*:}")
+  local values=(--set "image.repository=${IMG%:*}" --set "image.tag=${IMG##*:}" --set "watchNamespaces={$namespace}")
   if [ "$where" = yours ]; then
-    values+=(--set "watchNamespaces={$namespace}" --set rbac.aggregateRoles=false)
+    values+=(--set rbac.aggregateRoles=false)
   else
     kubectl label namespace "$namespace" pod-security.kubernetes.io/enforce=restricted --overwrite >/dev/null
-    values+=(--set redis.image.repository=weir.test/redis --set redis.image.tag=dev --set "tenants.egressAllowCIDRs={10.96.0.0/16,10.244.0.0/16}")
+    values+=(--set redis.image.repository=weir.test/redis --set redis.image.tag=dev --set "tenants.egressAllowCIDRs={10.96.0.0/16,10.244.0.0/16}"
+      --set "tenants.allowedHosts.$namespace={*.shop.test}" --set "tenants.allowedIngressClasses={weir-node}")
   fi
   local definition
   definition=$(definition_owner)

@@ -23,6 +23,9 @@ const (
 // ReasonReady is the reason of a condition that is True, where nothing better is said below.
 const ReasonReady = "Ready"
 
+// ReasonNamespaceNotServed of Ready means that the Property is in one of the cluster's own namespaces. False.
+const ReasonNamespaceNotServed = "NamespaceNotServed"
+
 // Reasons of CredentialsReady. False.
 const (
 	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady
@@ -58,6 +61,12 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonUnavailable: pods do not become ready, and nothing has moved for a while.
 	ReasonUnavailable = "Unavailable"
+	// ReasonTolerationNotAllowed: the operator does not allow a toleration of a role's pods.
+	ReasonTolerationNotAllowed = "TolerationNotAllowed"
+	// ReasonResourceNotAllowed: a role's pods ask for a resource that is more than a share of a node.
+	ReasonResourceNotAllowed = "ResourceNotAllowed"
+	// ReasonAffinityNotAllowed: an affinity is about pods of other namespaces.
+	ReasonAffinityNotAllowed = "AffinityNotAllowed"
 )
 
 // Reasons of Exposed.
@@ -70,8 +79,13 @@ const (
 	ReasonHostMissing = "HostMissing"
 	// ReasonHostNotAllowed: the operator does not allow the host in this namespace. False.
 	ReasonHostNotAllowed = "HostNotAllowed"
-	// ReasonAnnotationNotAllowed: the operator does not allow an annotation of exposure.ingress. False.
+	// ReasonAnnotationNotAllowed: the operator does not allow an annotation of exposure.ingress, or of a role's pods.
+	// Also of WorkloadsAvailable. False.
 	ReasonAnnotationNotAllowed = "AnnotationNotAllowed"
+	// ReasonIngressClassNotAllowed: the operator does not allow the class of exposure.ingress. False.
+	ReasonIngressClassNotAllowed = "IngressClassNotAllowed"
+	// ReasonGatewayNotAllowed: the operator does not allow a Gateway of another namespace. False.
+	ReasonGatewayNotAllowed = "GatewayNotAllowed"
 	// ReasonGatewayMissing: the cluster does not have the Gateway API. False.
 	ReasonGatewayMissing = "GatewayMissing"
 )

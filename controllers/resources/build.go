@@ -121,7 +121,8 @@ func replicas(property *v1alpha1.Property, role Role) int32 {
 	return *asked
 }
 
-func podOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
+// PodOptions is what the spec says of a role's pods.
+func PodOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
 	switch role {
 	case Collector:
 		return &property.Spec.Collector.PodOptions

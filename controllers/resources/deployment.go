@@ -76,7 +76,7 @@ func deployment(property *v1alpha1.Property, role Role, in Input) Object {
 }
 
 func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.PodTemplateSpecApplyConfiguration {
-	options := podOptions(property, role)
+	options := PodOptions(property, role)
 	annotations := maps.Clone(options.PodAnnotations)
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -112,7 +112,7 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 	for _, volume := range volumes(property, role) {
 		mounts = append(mounts, applycore.VolumeMount().WithName(*volume.Name).WithMountPath(mountPath(*volume.Name)).WithReadOnly(true))
 	}
-	requests, limits := containerResources(role, podOptions(property, role).Resources)
+	requests, limits := containerResources(role, PodOptions(property, role).Resources)
 	return applycore.Container().
 		WithName(containerName).
 		WithImage(in.Options.Image).

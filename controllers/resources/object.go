@@ -66,6 +66,9 @@ func OptionalKinds() []schema.GroupVersionKind {
 // IsGatewayRoute says whether the kind is HTTPRoute, without which exposure by Gateway is not to be had.
 func IsGatewayRoute(kind schema.GroupVersionKind) bool { return kind == kindHTTPRoute }
 
+// Exposes says whether objects of a kind lead requests from outside to the pods.
+func Exposes(kind schema.GroupVersionKind) bool { return kind == kindIngress || kind == kindHTTPRoute }
+
 // Labels of everything that is made for a Property.
 const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"

@@ -32,7 +32,11 @@ func (s *suite) helmValues(t *testing.T) map[string]any {
 		values["crds"] = map[string]any{"install": s.mayDefine(t)}
 		return values
 	}
-	values["tenants"] = map[string]any{"egressAllowCIDRs": []string{"10.96.0.0/16", "10.244.0.0/16"}}
+	values["clusterWide"] = true
+	values["tenants"] = map[string]any{
+		"egressAllowCIDRs": []string{"10.96.0.0/16", "10.244.0.0/16"},
+		"allowedHosts":     map[string]any{"*": []string{"*.e2e.test"}}, "allowedIngressClasses": []string{"weir-node"},
+	}
 	values["networkPolicy"] = map[string]any{
 		"ingressFrom": []any{
 			map[string]any{

@@ -128,3 +128,13 @@ imagePullSecrets:
 {{- else if .context.Capabilities.APIVersions.Has (printf "monitoring.coreos.com/v1/%s" .kind) }}true
 {{- end }}
 {{- end }}
+
+
+{{/* Whether to hold the operator's account to what Properties are made of, by a policy of the cluster's: "true" or nothing. */}}
+{{- define "weir.admissionPolicy" -}}
+{{- $asked := .Values.rbac.admissionPolicy }}
+{{- if kindIs "bool" $asked }}
+{{- if $asked }}true{{ end }}
+{{- else if and .Values.clusterWide (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}true
+{{- end }}
+{{- end }}
