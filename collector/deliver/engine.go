@@ -63,6 +63,8 @@ type timing struct {
 	lease time.Duration
 	// claimIdle is the age at which a claim counts as abandoned, claimPoll how often to look for such.
 	claimIdle, claimPoll time.Duration
+	// replay is how often to look for requests for replays.
+	replay time.Duration
 	// trim is how often the streams are trimmed.
 	trim time.Duration
 	// lag is how often it is measured what platforms still have to be handed.
@@ -89,6 +91,7 @@ func defaultTiming() timing {
 		lease:       45 * time.Second,
 		claimIdle:   45 * time.Second,
 		claimPoll:   15 * time.Second,
+		replay:      time.Second,
 		trim:        time.Minute,
 		lag:         5 * time.Second,
 		redis:       backoff{unit: 500 * time.Millisecond, cap: 15 * time.Second, floor: 100 * time.Millisecond},
@@ -145,6 +148,7 @@ func (e *Engine) run(taking, alive context.Context) error {
 	platforms.Go(func() { e.remove(taking) })
 	platforms.Go(func() { e.trim(taking) })
 	platforms.Go(func() { e.measureLag(taking) })
+	platforms.Go(func() { e.answerReplays(taking) })
 	platforms.Wait()
 	return nil
 }

@@ -197,7 +197,7 @@ func quickTiming() timing {
 	return timing{
 		backoff: quick, gate: quick, request: 5 * time.Second, block: 50 * time.Millisecond,
 		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
-		claimIdle: 2 * time.Second, claimPoll: 50 * time.Millisecond, trim: 50 * time.Millisecond,
+		claimIdle: 2 * time.Second, claimPoll: 50 * time.Millisecond, trim: 50 * time.Millisecond, replay: 20 * time.Millisecond,
 		redis: quick, reopen: 20 * time.Millisecond, lag: 10 * time.Millisecond,
 		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
 	}

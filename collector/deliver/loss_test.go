@@ -190,7 +190,8 @@ func TestReplayedEventsAreDelivered(t *testing.T) {
 	request := stream.ReplayRequest{
 		Platform: "meta", To: h.now(), Statuses: []stream.Status{stream.Failed, stream.Expired}, Now: h.now(),
 	}
-	if n, err := h.stream.Replay(t.Context(), request); err != nil || n != 2 {
+	asker := stream.ReplayRequester{Stream: h.stream}
+	if n, err := asker.Replay(t.Context(), request); err != nil || n != 2 {
 		t.Fatalf("Replay = %d, %v, want 2", n, err)
 	}
 	// Meta itself takes nothing that is older than a week, whatever we think of it.
@@ -198,7 +199,7 @@ func TestReplayedEventsAreDelivered(t *testing.T) {
 		return cmp.Diff([]string{"too_old", "too_old"}, []string{h.last("meta", failed).Reason, h.last("meta", late).Reason})
 	})
 	request.Platform = "console"
-	if n, err := h.stream.Replay(t.Context(), request); err != nil || n != 0 {
+	if n, err := asker.Replay(t.Context(), request); err != nil || n != 0 {
 		t.Errorf("Replay of what was delivered = %d, %v, want 0", n, err)
 	}
 }

@@ -1,7 +1,10 @@
 package stream
 
+import "strings"
+
 // Access is what a Redis user may do with one property's keys. A function of the library runs with its caller's
-// permissions, so each access names the commands that its functions use; none may load or evaluate scripts.
+// permissions, so each access grants the commands of its functions, each on the keys that they are for and no others.
+// What a stolen user can do with them is listed in docs/operate/security.md, and a test compares the two.
 type Access int
 
 // The accesses, one for each role of the tenant pods.
@@ -10,45 +13,101 @@ const (
 	AppendAccess Access = iota
 	// DeliverAccess is for the deliverer: it reads, records and trims.
 	DeliverAccess
-	// ReadAccess is for the query role: it reads, and puts deliveries back that are to be made again.
+	// ReadAccess is for the query role: it reads, and may leave a request for a replay to the deliverer.
 	ReadAccess
 )
 
-// Rules returns the arguments of ACL SETUSER that give a user this access to the property namespace/name, beside
-// its password. The user may do nothing else.
-func (a Access) Rules(namespace, name string) []string {
-	rules := []string{"reset", "on", "resetchannels", "~" + keysOf(namespace, name).pattern()}
-	connection := []string{"ping", "select", "readonly", "cluster|slots", "cluster|shards", "command"}
-	for _, list := range [][]string{connection, a.commands()} {
-		for _, command := range list {
-			rules = append(rules, "+"+command)
-		}
+// grant is some commands and the keys that they may be used on: a selector of the user. Each key has Redis's own prefix
+// for what may be done with it: %R~ for reading, %W~ for writing, ~ for both.
+type grant struct{ commands, keys []string }
+
+// rule words the grant as an argument of ACL SETUSER.
+func (g grant) rule() string {
+	words := make([]string, 0, len(g.commands)+len(g.keys))
+	for _, command := range g.commands {
+		words = append(words, "+"+command)
 	}
-	if a == AppendAccess {
-		// Claims that are out of use are freed, and nothing else.
-		rules = append(rules, "(+unlink ~"+keysOf(namespace, name).claims()+":*)")
+	return "(" + strings.Join(append(words, g.keys...), " ") + ")"
+}
+
+// connection are the commands without keys. What the Redis library asks a cluster for its nodes and for the
+// commands' keys is among them; the functions ask for the time.
+var connection = []string{"ping", "time", "cluster|slots", "command"}
+
+// Rules returns the arguments of ACL SETUSER that give a user this access to the property namespace/name in a
+// database, beside its password. The user may do nothing else.
+func (a Access) Rules(namespace, name string, database int) []string {
+	rules := []string{"reset", "on", "resetchannels"}
+	for _, command := range connection {
+		rules = append(rules, "+"+command)
 	}
-	if a == ReadAccess {
-		// What a replay writes: it may schedule and record, but append no event.
-		k := keysOf(namespace, name)
-		rules = append(rules, "(+xadd ~"+k.deliveries()+")", "(+zadd +hset ~"+k.due("*")+" ~"+k.open("*")+" ~"+k.attempts("*")+")")
+	if database != 0 { // else the user stays out of all others: patterns of keys hold in every database
+		rules = append(rules, "+select")
+	}
+	for _, g := range a.grants(keysOf(namespace, name)) {
+		rules = append(rules, g.rule())
 	}
 	return rules
 }
 
-func (a Access) commands() []string {
+// grants are in the order in which Redis looks through them: what is used most comes first.
+func (a Access) grants(k keys) []grant {
 	switch a {
 	case AppendAccess:
-		return []string{
-			"fcall", "time", "get", "set", "hget", "hmget", "hset", "hlen", "hdel", "hgetall", "pexpire", "xadd", "xinfo|stream",
-		}
+		return appendGrants(k)
 	case DeliverAccess:
-		return []string{
-			"fcall", "time", "exists", "unlink", "set", "hget", "hset", "hdel", "zadd", "zrem", "zcard", "zscore", "zmscore", "zrange", "zrangebyscore",
-			"xadd", "xlen", "xrange", "xread", "xtrim", "xack", "xclaim", "xautoclaim", "xpending", "xreadgroup",
-			"xgroup|create", "xgroup|destroy", "xinfo|stream", "xinfo|groups",
-		}
+		return deliverGrants(k)
 	default:
-		return []string{"xrange", "xread", "xinfo|stream", "fcall", "zscore", "xpending"}
+		return readGrants(k)
+	}
+}
+
+func appendGrants(k keys) []grant {
+	return []grant{
+		{[]string{"xadd"}, []string{"%W~" + k.events()}},
+		{[]string{"hset", "pexpire"}, []string{"%W~" + k.batchMemories(), "%W~" + k.claimBuckets(), "%W~" + k.claims()}},
+		{[]string{"hmget"}, []string{"%R~" + k.claimBuckets(), "%R~" + k.claims()}},
+		{[]string{"hget", "hlen"}, []string{"%R~" + k.batchMemories()}},
+		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.claims(), "~" + k.batches(), "~" + k.rate()}},
+		{[]string{"get"}, []string{"%R~" + k.rate()}},
+		{[]string{"set"}, []string{"%W~" + k.rate()}},
+		{[]string{"hdel"}, []string{"%W~" + k.claims()}},
+		{[]string{"unlink"}, []string{"%W~" + k.claimBuckets()}},
+	}
+}
+
+// deliverGrants name the platforms' keys by a pattern: the deliverer closes the groups of platforms that are no longer
+// configured, of which nobody else knows.
+func deliverGrants(k keys) []grant {
+	events, deliveries := k.events(), k.deliveries()
+	due, open, attempts := k.due("*"), k.open("*"), k.attempts("*")
+	return []grant{
+		{[]string{"fcall"}, []string{"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix()}},
+		{[]string{"xpending", "xreadgroup", "xinfo|groups"}, []string{"%R~" + events}},
+		{[]string{"xrange", "xinfo|stream", "exists"}, []string{"%R~" + events, "%R~" + deliveries}},
+		{[]string{"xlen"}, []string{"%R~" + events}},
+		{[]string{"xack", "xclaim", "xgroup|create", "xgroup|destroy"}, []string{"%W~" + events}},
+		{[]string{"xautoclaim"}, []string{"~" + events}},
+		{[]string{"xadd"}, []string{"%W~" + deliveries}},
+		{[]string{"xtrim"}, []string{"%W~" + events, "%W~" + deliveries}},
+		{[]string{"exists", "zmscore", "zrangebyscore", "zscore"}, []string{"%R~" + due}},
+		{[]string{"zrange", "zrangebyscore", "zcard"}, []string{"%R~" + open}},
+		{[]string{"zadd", "zrem"}, []string{"%W~" + due, "%W~" + open}},
+		{[]string{"hget"}, []string{"%R~" + attempts}},
+		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
+		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
+		{[]string{"set"}, []string{"%W~" + k.paused("*")}},
+		{[]string{"getrange"}, []string{"%R~" + k.replayRequest()}},
+		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
+		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},
+	}
+}
+
+func readGrants(k keys) []grant {
+	events, deliveries := k.events(), k.deliveries()
+	return []grant{
+		{[]string{"xrange", "xread", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
+		{[]string{"set"}, []string{"%W~" + k.replayRequest()}},
+		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},
 	}
 }

@@ -245,7 +245,7 @@ func asUser(t *testing.T, server *redisserver.Server, access Access, user string
 	t.Helper()
 	admin := dial(t, server.URL())
 	args := []any{"ACL", "SETUSER", user}
-	for _, rule := range append(access.Rules("default", "shop"), ">pw-"+user) {
+	for _, rule := range append(access.Rules("default", "shop", 0), ">pw-"+user) {
 		args = append(args, rule)
 	}
 	if err := admin.redis.Do(t.Context(), args...).Err(); err != nil {
@@ -268,6 +268,7 @@ func TestAccess(t *testing.T) {
 	ctx := t.Context()
 
 	c := newClock(time.Now().Add(-time.Hour))
+	answering(t, deliver)
 	dated := newAppender(t, collect, AppenderOptions{Now: c.now})
 	a := newAppender(t, collect, AppenderOptions{})
 	mustAppend(t, a, addition("1", "order-1"), addition("1", ""), addition("2", "order-1"), addition("3", ""), addition("4", ""))
@@ -283,7 +284,7 @@ func TestAccess(t *testing.T) {
 				return err
 			}
 			return deliver.Settle(ctx, "meta", []Settlement{
-				decided(taken[0].Position, Delivered, 1), retryAt(taken[1].Position, 1, time.Now()),
+				decided(taken[0].Position, Failed, 1), retryAt(taken[1].Position, 1, time.Now()),
 			})
 		},
 		func() error {
@@ -299,7 +300,7 @@ func TestAccess(t *testing.T) {
 		func() error { _, err := deliver.Groups(ctx); return err },
 		func() error { _, err := deliver.Bounds(ctx); return err },
 		func() error {
-			n, err := query.Replay(ctx, ReplayRequest{Platform: "meta", To: time.Now().Add(time.Hour), Statuses: []Status{Delivered}, Now: time.Now()})
+			n, err := ReplayRequester{query}.Replay(ctx, ReplayRequest{Platform: "meta", To: time.Now().Add(time.Hour), Statuses: []Status{Failed}, Now: time.Now()})
 			if err == nil && n == 0 {
 				return errors.New("nothing was put back")
 			}

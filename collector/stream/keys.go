@@ -23,19 +23,25 @@ func (k keys) deliveries() string { return k.prefix + "deliveries" }
 func (k keys) importedEvents() string     { return k.prefix + "import:events" }
 func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries" }
 
-// claims is a hash whose fields, LENGTH:OPENED, name the claim buckets; their values are empty. It lives as long as the
-// newest of them.
+// claims is a hash of the claim buckets that are in use: SLOT → LENGTH:OPENED. It lives as long as the newest of them.
 //
-// Behind it, and ":LENGTH:OPENED", there is a hash of the ids that were claimed in one stretch of time, half a window long
+// Behind it, and ":SLOT", there is a hash of the ids that were claimed in one stretch of time, half a window long
 // when it was opened: 6 bytes of digest → records of the claims whose digests begin so. LENGTH is in milliseconds, OPENED the
-// millisecond of its first claim. It lives for a window after its end.
+// millisecond of its first claim. It lives for a window after its end. There are eight slots, so that a user can be allowed
+// these keys and no others.
 func (k keys) claims() string { return k.prefix + "claims" }
+
+// claimBuckets matches the keys of all claim buckets, and nothing else.
+func (k keys) claimBuckets() string { return k.claims() + ":[0-7]" }
 
 // batches is the root of the memory of committed batches; no key has this very name.
 //
 // Behind it, and ":PERIOD:SHARD", there is a hash: batch id → its reply, packed; "" where every event was appended. PERIOD
-// counts half minutes since 1970, SHARD is the batch id's first byte. It lives for two minutes.
+// counts half minutes since 1970, modulo 5; SHARD is the batch id's first byte in hexadecimal. It lives for two minutes.
 func (k keys) batches() string { return k.prefix + "batches" }
+
+// batchMemories matches the 1,280 keys of the memory of committed batches, and nothing else.
+func (k keys) batchMemories() string { return k.batches() + ":[0-4]:[0-9a-f][0-9a-f]" }
 
 // rate is a string: the microsecond at which the property's allowance is whole again. It lives until then.
 func (k keys) rate() string { return k.prefix + "rate" }
@@ -50,10 +56,21 @@ func (k keys) open(platform string) string { return k.prefix + "retry:" + platfo
 // attempts is a hash: the same stream ids → attempts made, and ":" and the millisecond where a replay put it back.
 func (k keys) attempts(platform string) string { return k.prefix + "retry:" + platform + ":attempts" }
 
+// retryPrefix is how the keys of all platforms' waiting events begin, for weir_trim, which puts them together; no key has
+// this very name.
+func (k keys) retryPrefix() string { return k.prefix + "retry:" }
+
 // retries returns the keys of a platform's waiting events.
 func (k keys) retries(platform string) []string {
 	return []string{k.due(platform), k.open(platform), k.attempts(platform)}
 }
+
+// replayRequest is a string: a request for a replay, as JSON, that waits for a deliverer. It lives for ten seconds.
+func (k keys) replayRequest() string { return k.prefix + "replay:request" }
+
+// replayAnswers is a hash: id of a request for a replay → how many events were put back, or "begun" or "failed". It lives
+// for two minutes.
+func (k keys) replayAnswers() string { return k.prefix + "replay:answers" }
 
 // paused is a string: why a platform gets nothing until a person has mended something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].

@@ -41,7 +41,7 @@ type TrimResult struct {
 // oldest event that stays. Call it again while More.
 func (s *Stream) Trim(ctx context.Context, policy TrimPolicy) (TrimResult, error) {
 	reply, err := s.redis.FCall(ctx, functionTrim,
-		[]string{s.keys.events(), s.keys.deliveries(), s.keys.prefix + "retry:"},
+		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix()},
 		millisOrZero(policy.Before), millisOrZero(policy.HardBefore), policy.MaxEvents, trimLimit).Slice()
 	if err != nil {
 		return TrimResult{}, describe("trim events", err)

@@ -28,6 +28,8 @@ type User struct {
 	Access        Access
 	// Namespace and Property are whose keys the user may use.
 	Namespace, Property string
+
+	database int // where the keys are
 }
 
 // Users administers the ACL users of a Redis, on every node, for Redis does not replicate them. It is safe for
@@ -61,6 +63,7 @@ func (u *Users) Set(ctx context.Context, users []User) error {
 		defer u.mu.Unlock()
 		changed := false
 		for _, user := range users {
+			user.database = node.Options().DB
 			at := nodeUser{node.Options().Addr, user.Name}
 			if u.lines[at].asked == user.asked() {
 				continue
@@ -106,6 +109,7 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 	}
 	mended, set := 0, map[nodeUser]string{}
 	for _, user := range users {
+		user.database = node.Options().DB
 		at, line := nodeUser{node.Options().Addr, user.Name}, listed[user.Name]
 		var others []string
 		if user.KeepPasswords {
@@ -180,7 +184,7 @@ func (u User) rules(others []string) []string {
 	own := "#" + hex.EncodeToString(sum[:])
 	all := append(slices.DeleteFunc(slices.Clone(others), func(other string) bool { return other == own }), own)
 	slices.Sort(all)
-	return append(u.Access.Rules(u.Namespace, u.Property), all...)
+	return append(u.Access.Rules(u.Namespace, u.Property, u.database), all...)
 }
 
 // hashes returns the words of a line of ACL LIST that are hashes of passwords, with the # before them.

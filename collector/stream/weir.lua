@@ -7,16 +7,95 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 5
+local VERSION = 6
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
 local MOST = 1000             -- fields for one command: Lua's stack has room for 8,000 arguments
 local SLACK = 60000           -- ms by which keys outlive their purpose
 local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
+local BATCH_PERIODS = 5       -- after so many a period's number comes again; its hashes live for less
+local SLOTS = 8               -- buckets of claims at a time, more than two windows take
+local SLOT_NAMES = { '0', '1', '2', '3', '4', '5', '6', '7' }
 local LAST_SEQUENCE = 1000000 -- a sequence number from which the next entry takes the next millisecond
 
 local function number(n) return string.format('%.0f', n) end
+
+----------------------------------------------------------------------------------------------------------------
+-- Arguments
+--
+-- Whoever has a role's password may call the role's functions with any arguments, and Redis serves nobody else meanwhile.
+-- So each function looks at its keys and arguments before it does anything: what it may cost is bounded, and nothing is
+-- done by halves.
+
+local MOST_ADDITIONS = 4000    -- events of one call of weir_append
+local MOST_EVENTS = 1000       -- events of one call of any other function
+local MOST_TRIMMED = 10000     -- entries that one call of weir_trim may remove, and waiting events that it may take back
+local MOST_ENTRY = 2097152     -- bytes of an entry: twice the largest body of an event
+local MOST_RECORD = 4096       -- bytes of an event's record, and of what stands before the records
+local MOST_NAME = 255          -- bytes of a platform's name
+local MOST_ID = 4096           -- bytes of an event's id
+local MOST_REPLY = 33554432    -- bytes of entries in one reply, and one entry more
+local MOST_CLAIMS = 65536      -- bytes of the claims of one field
+local LATEST = 9999999999999   -- a ms beyond all plans
+local LONGEST = 100000000000    -- ms of a window: three years
+local LARGEST = 9007199254740991
+
+local function wrong(what) error({ err = 'ERR Weir: ' .. what }) end
+
+-- whole returns a decimal argument as a number; low and high bound it.
+local function whole(text, what, low, high)
+  local n = text and #text <= 17 and string.find(text, '^%-?%d+$') and tonumber(text)
+  if not n or n < low or n > high then
+    wrong(what .. ' must be a whole number from ' .. number(low) .. ' to ' .. number(high))
+  end
+  return n
+end
+
+-- time is whole for milliseconds since 1970; before that only for what is always due.
+local function time(text, what) return whole(text, what, -LATEST * 10, LATEST) end
+
+local function position(text, what)
+  if not text or #text > 36 or not string.find(text, '^%d+%-%d+$') then wrong(what .. ' must be a stream id') end
+  return text
+end
+
+local function bounded(text, what, most)
+  if not text or #text > most then wrong(what .. ' must have at most ' .. most .. ' bytes') end
+  return text
+end
+
+-- listed says how many elements of size arguments stand behind the first.
+local function listed(args, first, size, most)
+  local n = (#args - first) / size
+  if n < 0 or n ~= math.floor(n) or n > most then
+    wrong('there must be ' .. first .. ' arguments and then ' .. size .. ' for each of at most ' .. most .. ' events')
+  end
+  return n
+end
+
+-- expect makes sure that the keys are those of one property with these names, in this order.
+local function expect(keys, ...)
+  local names = { ... }
+  local prefix = #keys == #names and string.match(keys[1], '^(weir:{[^{}]+}:)')
+  if not prefix then wrong('there must be ' .. #names .. ' keys of a property') end
+  for i = 1, #names do
+    if keys[i] ~= prefix .. names[i] then wrong('key ' .. i .. ' must be ' .. prefix .. names[i]) end
+  end
+end
+
+-- expect_retries is expect where the last three keys are those of a platform's waiting events.
+local function expect_retries(keys, platform, ...)
+  if not platform or platform == '' or #platform > MOST_NAME then
+    wrong('a platform must have a name of at most ' .. MOST_NAME .. ' bytes')
+  end
+  local names, retry = { ... }, 'retry:' .. platform
+  names[#names + 1], names[#names + 2], names[#names + 3] = retry .. ':due', retry .. ':open', retry .. ':attempts'
+  expect(keys, unpack(names))
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Times and stream ids
 
 local function two_bytes(n) return string.char(math.floor(n / 256), n % 256) end
 
@@ -46,33 +125,53 @@ end
 -- bytes; when it was claimed, in parts of the bucket, 2 bytes; and where the highest bit of those is set, the length of the
 -- first event's id, 2 bytes, and that id.
 
+-- slot_for returns the number of a bucket that is out of use; where all are in use, of the one whose claims end first,
+-- which are forgotten. That takes more changes of the window, or jumps of the clock, than there are slots, within one
+-- window.
+local function slot_for(used)
+  local oldest
+  for slot = 1, SLOTS do
+    local bucket = used[slot]
+    if not bucket then return slot end
+    if not oldest or bucket.opened + bucket.length < used[oldest].opened + used[oldest].length then oldest = slot end
+  end
+  return oldest
+end
+
 -- open_bucket returns the bucket that takes new claims, and a list of the others that have claims younger than the window.
 -- What no window reaches any more goes: freed by the way, where its expiry would hold Redis up.
 local function open_bucket(root, window, now)
-  local wanted, current, others = math.ceil(window / 2), nil, {}
-  local flat = redis.call('HGETALL', root)
-  for i = 1, #flat, 2 do
-    local name = flat[i]
-    local length, opened = string.match(name, '^(%d+):(%d+)$')
-    length, opened = tonumber(length), tonumber(opened)
-    if not length or opened + 3 * length <= now then
-      redis.call('HDEL', root, name)
-      redis.call('UNLINK', root .. ':' .. name)
-    else
-      local bucket = { key = root .. ':' .. name, length = length, opened = opened }
-      -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new claims.
-      local fits = length == wanted and opened <= now + SLACK and now < opened + length
-      if fits and not (current and current.opened > opened) then bucket, current = current, bucket end
-      if bucket and bucket.opened + bucket.length > now - window then others[#others + 1] = bucket end
+  local wanted, current, used = math.ceil(window / 2), nil, {}
+  for slot, name in ipairs(redis.call('HMGET', root, unpack(SLOT_NAMES))) do
+    if name then
+      local length, opened = string.match(name, '^(%d+):(%d+)$')
+      length, opened = tonumber(length), tonumber(opened)
+      if not length or length < 1 or opened + 3 * length <= now then
+        redis.call('HDEL', root, SLOT_NAMES[slot])
+        redis.call('UNLINK', root .. ':' .. SLOT_NAMES[slot])
+      else
+        local bucket = { key = root .. ':' .. SLOT_NAMES[slot], length = length, opened = opened }
+        used[slot] = bucket
+        -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new claims.
+        local fits = length == wanted and opened <= now + SLACK and now < opened + length
+        if fits and not (current and current.opened > opened) then current = bucket end
+      end
     end
   end
   if not current then
-    local name = number(wanted) .. ':' .. number(now)
-    current = { key = root .. ':' .. name, length = wanted, opened = now }
-    redis.call('HSET', root, name, '')
+    local slot = slot_for(used)
+    current = { key = root .. ':' .. SLOT_NAMES[slot], length = wanted, opened = now }
+    used[slot] = current
+    redis.call('UNLINK', current.key)
+    redis.call('HSET', root, SLOT_NAMES[slot], number(wanted) .. ':' .. number(now))
     local life = number(3 * wanted + 2 * SLACK) -- and longer than the bucket's
     redis.call('PEXPIRE', root, life, 'NX')
     redis.call('PEXPIRE', root, life, 'GT')
+  end
+  local others = {}
+  for slot = 1, SLOTS do
+    local bucket = used[slot]
+    if bucket and bucket ~= current and bucket.opened + bucket.length > now - window then others[#others + 1] = bucket end
   end
   local step = math.max(0, math.floor((now - current.opened) / math.ceil(wanted / STEPS)))
   current.step, current.step_with_id = two_bytes(step), two_bytes(WITH_ID + step)
@@ -95,12 +194,14 @@ end
 -- find looks for a claim among those of its field. Returns the id that it stores, "" for none, and the step at which it was
 -- claimed; nil where it is not there.
 local function find(claims, rest)
-  local at = 1
-  while at < #claims do
+  local at, last = 1, math.min(#claims, MOST_CLAIMS)
+  while at < last do
     local high, low = string.byte(claims, at + 4, at + 5)
+    if not low then return nil end
     local step, id, after = high * 256 + low, '', at + 6
     if step >= WITH_ID then
       local first, second = string.byte(claims, at + 6, at + 7)
+      if not second then return nil end
       after = at + 8 + first * 256 + second
       step, id = step - WITH_ID, string.sub(claims, at + 8, after - 1)
     end
@@ -138,7 +239,7 @@ end
 -- Append (append.go)
 
 local function batch_key(root, batch, now, age)
-  return root .. ':' .. number(math.floor(now / BATCH_PERIOD) - age) .. ':' .. string.byte(batch)
+  return string.format('%s:%d:%02x', root, (math.floor(now / BATCH_PERIOD) - age) % BATCH_PERIODS, string.byte(batch))
 end
 
 -- recall returns the reply to a batch that was committed before, nil where it was not.
@@ -153,20 +254,16 @@ end
 local function remember(root, batch, now, reply)
   local key = batch_key(root, batch, now, 0)
   redis.call('HSET', key, batch, #reply > 0 and cmsgpack.pack(reply) or '')
-  if redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, 4 * BATCH_PERIOD) end
+  if redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, (BATCH_PERIODS - 1) * BATCH_PERIOD) end
 end
 
 -- add appends one entry and returns its stream id, or a table with err. at is "*" or "MS-*"; an entry is never
--- put before the stream's last one.
+-- put before the stream's last one: where at is, Redis chooses the id. The caller may not read the stream to learn
+-- which is the last.
 local function add(events, at, data)
   local id = redis.pcall('XADD', events, at, 'e', data)
-  if type(id) == 'table' and id.err and string.find(id.err, 'equal or smaller', 1, true) then
-    local info = redis.call('XINFO', 'STREAM', events)
-    for i = 1, #info, 2 do
-      if info[i] == 'last-generated-id' then
-        return redis.pcall('XADD', events, split(info[i + 1]) .. '-*', 'e', data)
-      end
-    end
+  if type(id) == 'table' and id.err and at ~= '*' and string.find(id.err, 'equal or smaller', 1, true) then
+    return redis.pcall('XADD', events, '*', 'e', data)
   end
   return id
 end
@@ -180,6 +277,22 @@ local function following(id, wanted)
   return number(ms + 1) .. '-0'
 end
 
+-- check_additions looks at what follows the first five arguments of weir_append.
+local function check_additions(args, count)
+  listed(args, 5 + 2 * count, 2, MOST_ADDITIONS)
+  for i = 6, 5 + count do
+    if #args[i] ~= 6 or #args[i + count] ~= 4 then wrong('a digest must have 6 and 4 bytes') end
+  end
+  local digests = 0
+  for i = 6 + 2 * count, #args, 2 do
+    local id = args[i + 1]
+    digests = digests + (id == '' and 1 or 2)
+    if #args[i] > MOST_ENTRY then wrong('an entry must have at most ' .. MOST_ENTRY .. ' bytes') end
+    if #id > MOST_ID then wrong('an event id must have at most ' .. MOST_ID .. ' bytes') end
+  end
+  if digests ~= count then wrong('there must be a digest for each id') end
+end
+
 -- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch id (16
 -- bytes), "1" where two of the digests have the same field, else "", number of digests; then of each digest the field and
 -- after those of each the rest, the digests being each event's of its event_id and, where it has one, of its order_id;
@@ -191,10 +304,19 @@ end
 -- Claims are written after the events that they are for, and nothing between can fail. An event that is not appended
 -- claims nothing.
 local function append(keys, args)
+  expect(keys, 'events', 'claims', 'batches')
   local events, claims, batches = keys[1], keys[2], keys[3]
-  local window, now, batch, count = tonumber(args[1]), tonumber(args[2]), args[3], tonumber(args[5])
-  local wanted = '*'
-  if now then wanted = number(now) .. '-*' else now = server_ms() end
+  local window, batch = whole(args[1], 'the window', 1, LONGEST), args[3]
+  local count = whole(args[5], 'the number of digests', 1, 2 * MOST_ADDITIONS)
+  if #batch ~= 16 then wrong('a batch id must have 16 bytes') end
+  check_additions(args, count)
+  local wanted, now = '*', nil
+  if args[2] == '' then
+    now = server_ms()
+  else
+    now = whole(args[2], 'now', 0, LATEST)
+    wanted = number(now) .. '-*'
+  end
   local known = recall(batches, batch, now)
   if known then return known end
 
@@ -252,20 +374,26 @@ end
 -- with 1 or 0, how many more are allowed now, and the µs until the wanted ones are. The allowance of one second may be
 -- used at once; more than that at once is allowed when it is whole, and paid for afterwards.
 local function allow(keys, args)
-  local limit, wanted, now = tonumber(args[1]), tonumber(args[2]), tonumber(args[3])
-  if not now then
+  expect(keys, 'rate')
+  local limit, wanted = whole(args[1], 'the limit', 1, LATEST), whole(args[2], 'the number of events', 1, MOST_ADDITIONS)
+  local now
+  if args[3] == '' then
     local t = redis.call('TIME')
     now = t[1] * 1000000 + t[2]
+  else
+    now = whole(args[3], 'now', 0, LARGEST)
   end
   local second, interval = 1000000, 1000000 / limit
-  local whole = math.max(tonumber(redis.call('GET', keys[1]) or 0), now)
-  local wait = whole + math.min(wanted, limit) * interval - second - now
+  local full = tonumber(redis.call('GET', keys[1]) or 0)
+  -- What no call can have left, as after the clock was set back, counts for nothing.
+  if not full or not (full >= now and full <= now + second + MOST_ADDITIONS * interval) then full = now end
+  local wait = full + math.min(wanted, limit) * interval - second - now
   if wait > 0.5 then
-    return { 0, math.max(0, math.floor((second - (whole - now)) / interval + 0.001)), math.ceil(wait) }
+    return { 0, math.max(0, math.floor((second - (full - now)) / interval + 0.001)), math.ceil(wait) }
   end
-  whole = whole + wanted * interval
-  redis.call('SET', keys[1], number(whole), 'PX', number(math.ceil((whole - now) / 1000) + 1))
-  return { 1, math.max(0, math.floor((second - (whole - now)) / interval + 0.001)), 0 }
+  full = full + wanted * interval
+  redis.call('SET', keys[1], number(full), 'PX', number(math.ceil((full - now) / 1000) + 1))
+  return { 1, math.max(0, math.floor((second - (full - now)) / interval + 0.001)), 0 }
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -309,14 +437,23 @@ end
 -- since is not the caller's to undo. Events that wait already go on as they do. Replies with 1 where the group was
 -- missing, 0 where not.
 local function ensure_group(keys, args)
+  expect_retries(keys, args[1], 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
+  listed(args, 4, 2, MOST_EVENTS)
+  if args[2] ~= '' then position(args[2], 'the id behind which the group begins') end
+  local passed = whole(args[3], 'the number of events passed', 0, LARGEST)
+  time(args[4], 'the time when events are due')
+  for i = 5, #args, 2 do
+    position(args[i], 'an event')
+    whole(args[i + 1], 'the attempts', 0, LATEST)
+  end
   if has_group(events, args[1]) then return 0 end
   for i = 5, #args, 2 do
     if not redis.call('ZSCORE', due_key, args[i]) then wait(due_key, open, attempts, args[i], args[4], args[i + 1]) end
   end
   if args[2] ~= '' then
     -- Told how many it has read, Redis knows from the start how many there are still to read.
-    local read = entries_added(events) - (redis.call('XLEN', events) - tonumber(args[3]))
+    local read = entries_added(events) - (redis.call('XLEN', events) - passed)
     redis.call('XGROUP', 'CREATE', events, args[1], args[2], 'MKSTREAM', 'ENTRIESREAD', number(math.max(0, read)))
   end
   return 1
@@ -324,6 +461,7 @@ end
 
 -- weir_destroy_group: KEYS events, due, open, attempts; ARGV group. Removes the group and what waits in it.
 local function destroy_group(keys, args)
+  expect_retries(keys, args[1], 'events')
   if redis.call('EXISTS', keys[1]) == 1 then redis.call('XGROUP', 'DESTROY', keys[1], args[1]) end
   return redis.call('UNLINK', keys[2], keys[3], keys[4])
 end
@@ -332,14 +470,19 @@ end
 -- that are due. Replies with a list of {id, attempts, entry, ms at which it was put back by a replay or 0} and a list of
 -- ids whose entries are gone.
 local function due(keys, args)
+  expect_retries(keys, keys[2] and string.match(keys[2], ':retry:(.*):due$'), 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
+  local now, until_ms = time(args[1], 'now'), time(args[2], 'the end of the lease')
+  local count, bytes = whole(args[3], 'the count', 1, MOST_EVENTS), 0
   local taken, gone = {}, {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, '-inf', args[1], 'LIMIT', 0, args[3])) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, '-inf', number(now), 'LIMIT', 0, count)) do
+    if bytes > MOST_REPLY then break end
     local entry = redis.call('XRANGE', events, id, id)[1]
     if entry then
       local tried, replayed = string.match(redis.call('HGET', attempts, id) or '0', '^(%d+):?(%d*)$')
       taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0 }
-      redis.call('ZADD', due_key, 'XX', args[2], id)
+      redis.call('ZADD', due_key, 'XX', number(until_ms), id)
+      bytes = bytes + #entry[2][2]
     else
       gone[#gone + 1] = id
       forget(due_key, open, attempts, id)
@@ -363,11 +506,27 @@ local function claims_of(events, group, ids, lowest, highest)
   return claimed
 end
 
+-- check_settlements looks at the arguments of weir_settle.
+local function check_settlements(args)
+  if listed(args, 4, 4, MOST_EVENTS) == 0 then wrong('there must be an event') end
+  bounded(args[2], 'the head of the records', MOST_RECORD)
+  position(args[3], 'the lowest id')
+  position(args[4], 'the highest id')
+  for i = 5, #args, 4 do
+    position(args[i], 'an event')
+    if args[i + 1] ~= '' then time(args[i + 1], 'the time of the next attempt') end
+    whole(args[i + 2], 'the attempts', 0, LATEST)
+    bounded(args[i + 3], 'a record', MOST_RECORD)
+  end
+end
+
 -- weir_settle: KEYS events, deliveries, due, open, attempts; ARGV group, head of the record entry or "" for no
 -- record, lowest and highest of the ids, then for each event: id, ms at which it is due again or "" where this is final,
 -- attempts, encoded record. Events that are neither claimed from the group nor waiting are settled already and are passed
 -- over. Replies with the number of those that were not.
 local function settle(keys, args)
+  expect_retries(keys, args[1], 'events', 'deliveries')
+  check_settlements(args)
   local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
   local group, record, ids = args[1], { args[2] }, {}
   for i = 5, #args, 4 do ids[#ids + 1] = args[i] end
@@ -403,12 +562,29 @@ local function settle(keys, args)
   return settled
 end
 
+-- check_replay looks at the arguments of weir_replay.
+local function check_replay(args)
+  listed(args, 6, 3, MOST_EVENTS)
+  position(args[2], 'the last records')
+  bounded(args[3], 'the beginning of the records', MOST_RECORD)
+  time(args[4], 'the time when events are due')
+  time(args[5], 'now')
+  bounded(args[6], 'the head of the records', MOST_RECORD)
+  for i = 7, #args, 3 do
+    position(args[i], 'an event')
+    whole(args[i + 1], 'the attempts', 0, LATEST)
+    bounded(args[i + 2], 'a record', MOST_RECORD)
+  end
+end
+
 -- weir_replay: KEYS events, deliveries, due, open, attempts; ARGV group, id of the last delivery records that the
 -- caller knows, how the platform's records begin behind their version, ms at which the events are due, now in ms, head of
 -- the record entry, then for each event: id, attempts, encoded record. Puts back events that are final. Replies with -1 and
 -- does nothing where the platform has records that the caller does not know, else with the number of events that were
 -- put back: those that the stream still has and that are not under way.
 local function replay(keys, args)
+  expect_retries(keys, args[1], 'events', 'deliveries')
+  check_replay(args)
   local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
   local newer = redis.call('XRANGE', deliveries, '(' .. args[2], '+', 'COUNT', 1000)
   if #newer == 1000 then return -1 end
@@ -470,7 +646,7 @@ local function take_back(events, group, doomed, last)
       lost[#lost + 1] = id
     end
   end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', group.open, '-inf', (split(last)))) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', group.open, '-inf', (split(last)), 'LIMIT', 0, MOST_TRIMMED)) do
     if not before(last, id) then
       lose(id)
       forget(group.due, group.open, group.attempts, id)
@@ -510,19 +686,21 @@ end
 -- (0: no such ceiling), and about how many entries to remove at most. Replies with how many events were removed, 1 where
 -- more remain to be removed, and a list of {group, id, entry} that were removed undelivered.
 local function trim(keys, args)
+  expect(keys, 'events', 'deliveries', 'retry:')
   local events, deliveries = keys[1], keys[2]
-  local limit = tonumber(args[4])
+  local keep_from, hard_before = time(args[1], 'the time to trim to'), time(args[2], 'the time to trim to')
+  local max_events, limit = whole(args[3], 'the most events', 0, LARGEST), whole(args[4], 'the limit', 1, MOST_TRIMMED)
   if redis.call('EXISTS', events) == 0 then return { 0, 0, {} } end
   local groups = read_groups(events, keys[3])
-  local floor = number(tonumber(args[1])) .. '-0'
+  local floor = number(math.max(0, keep_from)) .. '-0'
   for _, group in ipairs(groups) do
     if before(group.floor, floor) then floor = group.floor end
   end
   local removed, more = trim_to(events, floor, limit)
-  local hard, hard_more, lost = trim_hard(events, groups, tonumber(args[2]), tonumber(args[3]), limit)
+  local hard, hard_more, lost = trim_hard(events, groups, hard_before, max_events, limit)
 
   local first = redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
-  local records_before = first and first[1] or number(tonumber(args[1])) .. '-0'
+  local records_before = first and first[1] or number(math.max(0, keep_from)) .. '-0'
   local _, records_more = trim_to(deliveries, number(split(records_before)) .. '-0', limit)
   return { removed + hard, (more or hard_more or records_more) and 1 or 0, lost }
 end

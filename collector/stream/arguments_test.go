@@ -1,0 +1,249 @@
+package stream
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+)
+
+// call is a function of the library with keys and arguments that it takes.
+type call struct {
+	keys []string
+	args []any
+	// repeated is how many of the last arguments belong to one event, 0 where it takes none.
+	repeated int
+	// free are the numbers of arguments that may be any short text: names and encoded records.
+	free []int
+}
+
+func callsOf(k keys) map[string]call {
+	retries, digest := k.retries("meta"), strings.Repeat("d", fieldSize)
+	return map[string]call{
+		functionAppend: {
+			keys: []string{k.events(), k.claims(), k.batches()},
+			args: []any{1000, "", strings.Repeat("b", 16), "", 1, digest, "rest", "entry", ""}, free: []int{3, 7},
+		},
+		functionAllow:        {keys: []string{k.rate()}, args: []any{10, 1, ""}},
+		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2},
+		functionDestroyGroup: {keys: append([]string{k.events()}, retries...), args: []any{"meta"}},
+		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 1}},
+		functionSettle: {
+			keys: append([]string{k.events(), k.deliveries()}, retries...),
+			args: []any{"meta", "head", "1-1", "1-1", "1-1", 1, 1, "record"}, repeated: 4, free: []int{1, 7},
+		},
+		functionReplay: {
+			keys: append([]string{k.events(), k.deliveries()}, retries...),
+			args: []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"}, repeated: 3, free: []int{2, 5, 8},
+		},
+		functionTrim: {keys: []string{k.events(), k.deliveries(), k.retryPrefix()}, args: []any{0, 0, 0, 1000}},
+	}
+}
+
+// TestFunctionsRefuseAbsurdArguments calls each function as somebody would who means harm. Each call ends soon with an
+// error, or does nothing, and leaves what is there as it is.
+func TestFunctionsRefuseAbsurdArguments(t *testing.T) {
+	client := dial(t, redistest.URL(t))
+	s := client.Stream("default", "shop")
+	fill(t, s, 20)
+	s2 := client.Stream("default", "shop2")
+	fill(t, s2, 1)
+	if _, err := s.EnsureGroup(t.Context(), "meta", GroupState{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.redis.Set(t.Context(), s.keys.paused("crm"), "of another type", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, s)
+	listed, err := s.redis.FunctionList(t.Context(), redis.FunctionListQuery{LibraryNamePattern: libraryName}).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := callsOf(s.keys)
+	for _, function := range listed[0].Functions {
+		if _, found := calls[function.Name]; !found {
+			t.Errorf("%s is not tested", function.Name)
+		}
+	}
+	for name, fine := range calls {
+		t.Run(name, func(t *testing.T) {
+			tries := 0
+			try := func(what string, keys []string, args []any) {
+				t.Helper()
+				tries++
+				began := time.Now()
+				err := s.redis.FCall(t.Context(), name, keys, args...).Err()
+				if err == nil || strings.Contains(err.Error(), "user_function") || strings.Contains(err.Error(), "attempt to") {
+					t.Errorf("%s: %v, want an error that says what would be right", what, err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("%s: took %s", what, took)
+				}
+			}
+			for i := range fine.args {
+				for _, absurd := range absurdities(fine, i) {
+					args := slices.Clone(fine.args)
+					args[i] = absurd
+					try(fmt.Sprintf("argument %d is %.40q", i, absurd), fine.keys, args)
+				}
+				try(fmt.Sprintf("argument %d and those behind it are missing", i), fine.keys, fine.args[:i])
+			}
+			if fine.repeated > 0 || name == functionAppend {
+				many := slices.Clone(fine.args)
+				for range 10_000 {
+					many = append(many, fine.args[len(fine.args)-max(fine.repeated, 2):]...)
+				}
+				try("20,000 arguments and more", fine.keys, many)
+				try("an argument too many", fine.keys, append(slices.Clone(fine.args), "1"))
+			}
+			for i, key := range fine.keys {
+				for _, other := range []string{
+					"", "junk", s.keys.prefix + "junk", s.keys.paused("crm"), s2.keys.events(), key + "x", "weir:{}:events", strings.Repeat("k", 1<<20),
+				} {
+					keys := slices.Clone(fine.keys)
+					keys[i] = other
+					try(fmt.Sprintf("key %d is %.40q", i, other), keys, fine.args)
+				}
+				try(fmt.Sprintf("key %d and those behind it are missing", i), fine.keys[:i], fine.args)
+			}
+			try("one key twice", append(slices.Clone(fine.keys), fine.keys[0]), fine.args)
+			if tries < 10 {
+				t.Errorf("%d calls", tries)
+			}
+		})
+	}
+	if diff := cmp.Diff(before, dump(t, s)); diff != "" {
+		t.Errorf("what Redis has (-before +after):\n%s", diff)
+	}
+	stats, err := s.redis.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stats, "cmdstat_fcall:") || client.Ping(t.Context()) != nil {
+		t.Error("Redis does not answer any more")
+	}
+}
+
+// absurdities are values that an argument must not have.
+func absurdities(c call, i int) []any {
+	huge := strings.Repeat("9", 3<<20)
+	if slices.Contains(c.free, i) {
+		if c.args[i] == "" {
+			return nil // any text says yes or no
+		}
+		return []any{huge}
+	}
+	all := []any{
+		"-99999999999999999", "99999999999999999", "1.5", "1e3", "0x10", "nan", "-nan", "inf", "-inf", " 1", "1 ", "one", "\x00", "1\n", "٣", huge, "1-1-1", "-",
+	}
+	switch text := c.args[i].(type) {
+	case string:
+		if text == "meta" {
+			return []any{"", huge, strings.Repeat("m", 256)}
+		}
+		if text == "" {
+			return slices.DeleteFunc(all, func(one any) bool { return one == "\x00" }) // a time, or an id beside which there would be a digest more
+		}
+		return append(all, "")
+	default:
+		return append(all, "")
+	}
+}
+
+// TestWhatOneCallCosts calls the functions with the most that they take, on a large stream, and bounds the server's time.
+func TestWhatOneCallCosts(t *testing.T) {
+	s := newStream(t)
+	fill(t, s, 10)
+	ctx := t.Context()
+	members := map[string]bool{}
+	if _, err := s.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
+		t.Fatal(err)
+	}
+	for from := range 40 {
+		var ids []any
+		for i := range 500 {
+			id := fmt.Sprintf("%d-1", 1+from*500+i)
+			members[id] = true
+			ids = append(ids, 1, id)
+		}
+		for _, key := range []string{s.keys.due("meta"), s.keys.open("meta")} {
+			if err := s.redis.Do(ctx, append([]any{"ZADD", key}, ids...)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, args := range map[string]struct {
+		keys []string
+		args []any
+		most int64 // of the waiting events that may go
+	}{
+		functionDue:  {append([]string{s.keys.events()}, s.keys.retries("meta")...), []any{9999999999999, 9999999999999, 1000}, 1000},
+		functionTrim: {[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix()}, []any{9999999999999, 9999999999999, 1, 10000}, 10_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := s.redis.ZCard(ctx, s.keys.due("meta")).Val()
+			if err := s.redis.FCall(ctx, name, args.keys, args.args...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if gone := before - s.redis.ZCard(ctx, s.keys.due("meta")).Val(); gone > args.most || gone == 0 {
+				t.Errorf("%d waiting events are gone, want at most %d", gone, args.most)
+			}
+		})
+	}
+	if len(slices.Collect(maps.Keys(members))) != 20_000 {
+		t.Error("not as many waited as should have")
+	}
+}
+
+// TestPoisonedClaimsHarmNoOthers has a thief write nonsense where claims and the allowance are.
+func TestPoisonedClaimsHarmNoOthers(t *testing.T) {
+	for name, poison := range map[string]func(s *Stream) error{
+		"names of buckets that are none": func(s *Stream) error {
+			return s.redis.HSet(t.Context(), s.keys.claims(), "0", "x", "1", "0:0", "2", "99999999999999999999:1", "junk", "y").Err()
+		},
+		"claims that are cut": func(s *Stream) error {
+			sum := newAppendCall([]Addition{addition("id", "order")}, time.Now())
+			for _, one := range sum.digests {
+				if err := s.redis.HSet(t.Context(), s.keys.claims()+":0", []byte(one.field), "abc").Err(); err != nil {
+					return err
+				}
+			}
+			return s.redis.HSet(t.Context(), s.keys.claims(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
+		},
+		"a megabyte of claims": func(s *Stream) error {
+			sum := newAppendCall([]Addition{addition("id", "order")}, time.Now())
+			err := s.redis.HSet(t.Context(), s.keys.claims()+":0", []byte(sum.digests[0].field), strings.Repeat("abcd\x00\x00", 1<<18)).Err()
+			if err != nil {
+				return err
+			}
+			return s.redis.HSet(t.Context(), s.keys.claims(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
+		},
+		"an allowance that is no number": func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "x", 0).Err() },
+		"an allowance of nan":            func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "nan", 0).Err() },
+		"an allowance used up for ever":  func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "1e300", 0).Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStream(t)
+			if err := poison(s); err != nil {
+				t.Fatal(err)
+			}
+			a := newAppender(t, s, AppenderOptions{})
+			if got := mustAppend(t, a, addition("id", "order"), addition("other", ""))[1]; got.Duplicate {
+				t.Errorf("another event: %+v", got)
+			}
+			if allowed, err := s.Allow(t.Context(), 10, 1); err != nil || !allowed.OK {
+				t.Errorf("Allow = %+v, %v", allowed, err)
+			}
+			if n := len(allEvents(t, s)); n != 2 {
+				t.Errorf("%d events are stored, want 2", n)
+			}
+		})
+	}
+}
