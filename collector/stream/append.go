@@ -85,6 +85,7 @@ func (a *Appender) SetWindow(window time.Duration) {
 }
 
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
+// There are at most 5,000 of them.
 //
 // The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, and comes up to half a second
 // later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are

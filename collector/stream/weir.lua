@@ -28,7 +28,7 @@ local function number(n) return string.format('%.0f', n) end
 -- So each function looks at its keys and arguments before it does anything: what it may cost is bounded, and nothing is
 -- done by halves.
 
-local MOST_ADDITIONS = 4000    -- events of one call of weir_append
+local MOST_ADDITIONS = 5000    -- events of one call of weir_append
 local MOST_EVENTS = 1000       -- events of one call of any other function
 local MOST_TRIMMED = 10000     -- entries that one call of weir_trim may remove, and waiting events that it may take back
 local MOST_ENTRY = 2097152     -- bytes of an entry: twice the largest body of an event
