@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -119,7 +118,7 @@ func TestTheDocumentedAdministratorDoesWhatTheOperatorDoes(t *testing.T) {
 	ctx := t.Context()
 	root := dial(t, server.URL())
 	args := []any{"ACL", "SETUSER", "weir"}
-	for _, word := range splitRules(strings.ReplaceAll(line[1], ">PASSWORD", ">pw")) {
+	for word := range strings.FieldsSeq(strings.ReplaceAll(line[1], ">PASSWORD", ">pw")) {
 		args = append(args, word)
 	}
 	if err := root.redis.Do(ctx, args...).Err(); err != nil {
@@ -159,19 +158,4 @@ func TestTheDocumentedAdministratorDoesWhatTheOperatorDoes(t *testing.T) {
 	if n := len(allEvents(t, root.Stream("default", "shop"))); n != 3 {
 		t.Errorf("%d events are left, want 3", n)
 	}
-}
-
-// splitRules parts the rules of a user, of which selectors in parentheses are one each.
-func splitRules(text string) []string {
-	var rules []string
-	depth := 0
-	for word := range strings.FieldsSeq(text) {
-		if depth > 0 {
-			rules[len(rules)-1] = fmt.Sprint(rules[len(rules)-1], " ", word)
-		} else {
-			rules = append(rules, word)
-		}
-		depth += strings.Count(word, "(") - strings.Count(word, ")")
-	}
-	return rules
 }
