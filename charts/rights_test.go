@@ -222,7 +222,7 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 	deployment := func(edit func(*appsv1.Deployment)) func(client.Client) error { return create(rolesDeployment(edit)) }
 	patch := func(text string) func(client.Client) error {
 		return func(c client.Client) error {
-			return c.Patch(context.Background(), pod.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)), client.DryRunAll)
+			return c.Patch(context.Background(), pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(text)), client.DryRunAll)
 		}
 	}
 	tests := map[string]struct {
@@ -253,11 +253,13 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 		"a privileged Deployment": {deployment(func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		}), "no access to their nodes"},
-		"a Deployment with an init container": {deployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.InitContainers = d.Spec.Template.Spec.Containers }), "accounts of their own"},
-		"a pod told of its configuration":     {patch(`{"metadata": {"annotations": {"weir.dev/config": "1"}}}`), ""},
-		"a pod's image changed":               {patch(`{"metadata": {"annotations": {"weir.dev/config": "1"}}, "spec": {"containers": [{"name": "weir", "image": "evil"}]}}`), "nothing else"},
-		"another annotation of a pod's":       {patch(`{"metadata": {"annotations": {"weir.dev/config": "1", "other": "1"}}}`), "nothing else"},
-		"an annotation of a pod's, changed":   {patch(`{"metadata": {"annotations": {"weir.dev/config": "1", "theirs": "2"}}}`), "nothing else"},
+		"a Deployment with an init container": {deployment(func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "weir:test"}}
+		}), "accounts of their own"},
+		"a pod told of its configuration":   {patch(`{"metadata": {"annotations": {"weir.dev/config": "1"}}}`), ""},
+		"a pod's image changed":             {patch(`{"metadata": {"annotations": {"weir.dev/config": "1"}}, "spec": {"containers": [{"name": "weir", "image": "evil"}]}}`), "nothing else"},
+		"another annotation of a pod's":     {patch(`{"metadata": {"annotations": {"weir.dev/config": "1", "other": "1"}}}`), "nothing else"},
+		"an annotation of a pod's, changed": {patch(`{"metadata": {"annotations": {"weir.dev/config": "1", "theirs": "2"}}}`), "nothing else"},
 	}
 	operator := as(t, accounts["operator of all namespaces"])
 	deadline := time.Now().Add(30 * time.Second)
