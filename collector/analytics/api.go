@@ -62,11 +62,11 @@ type ListingQuery struct {
 	Range Range
 	// Events keeps only these names; empty keeps all.
 	Events []string
-	// Platform keeps events with a delivery to this platform; "" keeps all. Platform and Status together ask for
+	// Platforms keeps events with a delivery to one of these; empty keeps all. Platforms and Statuses together ask for
 	// one delivery to which both apply.
-	Platform string
-	// Status keeps events with a delivery of this status; nil keeps all.
-	Status *stream.Status
+	Platforms []string
+	// Statuses keeps events with a delivery of one of these; empty keeps all.
+	Statuses []stream.Status
 	// Before is the cursor: only events with a lower position; 0 begins with the newest.
 	Before stream.Position
 	// Limit is the size of the page, at least 1.

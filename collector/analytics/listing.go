@@ -2,6 +2,7 @@ package analytics
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,20 +56,27 @@ func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
 
 // listingFilter decides which rows a listing shows.
 type listingFilter struct {
-	names    map[uint32]bool
-	platform string
-	status   *stream.Status
+	names     map[uint32]bool
+	platforms []string
+	// statuses are those that are asked for, nil where any will do.
+	statuses map[stream.Status]bool
 	lists    []string
-	// slots remembers per list of platforms where the platform stands in it.
-	slots map[uint16]int
+	// slots remembers per list of platforms where those stand in it that are asked for.
+	slots map[uint16][]int
 }
 
 func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
-	f := &listingFilter{platform: q.Platform, status: q.Status, lists: s.platforms, slots: map[uint16]int{}}
+	f := &listingFilter{platforms: q.Platforms, lists: s.platforms, slots: map[uint16][]int{}}
 	if len(q.Events) > 0 {
 		f.names = map[uint32]bool{}
 		for _, number := range s.numbers {
 			f.names[number] = true
+		}
+	}
+	if len(q.Statuses) > 0 {
+		f.statuses = map[stream.Status]bool{}
+		for _, status := range q.Statuses {
+			f.statuses[status] = true
 		}
 	}
 	return f
@@ -92,25 +100,27 @@ func (f *listingFilter) keeps(c *chunk, row int) bool {
 	if f.names != nil && !f.names[c.name[row]] {
 		return false
 	}
-	if f.platform == "" {
-		return f.status == nil || f.anyHasStatus(c, row)
+	if len(f.platforms) == 0 && f.statuses == nil {
+		return true
 	}
-	list := c.platforms[row]
-	slot, known := f.slots[list]
-	if !known {
-		slot = slotOf(f.lists[list], f.platform)
-		f.slots[list] = slot
-	}
-	return slot >= 0 && (f.status == nil || c.deliveries[slot][row].status() == *f.status)
+	return slices.ContainsFunc(f.slotsIn(c.platforms[row]), func(slot int) bool {
+		return f.statuses == nil || f.statuses[c.deliveries[slot][row].status()]
+	})
 }
 
-func (f *listingFilter) anyHasStatus(c *chunk, row int) bool {
-	for slot := range platformCount(f.lists[c.platforms[row]]) {
-		if c.deliveries[slot][row].status() == *f.status {
-			return true
+// slotsIn returns where in a list of platforms those stand that are asked for.
+func (f *listingFilter) slotsIn(list uint16) []int {
+	slots, known := f.slots[list]
+	if known || f.lists[list] == "" {
+		return slots
+	}
+	for slot, name := range strings.Split(f.lists[list], platformSeparator) {
+		if len(f.platforms) == 0 || slices.Contains(f.platforms, name) {
+			slots = append(slots, slot)
 		}
 	}
-	return false
+	f.slots[list] = slots
+	return slots
 }
 
 // record returns the row as the listing shows it. The caller holds the chunk's mu.

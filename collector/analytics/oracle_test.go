@@ -203,11 +203,12 @@ func (o *oracle) listing(q ListingQuery) Page {
 			Position: e.position, EventID: e.ID, Event: e.Name, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
 			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Touch: e.touch,
 		}
-		kept := q.Platform == "" && q.Status == nil
+		kept := len(q.Platforms) == 0 && len(q.Statuses) == 0
 		for _, platform := range e.Platforms {
 			d := o.delivery(e, platform)
 			record.Deliveries = append(record.Deliveries, d)
-			if (q.Platform == "" || platform == q.Platform) && (q.Status == nil || d.Status == *q.Status) {
+			isAsked := len(q.Platforms) == 0 || slices.Contains(q.Platforms, platform)
+			if isAsked && (len(q.Statuses) == 0 || slices.Contains(q.Statuses, d.Status)) {
 				kept = true
 			}
 		}

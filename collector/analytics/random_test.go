@@ -256,13 +256,13 @@ func (w *world) check(t testing.TB) {
 // checkListing walks through all pages of a listing.
 func (w *world) checkListing(t testing.TB, r Range) {
 	t.Helper()
-	q := ListingQuery{Range: r, Platform: pick(w.Rand, "", "", "meta", "removed"), Limit: 1 + w.IntN(20)}
+	q := ListingQuery{Range: r, Limit: 1 + w.IntN(20)}
+	q.Platforms = pick(w.Rand, nil, nil, []string{"meta"}, []string{"removed"}, []string{"crm", "meta"})
 	if w.IntN(2) == 0 {
 		q.Events = []string{"purchase", "unknown", "lead"}[:1+w.IntN(3)]
 	}
 	if w.IntN(2) == 0 {
-		status := stream.Status(w.IntN(6))
-		q.Status = &status
+		q.Statuses = []stream.Status{stream.Status(w.IntN(6)), stream.Status(w.IntN(6))}[:1+w.IntN(2)]
 	}
 	for range 3 {
 		want := w.oracle.listing(q)

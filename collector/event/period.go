@@ -87,7 +87,7 @@ func (b bound) format(at time.Time, loc *time.Location) string {
 	if b.isDate {
 		return at.In(loc).Format(time.DateOnly)
 	}
-	return at.UTC().Format(time.RFC3339)
+	return at.UTC().Format("2006-01-02T15:04:05.999Z07:00")
 }
 
 func parseBounds(q PeriodQuery, now time.Time, loc *time.Location) (Period, Errors) {
@@ -121,7 +121,8 @@ func parseBounds(q PeriodQuery, now time.Time, loc *time.Location) (Period, Erro
 		oldest = midnight(end.Add(-1).In(loc), 1-maxPeriodDays)
 	}
 	if len(faults) == 0 && from.at.Before(oldest) {
-		faults.Add("from", "The from field must be a date after or equal to "+from.format(oldest, loc)+".")
+		faults.Add("from", fmt.Sprintf("The period must not be longer than %d days: the from field must be a date after or equal to %s.",
+			maxPeriodDays, from.format(oldest, loc)))
 	}
 	if len(faults) > 0 {
 		return Period{}, faults

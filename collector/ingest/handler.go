@@ -7,7 +7,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,11 +122,7 @@ func (h *Handler) Routes(r chi.Router) {
 // authenticate finds the tenant whose key stands in the path. Where there is none it has answered: alike for
 // every wrong key, whatever is wrong with it, and without looking at the body.
 func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) (*tenant, bool) {
-	key := chi.URLParam(r, "api_key")
-	if r.URL.RawPath != "" {
-		// The path was routed as the caller escaped it. What cannot be unescaped is no key of anybody's.
-		key, _ = url.PathUnescape(key)
-	}
+	key := server.PathParameter(r, "api_key") // what cannot be unescaped is no key of anybody's
 	all := h.served.Load()
 	i, found := auth.Find(all.keys, key, h.now())
 	if !found {

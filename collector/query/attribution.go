@@ -18,6 +18,10 @@ const (
 	defaultLookback        = "30d"
 )
 
+var attributionParameters = withPeriod(
+	parameter{name: "model"}, parameter{name: "conversion_event"}, parameter{name: "lookback"}, parameter{name: "group_by"},
+)
+
 var modelChoices = []choice[analytics.Model]{
 	{"first_touch", analytics.FirstTouch}, {"last_touch", analytics.LastTouch}, {"linear", analytics.Linear},
 }
@@ -78,7 +82,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 	if negotiate(w, r, object) == "" {
 		return
 	}
-	q := h.read(r, t)
+	q := h.read(r, t, attributionParameters)
 	question := analytics.AttributionQuery{
 		Model:           choose(&q.parameters, "model", analytics.LastTouch, modelChoices),
 		ConversionEvent: q.name("conversion_event", defaultConversionEvent),

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/server"
 )
@@ -16,7 +14,7 @@ import (
 // too many attempts have failed.
 func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		grant := findGrant(*h.tenants.Load(), bearerToken(r.Header), chi.URLParam(r, propertyParameter), h.now())
+		grant := findGrant(*h.tenants.Load(), bearerToken(r.Header), server.PathParameter(r, propertyParameter), h.now())
 		if grant.known {
 			server.Authenticated(r)
 		}

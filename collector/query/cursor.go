@@ -11,17 +11,21 @@ import (
 
 // cursor is a place in a listing: the last event of a page, and the start of the period that the walk began
 // with, so that a rolling period does not run away from a caller who is still reading it.
+//
+// It also knows the question that it is a place in, so that it cannot be taken for one in another.
 type cursor struct {
 	// before is the position of the page's last event; the next page begins behind it.
 	before stream.Position
 	// from is the start of the period; its text rounds it up to the millisecond, as events have theirs.
 	from time.Time
+	// question stands for the period and the filters that were asked for: see [request.fingerprint].
+	question uint64
 }
 
-// A cursor's bytes: the version, before and from (milliseconds), both big-endian.
+// A cursor's bytes: the version, before, from (milliseconds) and question, all big-endian.
 const (
-	cursorVersion = 1
-	cursorLength  = 1 + 8 + 8
+	cursorVersion = 2
+	cursorLength  = 1 + 8 + 8 + 8
 )
 
 // cursorText is strict so that there is one text for each cursor.
@@ -35,6 +39,7 @@ func (c cursor) String() string {
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.before))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.from.Add(time.Millisecond-1).UnixMilli()))
+	b = binary.BigEndian.AppendUint64(b, c.question)
 	return cursorText.EncodeToString(b)
 }
 
@@ -46,8 +51,9 @@ func parseCursor(text string) (cursor, error) {
 		return cursor{}, errCursor
 	}
 	c := cursor{
-		before: stream.Position(binary.BigEndian.Uint64(b[1:])),
-		from:   time.UnixMilli(int64(binary.BigEndian.Uint64(b[9:]))).UTC(),
+		before:   stream.Position(binary.BigEndian.Uint64(b[1:])),
+		from:     time.UnixMilli(int64(binary.BigEndian.Uint64(b[9:]))).UTC(),
+		question: binary.BigEndian.Uint64(b[17:]),
 	}
 	// A page ends with an event of its period.
 	if c.before == 0 || c.from.UnixMilli() < 0 || c.from.After(c.before.Time()) {

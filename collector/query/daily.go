@@ -30,7 +30,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if answerIn == "" {
 		return
 	}
-	q := h.read(r, t)
+	q := h.read(r, t, periodParameters)
 	period := q.period(event.LastThirtyDays)
 	if !q.proceed(w) {
 		return

@@ -223,6 +223,8 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 		ask(call, tokens["berlin"], typeJSON, target(call, "nowhere", query))
 		ask(call, tokens["berlin"], "image/png", berlin)
 		ask(call, tokens["berlin"], typeJSON, berlin+"&period=1y")
+		ask(call, tokens["berlin"], typeJSON, berlin+"&unknown=1")
+		ask(call, tokens["berlin"], typeJSON, berlin+"&event="+strings.Repeat("a", MaxQueryBytes))
 		ask(call, tokens["replaying"], typeJSON, target(call, "replaying", query))
 		for range failureBurst {
 			ask(call, "wt_guess", typeJSON, berlin)

@@ -15,6 +15,8 @@ const (
 	defaultWindow = "7d"
 )
 
+var funnelParameters = withPeriod(parameter{name: "steps", isList: true}, parameter{name: "window"})
+
 type funnelAnswer struct {
 	Data funnelData `json:"data"`
 }
@@ -42,7 +44,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" {
 		return
 	}
-	q := h.read(r, t)
+	q := h.read(r, t, funnelParameters)
 	steps := q.names("steps", minSteps, maxSteps)
 	period := q.period(event.LastThirtyDays)
 	windowText, window := q.duration("window", defaultWindow)

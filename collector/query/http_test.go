@@ -154,6 +154,7 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 
 func routes(h *Handler) http.Handler {
 	router := chi.NewRouter()
+	router.Use(server.PlainPath)
 	router.NotFound(server.NotFound)
 	router.MethodNotAllowed(server.MethodNotAllowed)
 	h.Routes(router)

@@ -2,8 +2,10 @@ package query
 
 import (
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,9 +21,14 @@ const (
 	maxListedEvents = 100
 )
 
-var statusChoices = []choice[*stream.Status]{
-	{"pending", new(stream.Pending)}, {"retrying", new(stream.Retrying)}, {"delivered", new(stream.Delivered)},
-	{"failed", new(stream.Failed)}, {"skipped", new(stream.Skipped)}, {"expired", new(stream.Expired)},
+var listingParameters = withPeriod(
+	parameter{name: "limit"}, parameter{name: "cursor"}, parameter{name: "event", isList: true},
+	parameter{name: "status", isList: true}, parameter{name: "platform", isList: true},
+)
+
+var statusChoices = []choice[stream.Status]{
+	{"pending", stream.Pending}, {"retrying", stream.Retrying}, {"delivered", stream.Delivered},
+	{"failed", stream.Failed}, {"skipped", stream.Skipped}, {"expired", stream.Expired},
 }
 
 // events answers GET /properties/{property}/events.
@@ -30,8 +37,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if answerIn == "" {
 		return
 	}
-	q := h.read(r, t)
-	question := q.listing(answerIn)
+	q := h.read(r, t, listingParameters)
+	question, fingerprint := q.listing(answerIn)
 	if !q.proceed(w) {
 		return
 	}
@@ -46,7 +53,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	var next *string
 	if page.Next != 0 {
-		next = optional(cursor{before: page.Next, from: question.Range.From}.String())
+		next = optional(cursor{before: page.Next, from: question.Range.From, question: fingerprint}.String())
 		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), q.withCursor(*next)))
 	}
 	text := make([]byte, 0, recordSize*(1+len(page.Records)))
@@ -56,27 +63,67 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	_, _ = w.Write(text) //nolint:gosec // JSON with its content type; an error says that the caller has gone
 }
 
-// listing reads what page of which events is asked for. An export has one page.
-func (q *request) listing(answerIn format) analytics.ListingQuery {
+// listing reads what page of which events is asked for, and returns what its cursors know the question by. An export has
+// one page.
+func (q *request) listing(answerIn format) (question analytics.ListingQuery, fingerprint uint64) {
 	usual, most := defaultLimit, maxLimit
 	if answerIn != typeJSON {
 		usual, most = maxExport, maxExport
 	}
-	question := analytics.ListingQuery{
-		Range:    rangeOf(q.period(event.LastDay)),
-		Limit:    q.integer("limit", usual, 1, most),
-		Events:   q.names("event", 0, maxListedEvents),
-		Platform: q.one("platform"),
+	question = analytics.ListingQuery{
+		Range:     rangeOf(q.period(event.LastDay)),
+		Limit:     q.integer("limit", usual, 1, most),
+		Events:    q.names("event", 0, maxListedEvents),
+		Platforms: q.texts("platform", maxListedEvents),
 	}
-	if text := q.one("cursor"); text != "" {
-		c, err := parseCursor(text)
-		if err != nil {
+	cursorText := q.one("cursor")
+	var c cursor
+	if cursorText != "" {
+		var err error
+		if c, err = parseCursor(cursorText); err != nil {
 			q.faults.Add("cursor", "The cursor field format is invalid.")
+			cursorText = ""
+		}
+	}
+	question.Statuses = chooseAll(&q.parameters, "status", statusChoices)
+	fingerprint = q.fingerprint(question)
+	if cursorText != "" {
+		if c.question != fingerprint && len(q.faults) == 0 {
+			q.faults.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status and platform must "+
+				"be those of the page before.")
 		}
 		question.Before, question.Range.From = c.before, c.from
 	}
-	question.Status = choose(&q.parameters, "status", nil, statusChoices)
-	return question
+	return question, fingerprint
+}
+
+// fingerprint stands for what is asked, in whatever spelling and order: the period as it was asked for, which for one
+// that rolls is its length, and the filters.
+func (q *request) fingerprint(question analytics.ListingQuery) uint64 {
+	period := q.said("period")
+	if from, to := q.said("from"), q.said("to"); from != "" || to != "" {
+		period = ""
+		if from != "" {
+			period = "from " + instant(question.Range.From)
+		}
+		if to != "" {
+			period += " to " + instant(question.Range.To)
+		}
+	} else if period == "" {
+		period = "24h" // which is the same
+	}
+	statuses := make([]string, len(question.Statuses))
+	for i, status := range question.Statuses {
+		statuses[i] = status.String()
+	}
+	sum := fnv.New64a()
+	for _, list := range [][]string{{period}, question.Events, statuses, question.Platforms} {
+		for _, text := range slices.Compact(slices.Sorted(slices.Values(list))) {
+			fmt.Fprintf(sum, "%q ", text)
+		}
+		_, _ = sum.Write([]byte{0}) // a hash's Write never fails
+	}
+	return sum.Sum64()
 }
 
 // withCursor returns the query string of the next page: the same parameters with another cursor.

@@ -70,7 +70,7 @@ func TestPagesOfAnySizeMakeTheSameListing(t *testing.T) {
 
 func TestLinkRepeatsTheQueryWithTheNextCursor(t *testing.T) {
 	_, api := serve(t)
-	query := "period=30d&event=purchase&event%5B%5D=page_view&limit=2&unknown=100%&cursor="
+	query := "period=30d&event=purchase&event%5B%5D=page_view&limit=2&platform=&cursor="
 	first, link := listed(t, api, query)
 	target, found := strings.CutSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
 	next, err := url.Parse(target)
@@ -78,7 +78,7 @@ func TestLinkRepeatsTheQueryWithTheNextCursor(t *testing.T) {
 		t.Fatalf("got the link %q, %v", link, err)
 	}
 	want := url.Values{
-		"period": {"30d"}, "event": {"purchase"}, "event[]": {"page_view"}, "limit": {"2"}, "unknown": {"100%"},
+		"period": {"30d"}, "event": {"purchase"}, "event[]": {"page_view"}, "limit": {"2"}, "platform": {""},
 		"cursor": {*first.NextCursor},
 	}
 	if diff := cmp.Diff(want, next.Query()); diff != "" {

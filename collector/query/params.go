@@ -16,6 +16,22 @@ import (
 // maxNameLength bounds an event's name, in characters.
 const maxNameLength = 100
 
+// parameter is one that a call knows.
+type parameter struct {
+	name string
+	// isList says that it may be given several times, and with brackets.
+	isList bool
+}
+
+// periodParameters are those that all calls know.
+var periodParameters = []parameter{{name: "period"}, {name: "from"}, {name: "to"}}
+
+// withPeriod returns all parameters of a call that knows some of its own.
+func withPeriod(own ...parameter) []parameter { return slices.Concat(periodParameters, own) }
+
+// maxUnknown is how many unknown parameters are reported.
+const maxUnknown = 20
+
 // parameters are a request's query parameters. Its methods read one parameter each and note what is wrong
 // with it, so that a caller learns of every fault at once.
 type parameters struct {
@@ -48,6 +64,43 @@ func unescape(text string) string {
 	return text
 }
 
+// check notes the parameters that are not known, and brackets where there is no list.
+func (p *parameters) check(known []parameter) {
+	names := make([]string, len(known))
+	for i, k := range known {
+		names[i] = k.name
+	}
+	reported := map[string]bool{}
+	for _, pair := range p.pairs {
+		name, _, bracketed := strings.Cut(pair.name, "[")
+		i := slices.Index(names, name)
+		if i >= 0 && (!bracketed || known[i].isList) {
+			continue
+		}
+		if i < 0 {
+			name = shortened(pair.name)
+		}
+		if reported[name] || len(reported) == maxUnknown {
+			continue
+		}
+		reported[name] = true
+		if i >= 0 {
+			p.faults.Add(name, fmt.Sprintf("The %s field must not be a list.", name))
+			continue
+		}
+		p.faults.Add(name, fmt.Sprintf("The %s parameter is unknown; known are %s.", name, strings.Join(names, ", ")))
+	}
+}
+
+// shortened returns a name as it can be repeated in an answer.
+func shortened(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if runes := []rune(name); len(runes) > maxNameLength {
+		name = string(runes[:maxNameLength]) + "…"
+	}
+	return name
+}
+
 // one returns a parameter's value without surrounding white space, "" where it is absent or empty.
 func (p *parameters) one(name string) string {
 	value, seen := "", false
@@ -62,6 +115,12 @@ func (p *parameters) one(name string) string {
 		value, seen = strings.TrimSpace(pair.value), true
 	}
 	return value
+}
+
+// said returns what one returns, and notes nothing: for a parameter that has been read already.
+func (p *parameters) said(name string) string {
+	again := parameters{pairs: p.pairs}
+	return again.one(name)
 }
 
 // integer returns a parameter that must lie between low and high, fallback where it is absent.
@@ -104,6 +163,37 @@ func choose[T any](p *parameters, name string, fallback T, choices []choice[T]) 
 		return fallback
 	}
 	return choices[at].value
+}
+
+// chooseAll returns the values of the choices that a list names.
+func chooseAll[T any](p *parameters, name string, choices []choice[T]) []T {
+	var values []T
+	for i, text := range p.texts(name, len(choices)) {
+		at := slices.IndexFunc(choices, func(c choice[T]) bool { return c.text == text })
+		if at < 0 {
+			field := fmt.Sprintf("%s.%d", name, i)
+			p.faults.Add(field, fmt.Sprintf("The selected %s is invalid.", field))
+			continue
+		}
+		values = append(values, choices[at].value)
+	}
+	return values
+}
+
+// texts returns a list of which no item is empty; high bounds its length.
+func (p *parameters) texts(name string, high int) []string {
+	items := p.list(name)
+	if len(items) > high {
+		p.faults.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
+		return nil
+	}
+	for i, item := range items {
+		if item == "" {
+			field := fmt.Sprintf("%s.%d", name, i)
+			p.faults.Add(field, fmt.Sprintf("The %s field is required.", field))
+		}
+	}
+	return items
 }
 
 // list returns the values of name=a&name=b, name[]=a&name[]=b and name[0]=a&name[1]=b, which may be mixed. An

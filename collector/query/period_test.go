@@ -42,6 +42,9 @@ func TestPeriodsOfAListing(t *testing.T) {
 		"an alias filters by what it stands for":      {"berlin", "from=2026-10-25&to=2026-10-25&event=page_view", "e11 e10 e07"},
 		"a platform filters":                          {"berlin", "from=2026-10-20&to=2026-10-20&platform=nobody", ""},
 		"a state filters over all platforms":          {"berlin", "period=30d&status=delivered", "e03 e01"},
+		"states may be several":                       {"berlin", "period=30d&status[]=skipped&status[]=retrying", "e09 e02"},
+		"brackets change nothing":                     {"berlin", "period=30d&status[]=delivered&platform[0]=crm", "e01"},
+		"one of several platforms is enough":          {"berlin", "period=30d&status=delivered&platform[]=nobody&platform[]=crm", "e01"},
 		"a platform and its state filter together":    {"berlin", "period=30d&status=delivered&platform=crm", "e01"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +73,7 @@ func TestFaultsOfAPeriod(t *testing.T) {
 		"a broken escape":         {"to=%zz", "to", "The to field format is invalid."},
 		"a beginning behind now":  {"from=2026-10-28", "from", "The from field must be a date before or equal to 2026-10-26."},
 		"an end before its start": {"from=2026-10-20&to=2026-10-19", "to", "The to field must be a date after or equal to from."},
-		"more than 366 days":      {"from=2025-01-01&to=2026-10-01", "from", "The from field must be a date after or equal to 2025-10-01."},
+		"more than 366 days":      {"from=2025-01-01&to=2026-10-01", "from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-10-01."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, call := range []string{"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/attribution"} {

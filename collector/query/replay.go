@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -26,6 +28,9 @@ const maxReplayBody = 16 << 10
 
 // replayable are the statuses that may be made again, by their spelling.
 var replayable = []stream.Status{stream.Failed, stream.Expired}
+
+// replayMembers are those that a replay's body may have.
+var replayMembers = []string{"platform", "from", "to", "status"}
 
 // replay puts a platform's failed and expired deliveries of a period back.
 func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
@@ -80,6 +85,11 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 			faults.Add(name, fmt.Sprintf("The %s field is required.", name))
 		}
 		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(replayMembers, name) && len(faults) < maxUnknown {
+			faults.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(replayMembers, ", ")))
+		}
 	}
 	now := h.now()
 	request := stream.ReplayRequest{Platform: text("platform", true), Now: now}

@@ -59,6 +59,10 @@ func TestReplay(t *testing.T) {
 		},
 		"a token that may only read is refused": {token: "wt_read", body: `{}`, status: 403, answer: scopeMissing},
 		"an unknown token is refused":           {token: "wt_nobody", body: `{}`, status: 401, answer: `{"message":"Unauthenticated."}`},
+		"a member that there is not": {
+			body: `{"platform": "crm", "from": "2026-10-20", "statuses": ["failed"]}`, status: 422,
+			answer: fault("statuses", "The statuses field is unknown; known are platform, from, to, status."),
+		},
 		"a platform is required": {
 			body: `{"from": "2026-10-20"}`, status: 422, answer: fault("platform", "The platform field is required."),
 		},

@@ -18,13 +18,15 @@ type request struct {
 	now time.Time
 }
 
-func (h *Handler) read(r *http.Request, t *Tenant) *request {
+// read reads the parameters of a call that knows some.
+func (h *Handler) read(r *http.Request, t *Tenant, known []parameter) *request {
 	q := &request{
 		parameters: parameters{pairs: parseQuery(r.URL.RawQuery), aliases: t.Property.EventAliases},
 		tenant:     t,
 		status:     t.View.Status(),
 		now:        h.now().Truncate(time.Millisecond),
 	}
+	q.check(known)
 	// Events carry the time of Redis's clock. Where that runs ahead of this machine's, the newest of them are
 	// part of "until now" all the same.
 	if newest := q.status.AsOf.Add(time.Millisecond); newest.After(q.now) {

@@ -47,7 +47,7 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 	if negotiate(w, r, object) == "" {
 		return
 	}
-	q := h.read(r, t)
+	q := h.read(r, t, periodParameters)
 	period := q.period(event.LastDay)
 	if !q.proceed(w) {
 		return

@@ -39,7 +39,7 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" {
 		return
 	}
-	q := h.read(r, t)
+	q := h.read(r, t, periodParameters)
 	period := q.period(event.LastThirtyDays)
 	if !q.proceed(w) {
 		return

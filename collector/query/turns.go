@@ -137,7 +137,7 @@ func (h *Handler) inTurn(handle func(http.ResponseWriter, *http.Request, *Tenant
 func (h *Handler) page(r *http.Request, t *Tenant, q analytics.ListingQuery) (analytics.Page, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	if len(q.Events) > 0 || q.Platform != "" || q.Status != nil {
+	if len(q.Events) > 0 || len(q.Platforms) > 0 || len(q.Statuses) > 0 {
 		who := auth.HashOf(bearerToken(r.Header))
 		if err := h.turns.take(ctx, who); err != nil {
 			return analytics.Page{}, err

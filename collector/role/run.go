@@ -169,7 +169,7 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		front.Go(func() error {
 			return server.Run(running, server.Options{
 				Listener: p.Listener, Handler: handler, Logger: p.Logger, Health: p.health, DrainDelay: p.DrainDelay,
-				MaxConnections: maxConnections(), Unwatched: !p.has(Query),
+				MaxConnections: maxConnections(), Unwatched: !p.has(Query), MaxHeaderBytes: p.maxHeaderBytes(),
 			})
 		})
 	}
@@ -221,4 +221,12 @@ func (p *process) close() error {
 		errs = append(errs, property.close())
 	}
 	return errors.Join(errs...)
+}
+
+// maxHeaderBytes leaves room for the longest query string, and for one that is a little longer to be told so.
+func (p *process) maxHeaderBytes() int {
+	if p.has(Query) {
+		return query.MaxQueryBytes + 32<<10
+	}
+	return 0
 }

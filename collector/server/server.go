@@ -54,6 +54,8 @@ type Options struct {
 	// Unwatched is for routes that finish what they have begun though their client has left: a request's context does
 	// not end then.
 	Unwatched bool
+	// MaxHeaderBytes is how long a request's line and header may be together; 0 means 16 KiB.
+	MaxHeaderBytes int
 	// ReadTimeout is how long a request may take to arrive, its body included; 0 means 15 s.
 	ReadTimeout time.Duration
 }
@@ -79,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 		ReadTimeout:       arrival,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		MaxHeaderBytes:    positive(o.MaxHeaderBytes, maxHeaderBytes),
 		ErrorLog:          log.New(errorLog{o.Logger, newSampler()}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}

@@ -187,6 +187,22 @@ func TestRunFailsWhenItsListenerDoes(t *testing.T) {
 	}
 }
 
+// exchange sends a request as it stands and returns the first line of the answer.
+func exchange(t *testing.T, r *running, request string) string {
+	t.Helper()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	go func() { _, _ = io.WriteString(connection, request) }() // which may be cut off by the answer
+	line, err := bufio.NewReader(connection).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
 func TestARequestThatDoesNotArriveInTimeEnds(t *testing.T) {
 	results := make(chan error, 1)
 	r := run(t, server.Options{ReadTimeout: 50 * time.Millisecond, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

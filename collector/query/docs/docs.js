@@ -58,18 +58,18 @@ function start(api) {
     return el('table', {}, el('thead', {}, el('tr', {}, el('th', {}, 'Parameter'), el('th', {}, 'Meaning'))), el('tbody', {}, ...rows));
   }
 
-  function exampleOf(content) {
+  function exampleOf(content, indent) {
     if (content.example !== undefined) {
-      return typeof content.example === 'string' ? content.example : JSON.stringify(content.example, null, 2);
+      return typeof content.example === 'string' ? content.example : JSON.stringify(content.example, null, indent);
     }
     const examples = resolve(content.schema).examples;
-    return examples ? JSON.stringify(examples[0], null, 2) : '';
+    return examples ? JSON.stringify(examples[0], null, indent) : '';
   }
 
   function answer(status, reference) {
     const response = resolve(reference);
     const parts = Object.entries(response.content || {}).flatMap(([type, content]) => {
-      const example = exampleOf(content);
+      const example = exampleOf(content, type.includes('ndjson') ? 0 : 2);
       return [el('h3', {}, type), members(content.schema), example ? el('pre', {}, el('code', {}, example)) : null];
     });
     const headers = Object.entries(response.headers || {}).map(([name, header]) =>
