@@ -97,7 +97,16 @@ func (t *traces) cleanURL(raw string) string {
 	if t.isClean(raw) {
 		return raw
 	}
-	return t.cleanParts(raw)
+	cleaned := t.cleanParts(raw)
+	if !t.contactIn(cleaned) {
+		return cleaned
+	}
+	// A contact is spread over the parts: of what has a query the rest is kept.
+	base, _, hasQuery := strings.Cut(cleaned, "?")
+	if !hasQuery {
+		return ""
+	}
+	return t.withoutContact(base)
 }
 
 // isClean says of most URLs in which there is nothing to take out that there is nothing, without looking at their parts.

@@ -51,7 +51,7 @@ func isASCIISymbol(r rune) bool { return r < unicode.MaxASCII && unicode.IsSymbo
 
 // withoutNobody returns an id, "" where it is one of nobody.
 func withoutNobody(id string) string {
-	if isNobody(id) {
+	if id == "" || isNobody(id) {
 		return ""
 	}
 	return id
@@ -59,7 +59,7 @@ func withoutNobody(id string) string {
 
 // withoutPlaceholder returns an event's id, "" where it is a word for none. Numbers, zero too, may count the events of a caller.
 func withoutPlaceholder(id string) string {
-	if isNobody(id) && (strings.ContainsFunc(id, unicode.IsLetter) || len(id) == len(uuid.Nil.String())) {
+	if id != "" && isNobody(id) && (strings.ContainsFunc(id, unicode.IsLetter) || len(id) == len(uuid.Nil.String())) {
 		return ""
 	}
 	return id

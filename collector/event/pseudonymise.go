@@ -31,7 +31,9 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 	e.User = v.person.hashes(email, name, a.Variants.Union(Variants(EmailLower, PhoneDigits)))
 
 	traces := tracesOf(email, v.person.phone, lower(name))
+	e.ID = traces.hashedContact(e.ID)
 	e.ClientID = traces.hashedContact(e.ClientID)
+	e.OrderID = traces.hashedContact(e.OrderID)
 	e.ContentID = traces.withoutContact(e.ContentID)
 	e.ContentName = traces.withoutContact(e.ContentName)
 	e.Context = traces.cleanContext(v.event.Context)

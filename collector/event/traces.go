@@ -3,9 +3,12 @@ package event
 import (
 	"crypto/sha256"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // traces finds what tells of a person in the texts that come beside the person's own fields. What the caller
@@ -17,7 +20,7 @@ type traces struct {
 
 // tracesOf takes an e-mail address and a first name that are trimmed and in lower case, and an E.164 number.
 func tracesOf(email, phone, name string) traces {
-	t := traces{email: email, phone: strings.TrimPrefix(phone, "+"), name: name}
+	t := traces{email: lower(norm.NFKC.String(email)), phone: strings.TrimPrefix(phone, "+"), name: name}
 	if isPlaceholder(t.name) || utf8.RuneCountInString(t.name) < 2 {
 		// A placeholder or a single letter would be found wherever one looks.
 		t.name = ""
@@ -25,18 +28,34 @@ func tracesOf(email, phone, name string) traces {
 	return t
 }
 
-// emailLike is deliberately wider than an address: what is taken for one by mistake is merely not kept.
-var emailLike = regexp.MustCompile(`[^\s@<>()"',;:/?&=\\]@[\pL\pN_-]+(\.[\pL\pN_-]+)+`)
+// emailLike is deliberately wider than an address: what is taken for one by mistake is merely not kept. Before the "@" there may be
+// space, as behind it; its domain ends with a label that begins with a letter, or is an IP address.
+var emailLike = regexp.MustCompile(`(?:[^\s@<>("',;:/?&=\\]|"[^"@,:{}\[\]]*")[\s+]*@[\s+]*` +
+	`(?:(?:[\pL\pN\pM_-]+\.)+\pL[\pL\pN\pM_-]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[(?:(?i)IPv6:)?[0-9A-Fa-f:.]{3,}\])`)
 
-// contactIn says whether a text holds an e-mail address or this person's phone number, also percent-encoded
-// once or twice.
+// retina is what follows the "@" in the names of images for screens of a higher density.
+var retina = regexp.MustCompile(`^[1-9](?:\.[0-9])?x\.(?i:png|jpe?g|webp|gif|avif|svg)\b`)
+
+// contactIn says whether a text holds an e-mail address or this person's phone number, however it is encoded.
 func (t *traces) contactIn(text string) bool {
 	if !mayHoldContact(text) {
 		return false
 	}
-	return anyDecoding(text, func(form string) bool {
-		return strings.IndexByte(form, '@') >= 0 && (emailLike.MatchString(form) || t.ownEmailIn(form)) || t.phoneIn(form)
-	})
+	return inAnySpelling(text, func(form string) bool { return t.emailIn(form) || t.phoneIn(form) })
+}
+
+// emailIn looks for anybody's e-mail address.
+func (t *traces) emailIn(text string) bool {
+	if strings.IndexByte(text, '@') < 0 {
+		return false
+	}
+	for _, found := range emailLike.FindAllStringIndex(text, -1) {
+		domain := found[0] + strings.IndexByte(text[found[0]:], '@') + 1
+		if !retina.MatchString(text[domain:]) {
+			return true
+		}
+	}
+	return t.email != "" && strings.Contains(lower(text), t.email)
 }
 
 // shortestPhone is how many digits a phone number has at least; fewer are any number.
@@ -47,28 +66,40 @@ const (
 	aside byte = iota
 	digit
 	letter
+	capital
 	tell // by itself
+	ampersand
+	bracket
+	wide
 )
 
 // meanings are those of the bytes of a text.
 var meanings = func() (meanings [256]byte) {
 	for c := range meanings {
 		switch {
-		case c == '@' || c == '%':
+		case c == '@' || c == '%' || c == '\\':
 			meanings[c] = tell
+		case c == '&':
+			meanings[c] = ampersand
+		case c == '(' || c == '[' || c == '{':
+			meanings[c] = bracket
 		case c >= '0' && c <= '9':
 			meanings[c] = digit
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		case c >= 'a' && c <= 'z':
 			meanings[c] = letter
+		case c >= 'A' && c <= 'Z':
+			meanings[c] = capital
+		case c >= utf8.RuneSelf:
+			meanings[c] = wide
 		}
 	}
 	return meanings
 }()
 
 // mayHoldContact says whether it is worth to look for a contact at all, which costs much more: an address has an "@" and
-// a number its digits with nothing but punctuation between them, and either may be percent-encoded.
+// a number its digits with nothing but punctuation between them, unless either is encoded. Base64 of a contact has capitals.
 func mayHoldContact(text string) bool {
-	digits := 0
+	digits, capitals, others := 0, false, false
 	for i := range len(text) {
 		switch meanings[text[i]] {
 		case tell:
@@ -79,9 +110,30 @@ func mayHoldContact(text string) bool {
 			}
 		case letter:
 			digits = 0
+		case capital:
+			digits, capitals = 0, true
+		case ampersand:
+			if isEntity(text[i+1:]) {
+				return true
+			}
+		case bracket:
+			if rest := strings.TrimLeft(text[i+1:], " "); len(rest) > 1 && (rest[0]|0x20) == 'a' && (rest[1]|0x20) == 't' {
+				return true
+			}
+		case wide:
+			others = true
 		}
 	}
-	return false
+	return others && isUnusual(text) || capitals && len(text) >= shortestBase64 && mayBeBase64(text)
+}
+
+// isEntity says whether what stands behind an "&" may be an entity, which a query's next parameter is not.
+func isEntity(text string) bool {
+	length := 0
+	for length < len(text) && meanings[text[length]] >= digit && meanings[text[length]] <= capital {
+		length++
+	}
+	return length < len(text) && text[length] != '=' && text[length] != '_' && text[length] != '&'
 }
 
 // isTrace says whether a value is a contact or, as a whole, this person's first name.
@@ -92,7 +144,7 @@ func (t *traces) isTrace(value string) bool {
 	if t.name == "" {
 		return false
 	}
-	return anyDecoding(strings.ReplaceAll(value, "+", " "), func(form string) bool { return lower(trim(form)) == t.name })
+	return inAnySpelling(strings.ReplaceAll(value, "+", " "), func(form string) bool { return lower(trim(form)) == t.name })
 }
 
 // mentionedIn says whether a text holds a contact or this person's first name.
@@ -103,7 +155,7 @@ func (t *traces) mentionedIn(text string) bool {
 	if t.name == "" {
 		return false
 	}
-	return anyDecoding(text, func(form string) bool { return containsWord(lower(form), t.name) })
+	return inAnySpelling(text, func(form string) bool { return containsWord(lower(form), t.name) })
 }
 
 // withoutContact returns text, or "" where a contact is in it.
@@ -123,48 +175,84 @@ func (t *traces) hashedContact(id string) string {
 	return Hash(sha256.Sum256([]byte(lower(trim(id))))).String()
 }
 
-func (t *traces) ownEmailIn(text string) bool {
-	return t.email != "" && strings.Contains(lower(text), t.email)
-}
-
-// phoneIn looks for the phone number, however it is punctuated, with or without its country code.
+// phoneIn looks for the phone number, however it is punctuated and in whatever digits, with or without its country code,
+// and whatever numbers stand beside it.
 func (t *traces) phoneIn(text string) bool {
 	if t.phone == "" {
 		return false
 	}
-	var buffer [32]byte
-	digits := buffer[:0]
+	var run []byte
+	var groups []int // where in the run there was something between two digits
+	apart := true
 	for _, r := range strings.ReplaceAll(text, "(0)", "") {
-		switch {
-		case r >= '0' && r <= '9':
-			digits = append(digits, byte(r))
-		case len(digits) == 0, isPhonePunctuation(r):
-		case t.isPhone(digits):
-			return true
+		switch value, isDigit := digitValue(r); {
+		case isDigit:
+			if apart {
+				groups = append(groups, len(run))
+			}
+			run, apart = append(run, '0'+value), false
+		case unicode.IsLetter(r):
+			if t.isPhone(run, groups) {
+				return true
+			}
+			run, groups, apart = run[:0], groups[:0], true
 		default:
-			digits = digits[:0]
+			apart = true
 		}
 	}
-	return t.isPhone(digits)
+	return t.isPhone(run, groups)
 }
 
-// isPhonePunctuation says whether r may stand between the digits of a phone number.
-func isPhonePunctuation(r rune) bool {
-	switch r {
-	case '+', '-', '(', ')', '.', '/':
-		return true
+// digitValue returns the value of a decimal digit of any script.
+func digitValue(r rune) (value byte, isDigit bool) {
+	switch {
+	case r >= '0' && r <= '9':
+		return byte(r - '0'), true
+	case r < utf8.RuneSelf || !unicode.IsDigit(r):
+		return 0, false
 	}
-	return unicode.IsSpace(r)
+	for _, digits := range unicode.Nd.R16 { // each is of as many tens of digits as follow one another
+		if r >= rune(digits.Lo) && r <= rune(digits.Hi) {
+			return byte(r-rune(digits.Lo)) % 10, true
+		}
+	}
+	for _, digits := range unicode.Nd.R32 {
+		if r >= rune(digits.Lo) && r <= rune(digits.Hi) {
+			return byte(r-rune(digits.Lo)) % 10, true
+		}
+	}
+	return 0, false
 }
 
-// isPhone says whether the phone number is among a text's digits, or what they end with.
-func (t *traces) isPhone(digits []byte) bool {
-	if len(digits) < shortestPhone {
+// longestCountryCode is how many digits of a phone number may be its country's.
+const longestCountryCode = 3
+
+// isPhone says whether the phone number is among a text's digits: without its country code anywhere, or the end of it as so many
+// whole groups of digits.
+func (t *traces) isPhone(run []byte, groups []int) bool {
+	if len(run) < shortestPhone {
 		return false
 	}
-	run := string(digits)
-	local := strings.TrimLeft(run, "0")
-	return strings.Contains(run, t.phone) || (len(local) >= shortestPhone && strings.HasSuffix(t.phone, local))
+	national := t.phone[min(longestCountryCode, max(0, len(t.phone)-shortestPhone)):]
+	if strings.Contains(string(run), national) {
+		return true
+	}
+	for i, from := range groups {
+		for j := i + 1; j <= len(groups); j++ {
+			to := len(run)
+			if j < len(groups) {
+				to = groups[j]
+			}
+			local := strings.TrimLeft(string(run[from:min(to, from+32)]), "0")
+			if len(local) >= shortestPhone && strings.HasSuffix(t.phone, local) {
+				return true
+			}
+			if to-from > len(t.phone)+2 {
+				break
+			}
+		}
+	}
+	return false
 }
 
 // containsWord says whether word stands in text, not as a part of a longer word where it is ASCII: scripts
@@ -185,20 +273,6 @@ func containsWord(text, word string) bool {
 	}
 }
 
-// anyDecoding says whether something holds of a text as it stands, or percent-decoded once or twice.
-func anyDecoding(text string, holds func(form string) bool) bool {
-	for range 2 {
-		if holds(text) {
-			return true
-		}
-		if strings.IndexByte(text, '%') < 0 {
-			return false
-		}
-		text = percentDecode(text)
-	}
-	return holds(text)
-}
-
 // percentDecode decodes what is well-formed of a percent-encoding and leaves the rest as it is.
 func percentDecode(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
@@ -206,6 +280,13 @@ func percentDecode(s string) string {
 	}
 	decoded := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+5 < len(s) && (s[i+1] == 'u' || s[i+1] == 'U') {
+			if code, err := strconv.ParseUint(s[i+2:i+6], 16, 16); err == nil {
+				decoded = utf8.AppendRune(decoded, rune(code))
+				i += 5
+				continue
+			}
+		}
 		if s[i] == '%' && i+2 < len(s) {
 			high, low := hexDigit(s[i+1]), hexDigit(s[i+2])
 			if high >= 0 && low >= 0 {

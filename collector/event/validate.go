@@ -178,6 +178,10 @@ func (c *checker) eventName(n node, aliases map[string]string) string {
 		return ""
 	}
 	name = c.bounded("event", name, textRule{max: maxNameLength, plain: true})
+	if new(traces).contactIn(name) {
+		c.malformed("event") // an e-mail address names no event, and a name goes everywhere
+		return ""
+	}
 	if alias, ok := aliases[name]; ok {
 		return alias
 	}
