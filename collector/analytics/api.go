@@ -29,6 +29,11 @@ type Options struct {
 	// Currency is the reporting currency, upper-case ISO 4217.
 	Currency string
 	Logger   *slog.Logger
+	// Budget is that of the questions, shared by all views of a process; nil for none.
+	Budget *Budget
+	// MaxBytes is about how large the view may become; 0 for as large as it takes. Where it would become larger it leaves
+	// out the oldest events, and [Status.CompleteFrom] says so.
+	MaxBytes int64
 }
 
 // Range is a half-open span of reception times: From ≤ received_at < To.
@@ -53,6 +58,8 @@ type Status struct {
 	CompleteFrom time.Time
 	// Events counts the events that are retained.
 	Events int
+	// Bytes is about how much memory the view takes, MaxBytes how much it may; 0 for any.
+	Bytes, MaxBytes int64
 	// Unreadable counts the entries that could not be decoded and are in no number.
 	Unreadable int
 }
@@ -185,9 +192,29 @@ type DayTotals struct {
 	RevenueByCurrency []CurrencyRevenue
 }
 
+// StatsQuery asks for a page of event statistics.
+type StatsQuery struct {
+	Range Range
+	// After is the last name of the page before; the zero value begins with the first.
+	After StatsPlace
+	// Limit is the size of the page, at least 1.
+	Limit int
+}
+
+// StatsPlace is the place of a name in event statistics.
+type StatsPlace struct {
+	// Count is the number of its events, Event the name.
+	Count int
+	Event string
+}
+
 // Stats are the numbers of event names.
 type Stats struct {
 	Events []EventStats
+	// Next is the last name of the page where further ones follow, else the zero value.
+	Next StatsPlace
+	// OtherNames is how many names follow the page, OtherCount how many events they have.
+	OtherNames, OtherCount int
 	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
 	CompleteFrom time.Time
 }
@@ -271,6 +298,8 @@ type AttributionQuery struct {
 	// Lookback is how long before its conversion a touch may lie; 0 means that any touch counts.
 	Lookback time.Duration
 	GroupBy  GroupBy
+	// Limit is how many results there are at most; 0 for all.
+	Limit int
 }
 
 // Attribution is what conversions are owed to.
@@ -280,11 +309,23 @@ type Attribution struct {
 	Revenue event.Sum
 	// RevenueByCurrency adds up the conversions' values in each currency, by code.
 	RevenueByCurrency []CurrencySum
-	// Results add up to Conversions and Revenue exactly; largest credit first, then largest revenue, then by name. Their
-	// revenue is rounded to the currency's minor unit, or to the decimal place that Revenue ends in where that is finer.
+	// Results and Others add up to Conversions and Revenue exactly; largest credit first, then largest revenue, then by
+	// name. Their revenue is rounded to the currency's minor unit, or to the decimal place that Revenue ends in where that is finer.
 	Results []AttributionResult
+	// Others is what the limit has left out, nil where that is nothing.
+	Others *AttributionOthers
 	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
 	CompleteFrom time.Time
+}
+
+// AttributionOthers are results of an [Attribution] taken together.
+type AttributionOthers struct {
+	// Groups is how many there are.
+	Groups      int
+	Conversions Credit
+	Revenue     event.Sum
+	// Share is the sum of their shares, each of them rounded.
+	Share Rate
 }
 
 // CurrencySum is money in one currency.

@@ -10,13 +10,26 @@ import (
 
 // Attribution returns what the conversions of a range are owed to. A conversion's touches are its visitor's
 // from Lookback before it up to and including it; consecutive ones with the same source, medium and campaign
-// are one. It fails with [ErrReplaying] or where the context ends.
+// are one. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
-	s, done, err := v.read(q.ConversionEvent)
-	if err != nil {
+	names := []string{q.ConversionEvent}
+	return ask(ctx, v, names, func(ctx context.Context, s *snapshot) (Attribution, error) { return s.attribution(ctx, q) })
+}
+
+// What an attribution takes for each of something: a touch in the column's dictionary, a conversion and a copy of it, a
+// visitor and a group. A group has its exact credits, some numbers of arbitrary size and a result.
+const (
+	groupOfBytes       = 4
+	conversionBytes    = 2 * 32
+	nearestBytes       = 8
+	journeyBytes       = 20
+	creditedGroupBytes = 3 << 9
+)
+
+func (s *snapshot) attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
+	if err := s.account.takeFor(len(s.touches), groupOfBytes); err != nil {
 		return Attribution{}, err
 	}
-	defer done()
 	w := newCreditWalk(s, q)
 	conversions, err := w.findConversions(ctx)
 	if err != nil {
@@ -54,7 +67,7 @@ type creditWalk struct {
 	// ledger has the credits of whole conversions and of those that are shared into few parts; fine has those that
 	// are shared into more.
 	ledger ledger
-	fine   map[int]*fineLedger
+	fine   fineLedger
 }
 
 func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
@@ -66,7 +79,7 @@ func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
 	}
 	w := &creditWalk{
 		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.first,
-		groups: newDictionary[string](), groupOf: make([]uint32, len(s.touches)), fine: map[int]*fineLedger{},
+		groups: newDictionary(lengthOf), groupOf: make([]uint32, len(s.touches)),
 	}
 	w.direct = w.groups.acquire(untouched(q.GroupBy))
 	return w
@@ -99,6 +112,9 @@ func (w *creditWalk) findConversions(ctx context.Context) ([]conversion, error) 
 func (w *creditWalk) conversionsOf(ctx context.Context, rows span, revenue *currencySums) (found []conversion, err error) {
 	buffer, oldest, expected := make([]uint16, 0, chunkRows), newTrail(w.rows), 0
 	if err := rows.each(ctx, func(c stretch) { expected += len(c.named(w.name, buffer)) }); err != nil {
+		return nil, err
+	}
+	if err := w.snapshot.account.takeFor(expected, conversionBytes); err != nil {
 		return nil, err
 	}
 	found = make([]conversion, 0, expected)
@@ -146,7 +162,11 @@ func (w *creditWalk) group(touch uint32) uint32 {
 	// Group 0 is what untouched conversions go to, so that 0 can stand for "not looked up yet": a touch that
 	// belongs to it is merely looked up again.
 	if w.groupOf[touch] == 0 {
+		before := len(w.groups.values)
 		w.groupOf[touch] = w.groups.acquire(groupName(w.snapshot.touches[touch], w.query.GroupBy))
+		if len(w.groups.values) > before {
+			_ = w.snapshot.account.take(creditedGroupBytes) // where it fails the question ends soon
+		}
 	}
 	return w.groupOf[touch]
 }
@@ -187,35 +207,42 @@ func (w *creditWalk) result() (Attribution, error) {
 	}
 	credits, whole := w.credits()
 	result.Results = resultsOf(credits, whole, result, w.snapshot.minorUnit)
+	result.limit(w.query.Limit)
 	return result, nil
+}
+
+// limit keeps the first results and takes the others together; 0 keeps all.
+func (a *Attribution) limit(most int) {
+	if most == 0 || len(a.Results) <= most {
+		return
+	}
+	others := AttributionOthers{Groups: len(a.Results) - most}
+	for i := range a.Results[most:] {
+		r := &a.Results[most+i]
+		others.Conversions += r.Conversions
+		others.Revenue.Merge(r.Revenue)
+		others.Share += r.Share
+	}
+	a.Results, a.Others = slices.Clone(a.Results[:most]), &others
 }
 
 // credits returns what each group is owed, in parts of whole.
 func (w *creditWalk) credits() (credits []namedCredit, whole *big.Int) {
-	finest := fewParts
-	for parts := range w.fine {
-		finest = max(finest, parts)
-	}
-	whole = leastMultiple(finest)
-	byGroup := make([]exactCredit, len(w.groups.values))
-	times := new(big.Int).Quo(whole, big.NewInt(wholeUnits))
-	for group, c := range w.ledger.credits {
-		byGroup[group] = newExactCredit()
-		byGroup[group].add(exactCredit{c.conversions.big(), c.revenue.big()}, times)
-	}
-	for _, l := range w.fine {
-		times.Quo(whole, l.whole)
-		for group, c := range l.credits {
-			if byGroup[group].conversions == nil {
-				byGroup[group] = newExactCredit()
-			}
-			byGroup[group].add(c, times)
+	for group, name := range w.groups.values {
+		credit := exactCredit{new(big.Int), new(big.Int)}
+		if group < len(w.ledger.credits) {
+			c := &w.ledger.credits[group]
+			credit.conversions.Lsh(c.conversions.big(), guardBits)
+			credit.revenue.Lsh(c.revenue.big(), guardBits)
+		}
+		if group < len(w.fine.credits) {
+			c := &w.fine.credits[group]
+			credit.conversions.Add(credit.conversions, c.conversions.exact())
+			credit.revenue.Add(credit.revenue, c.revenue.exact())
+		}
+		if credit.conversions.Sign() != 0 {
+			credits = append(credits, namedCredit{name, credit})
 		}
 	}
-	for group, c := range byGroup {
-		if c.conversions != nil && c.conversions.Sign() != 0 {
-			credits = append(credits, namedCredit{w.groups.values[group], c})
-		}
-	}
-	return credits, whole
+	return credits, new(big.Int).Lsh(big.NewInt(wholeUnits), guardBits)
 }

@@ -131,7 +131,10 @@ func BenchmarkDaily(b *testing.B) {
 }
 
 func BenchmarkEventStats(b *testing.B) {
-	benchmarkQuery(b, func(v *View) error { _, err := v.EventStats(b.Context(), lastDays(30)); return err })
+	benchmarkQuery(b, func(v *View) error {
+		_, err := v.EventStats(b.Context(), StatsQuery{Range: lastDays(30), Limit: 1000})
+		return err
+	})
 }
 
 func BenchmarkFunnel(b *testing.B) {

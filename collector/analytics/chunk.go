@@ -54,6 +54,26 @@ type chunk struct {
 	deliveries []*[chunkRows]delivery
 }
 
+// What the parts of a chunk take, in bytes: its columns, one of deliveries, and of its seal a name, a touch and the rest.
+const (
+	chunkBytes      = 40 * chunkRows
+	deliveryBytes   = 12 * chunkRows
+	sealBytes       = 2 * chunkRows
+	sealedNameBytes = 192
+	touchedBytes    = 10
+)
+
+// size is about how many bytes the chunk takes. It is asked by whoever adds to it.
+func (c *chunk) size() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size := chunkBytes + cap(c.details) + deliveryBytes*len(c.deliveries)
+	if c.sealed != nil {
+		size += sealBytes + sealedNameBytes*len(c.sealed.names) + touchedBytes*len(c.sealed.touched.rows)
+	}
+	return int64(size)
+}
+
 // detail returns the row's details. The caller holds mu.
 func (c *chunk) detail(row int) []byte {
 	from := uint32(0)

@@ -71,35 +71,6 @@ func (c *credit) subtract(o credit) {
 // exactCredit is a credit of any fineness. Of what its units are parts is known to whoever holds it.
 type exactCredit struct{ conversions, revenue *big.Int }
 
-func newExactCredit() exactCredit { return exactCredit{new(big.Int), new(big.Int)} }
-
-// add adds times another credit; times may be negative.
-func (c exactCredit) add(o exactCredit, times *big.Int) {
-	c.conversions.Add(c.conversions, new(big.Int).Mul(o.conversions, times))
-	c.revenue.Add(c.revenue, new(big.Int).Mul(o.revenue, times))
-}
-
-// leastMultiple returns the least number that all numbers from 1 to limit divide: of each prime the highest power
-// that is not above the limit.
-func leastMultiple(limit int) *big.Int {
-	multiple := big.NewInt(1)
-	composite := make([]bool, limit+1)
-	for n := 2; n <= limit; n++ {
-		if composite[n] {
-			continue
-		}
-		for m := n * n; m <= limit; m += n {
-			composite[m] = true
-		}
-		power := n
-		for power <= limit/n {
-			power *= n
-		}
-		multiple.Mul(multiple, big.NewInt(int64(power)))
-	}
-	return multiple
-}
-
 // namedCredit is the credit of one name.
 type namedCredit struct {
 	name string
@@ -118,9 +89,9 @@ func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUn
 		conversions[i] = new(big.Int).Mul(c.conversions, big.NewInt(creditUnit))
 		revenue[i] = c.revenue
 	}
-	counts := apportion(conversions, whole)
+	counts := apportion(conversions, whole, big.NewInt(int64(total.Conversions)*creditUnit))
 	unit := unitFor(total.Revenue, minorUnit)
-	money := apportion(revenue, new(big.Int).Mul(whole, unit))
+	money := apportion(revenue, new(big.Int).Mul(whole, unit), new(big.Int).Quo(total.Revenue.Big(), unit))
 	all := new(big.Int).Mul(whole, big.NewInt(int64(total.Conversions)))
 
 	results := make([]AttributionResult, len(credits))
@@ -147,20 +118,20 @@ func unitFor(total event.Sum, minorUnit event.Amount) *big.Int {
 	}
 }
 
-// apportion rounds amounts that add up to a multiple of unit to counts of it, by largest remainder: each is
-// rounded down, and the units that are then missing go to those with the largest remainders, the first of
-// equals.
-func apportion(exact []*big.Int, unit *big.Int) []*big.Int {
+// apportion rounds amounts to counts of unit that add up to a total count, by largest remainder: each is rounded down, and
+// the units that are then missing go to those with the largest remainders, the first of equals. The amounts add up to the
+// total, but for what the smallest shares have lost to rounding.
+func apportion(exact []*big.Int, unit, total *big.Int) []*big.Int {
 	counts, remainders := make([]*big.Int, len(exact)), make([]*big.Int, len(exact))
 	order := make([]int, len(exact))
-	missing := new(big.Int)
+	missing := new(big.Int).Set(total)
 	for i, amount := range exact {
 		counts[i], remainders[i] = new(big.Int).DivMod(amount, unit, new(big.Int))
-		missing.Add(missing, remainders[i])
+		missing.Sub(missing, counts[i])
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return remainders[b].Cmp(remainders[a]) })
-	for _, i := range order[:int(missing.Div(missing, unit).Int64())] {
+	for _, i := range order[:int(missing.Int64())] {
 		counts[i].Add(counts[i], big.NewInt(1))
 	}
 	return counts

@@ -306,7 +306,7 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 		"listing": func() error { _, err := v.Listing(ctx, ListingQuery{Range: afternoon(), Limit: 1}); return err },
 		"summary": func() error { _, err := v.Summary(ctx, afternoon()); return err },
 		"daily":   func() error { _, err := v.Daily(ctx, []Day{{"", afternoon()}}); return err },
-		"stats":   func() error { _, err := v.EventStats(ctx, afternoon()); return err },
+		"stats":   func() error { _, err := v.EventStats(ctx, StatsQuery{Range: afternoon(), Limit: 1000}); return err },
 		"funnel":  func() error { _, err := v.Funnel(ctx, afternoon(), []string{"a", "b"}, 0); return err },
 		"attribution": func() error {
 			_, err := v.Attribution(ctx, AttributionQuery{Range: afternoon(), Model: Linear, ConversionEvent: "purchase", GroupBy: BySource})
@@ -329,7 +329,7 @@ func TestQueriesAndFillingDoNotDisturbEachOther(t *testing.T) {
 	for range 2 {
 		readers.Go(func() {
 			for {
-				stats, err := w.view.EventStats(t.Context(), Range{begin, to})
+				stats, err := w.view.EventStats(t.Context(), StatsQuery{Range: Range{begin, to}, Limit: 1000})
 				if err != nil {
 					t.Error(err)
 					return

@@ -123,6 +123,12 @@ func (t *table) catchUp(position stream.Position) {
 	for _, record := range t.early[position] {
 		t.apply(record)
 	}
+	t.dropEarly(position)
+}
+
+// dropEarly forgets the records that wait for an event.
+func (t *table) dropEarly(position stream.Position) {
+	t.earlyCount -= len(t.early[position])
 	delete(t.early, position)
 }
 
@@ -130,7 +136,7 @@ func (t *table) catchUp(position stream.Position) {
 func (t *table) discardOrphans() {
 	for position := range t.early {
 		if position <= t.last {
-			delete(t.early, position)
+			t.dropEarly(position)
 		}
 	}
 }
@@ -142,7 +148,10 @@ func (t *table) apply(r stream.Record) {
 		return
 	}
 	if t.next == 0 || r.Event > t.last {
-		t.early[r.Event] = append(t.early[r.Event], r)
+		if t.earlyCount < maxEarly {
+			t.early[r.Event] = append(t.early[r.Event], r)
+			t.earlyCount++
+		}
 		return
 	}
 	c, at, found := t.find(r.Event)

@@ -8,11 +8,22 @@ type dictionary[K comparable] struct {
 	values  []K
 	rows    []uint32
 	free    []uint32
+	// textOf returns how many bytes of text a value has, text is how many all have.
+	textOf func(K) int
+	text   int
 }
 
-func newDictionary[K comparable]() *dictionary[K] {
-	return &dictionary[K]{numbers: map[K]uint32{}}
+// dictionaryBytes is about what a value takes beside its text.
+const dictionaryBytes = 128
+
+func newDictionary[K comparable](textOf func(K) int) *dictionary[K] {
+	return &dictionary[K]{numbers: map[K]uint32{}, textOf: textOf}
 }
+
+// size is about how many bytes the dictionary takes.
+func (d *dictionary[K]) size() int64 { return int64(dictionaryBytes*len(d.values) + d.text) }
+
+func lengthOf(text string) int { return len(text) }
 
 // acquire returns the value's number and counts one more row that uses it.
 func (d *dictionary[K]) acquire(value K) uint32 {
@@ -24,11 +35,13 @@ func (d *dictionary[K]) acquire(value K) uint32 {
 		d.free = d.free[:len(d.free)-1]
 		d.values[number] = value
 		d.numbers[value] = number
+		d.text += d.textOf(value)
 	default:
 		number = uint32(len(d.values))
 		d.values = append(d.values, value)
 		d.rows = append(d.rows, 0)
 		d.numbers[value] = number
+		d.text += d.textOf(value)
 	}
 	d.rows[number]++
 	return number
@@ -41,6 +54,7 @@ func (d *dictionary[K]) release(number uint32) {
 		return
 	}
 	delete(d.numbers, d.values[number])
+	d.text -= d.textOf(d.values[number])
 	var none K
 	d.values[number] = none
 	d.free = append(d.free, number)

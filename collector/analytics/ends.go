@@ -69,6 +69,9 @@ type endsWalk struct {
 }
 
 func (w *endsWalk) walk(ctx context.Context) error {
+	if err := w.snapshot.account.take(int64(nearestBytes*len(w.snapshot.keys) + 4*len(w.conversions))); err != nil {
+		return err
+	}
 	w.touches, w.nearest = make([]uint32, len(w.conversions)), make([]visit, len(w.snapshot.keys))
 	var buffer touched
 	if w.query.Model == FirstTouch {

@@ -13,14 +13,24 @@ import (
 // first step's name an attempt begins, and takes for each further step the earliest later event of that name
 // that is not more than window behind the attempt's beginning; a window of 0 means no such limit. A visitor is
 // counted by the attempt that came furthest, of several the earliest. Steps are 1 to 64 names. It fails
-// with [ErrReplaying] or where the context ends.
+// with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
-	s, done, err := v.read(steps...)
-	if err != nil {
+	return ask(ctx, v, steps, func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
+}
+
+// attemptBytes is what an attempt takes for each visitor, its bit among those who wait included.
+const attemptBytes = 9
+
+func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
+	w := newFunnelWalk(s, s.in(r), window)
+	// All attempts and what comes of one part of the rows, and twice the gaps of a step, of which the median is taken.
+	bytes := 2*attemptBytes + 2*8
+	if window > 0 {
+		bytes += 9 + 4*(len(steps)-1)
+	}
+	if err := s.account.takeFor(len(s.keys), bytes); err != nil {
 		return Funnel{}, err
 	}
-	defer done()
-	w := newFunnelWalk(s, s.in(r), window)
 	if window > 0 && len(steps) > 1 {
 		if err := w.reach(ctx); err != nil {
 			return Funnel{}, err
@@ -51,15 +61,15 @@ type funnelWalk struct {
 	// how many steps it reaches; 0 where that is one at most.
 	notBefore []stream.Position
 	depth     []uint8
-	// visitors counts by step who came there; gaps holds how many milliseconds after the step before.
+	// visitors counts by step who came there; medians holds how long after the step before, nil where nobody came.
 	visitors []int
-	gaps     [][]int64
+	medians  []*time.Duration
 }
 
 func newFunnelWalk(s *snapshot, rows span, window time.Duration) *funnelWalk {
 	steps := len(s.numbers)
 	return &funnelWalk{
-		snapshot: s, rows: rows, window: window.Milliseconds(), steps: steps, visitors: make([]int, steps), gaps: make([][]int64, steps),
+		snapshot: s, rows: rows, window: window.Milliseconds(), steps: steps, visitors: make([]int, steps), medians: make([]*time.Duration, steps),
 	}
 }
 
@@ -139,6 +149,11 @@ func (w *funnelWalk) follow(ctx context.Context) error {
 	for step := range w.numbers {
 		parts := w.split(w.rows)
 		for len(found) < len(parts) {
+			if len(found) > 0 {
+				if err := w.account.takeFor(len(w.keys), attemptBytes); err != nil {
+					return err
+				}
+			}
 			found = append(found, newAttempts(len(w.keys)))
 		}
 		err := together(len(parts), func(part int) error { return w.find(ctx, parts[part], step, all, found[part]) })
@@ -222,7 +237,10 @@ func (w *funnelWalk) enter(step int, all *attempts, found []*attempts) {
 			}
 		}
 	}
-	w.gaps[step] = gaps
+	if len(gaps) > 0 {
+		median := medianOf(gaps)
+		w.medians[step] = &median
+	}
 }
 
 // rowSet is a set of a chunk's rows.
@@ -259,10 +277,7 @@ func (w *funnelWalk) result(ctx context.Context, steps []string) (Funnel, error)
 			ConversionRate:     rateOf(int64(visitors), int64(first)),
 			StepConversionRate: rateOf(int64(visitors), int64(previous)),
 		}
-		if i > 0 && visitors > 0 {
-			median := medianOf(w.gaps[i])
-			step.Median = &median
-		}
+		step.Median = w.medians[i]
 		result.Steps[i] = step
 		previous = visitors
 	}

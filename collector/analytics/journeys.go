@@ -20,6 +20,8 @@ type journeys struct {
 	// chosen, which never have to move for more to come.
 	touches []visit
 	chosen  [][]chosenTouch
+	// account pays for the touches.
+	account *account
 }
 
 // customer is a visitor with a conversion.
@@ -79,6 +81,8 @@ func (j *journeys) convert(c conversion) {
 func (j *journeys) choose(t *touched, offset uint32) {
 	last := len(j.chosen) - 1
 	if last < 0 || cap(j.chosen[last])-len(j.chosen[last]) < len(t.visitors) {
+		// A touch stands in a block and then in touches. Where this fails the question ends with this chunk.
+		_ = j.account.takeFor(max(chosenBlock, len(t.visitors)), 12+8)
 		j.chosen = append(j.chosen, make([]chosenTouch, 0, max(chosenBlock, len(t.visitors))))
 		last++
 	}

@@ -2,8 +2,6 @@ package analytics
 
 import (
 	"context"
-	"math/big"
-	"math/bits"
 
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -36,41 +34,41 @@ func (l *ledger) leave(group uint32) { l.of(group).merge(l.total) }
 
 func (l *ledger) share(parts int, value event.Amount) { l.total.add(uint64(wholeUnits/parts), value) }
 
-// fineLedger is a ledger for conversions that are shared into any number of parts up to a bound.
+// fineLedger is a ledger for conversions that are shared into any number of parts, in units so small that rounding each
+// share to them does not show: see [wide].
 type fineLedger struct {
-	// whole is a conversion: every number up to the bound divides it.
-	whole   *big.Int
-	credits map[uint32]exactCredit
-	total   exactCredit
+	// credits is by group.
+	credits []fineCredit
+	total   fineCredit
 }
 
-func newFineLedger(bound int) *fineLedger {
-	return &fineLedger{whole: leastMultiple(bound), credits: map[uint32]exactCredit{}, total: newExactCredit()}
-}
+// fineCredit is a [credit] in the units of [wide].
+type fineCredit struct{ conversions, revenue wide }
 
-func (l *fineLedger) of(group uint32) exactCredit {
-	if _, known := l.credits[group]; !known {
-		l.credits[group] = newExactCredit()
+func (l *fineLedger) of(group uint32) *fineCredit {
+	if int(group) >= len(l.credits) {
+		l.credits = append(l.credits, make([]fineCredit, int(group)+1-len(l.credits))...)
 	}
-	return l.credits[group]
+	return &l.credits[group]
 }
 
 func (l *fineLedger) enter(group uint32) {
 	c := l.of(group)
-	c.conversions.Sub(c.conversions, l.total.conversions)
-	c.revenue.Sub(c.revenue, l.total.revenue)
+	c.conversions.subtract(&l.total.conversions)
+	c.revenue.subtract(&l.total.revenue)
 }
 
 func (l *fineLedger) leave(group uint32) {
 	c := l.of(group)
-	c.conversions.Add(c.conversions, l.total.conversions)
-	c.revenue.Add(c.revenue, l.total.revenue)
+	c.conversions.add(&l.total.conversions)
+	c.revenue.add(&l.total.revenue)
 }
 
 func (l *fineLedger) share(parts int, value event.Amount) {
-	part := new(big.Int).Quo(l.whole, big.NewInt(int64(parts)))
-	l.total.conversions.Add(l.total.conversions, part)
-	l.total.revenue.Add(l.total.revenue, part.Mul(part, big.NewInt(int64(value))))
+	part := wideShare(uint64(parts))
+	l.total.conversions.add(&part)
+	part.multiply(int64(value))
+	l.total.revenue.add(&part)
 }
 
 // book is where the shares of one visitor's conversions are kept.
@@ -87,16 +85,16 @@ func (w *creditWalk) bookFor(most int) book {
 	if most <= fewParts {
 		return &w.ledger
 	}
-	bound := 1 << bits.Len(uint(most-1))
-	if w.fine[bound] == nil {
-		w.fine[bound] = newFineLedger(bound)
-	}
-	return w.fine[bound]
+	return &w.fine
 }
 
 // shareOut shares each conversion among the touches in its window.
 func (w *creditWalk) shareOut(ctx context.Context, conversions []conversion) error {
+	if err := w.snapshot.account.take(int64(journeyBytes*len(w.snapshot.keys) + conversionBytes*len(conversions))); err != nil {
+		return err
+	}
 	j := newJourneys(len(w.snapshot.keys), len(conversions))
+	j.account = w.snapshot.account
 	for n, c := range conversions {
 		if n%chunkRows == 0 && ctx.Err() != nil {
 			return ctx.Err()

@@ -9,14 +9,13 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Listing returns a page of the events of a range, newest first. It fails with [ErrReplaying] or where the context
+// Listing returns a page of the events of a range, newest first. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context
 // ends.
 func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
-	s, done, err := v.read(q.Events...)
-	if err != nil {
-		return Page{}, err
-	}
-	defer done()
+	return ask(ctx, v, q.Events, func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
+}
+
+func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
 	rows := s.in(q.Range)
 	if q.Before != 0 {
 		rows.end = min(rows.end, max(rows.first, s.search(q.Before)))

@@ -113,6 +113,10 @@ func wantExactCredits(t testing.TB, a Attribution, decimals int) {
 			t.Errorf("%s comes behind %s, which has less", r.Name, a.Results[i-1].Name)
 		}
 	}
+	if a.Others != nil {
+		conversions += a.Others.Conversions
+		revenue.Merge(a.Others.Revenue)
+	}
 	if conversions != Credit(a.Conversions)*creditUnit {
 		t.Errorf("the credits add up to %s conversions, want %d", conversions, a.Conversions)
 	}

@@ -95,7 +95,7 @@ func TestQueriesBesideAFollowerSeeOneMoment(t *testing.T) {
 	})
 	everything := Range{To: w.last.Time().Add(time.Hour)}
 	for range 20 {
-		stats, err := w.view.EventStats(t.Context(), everything)
+		stats, err := w.view.EventStats(t.Context(), StatsQuery{Range: everything, Limit: 1000})
 		mustNot(t, err)
 		sum := Rate(0)
 		for _, s := range stats.Events {

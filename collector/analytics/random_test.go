@@ -225,9 +225,7 @@ func (w *world) check(t testing.TB) {
 	mustNot(t, err)
 	sameAs(t, "daily", daily, Days{w.oracle.daily(days), complete})
 
-	stats, err := w.view.EventStats(ctx, r)
-	mustNot(t, err)
-	sameAs(t, "event statistics", stats, Stats{w.oracle.eventStats(r), complete})
+	w.checkStats(t, r)
 
 	steps := make([]string, 1+w.IntN(4))
 	for i := range steps {
@@ -244,13 +242,37 @@ func (w *world) check(t testing.TB) {
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
 		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond * time.Duration(min(1, w.IntN(4))), GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
 	}
+	q.Limit = w.IntN(4)
 	wantAttribution := w.oracle.attribution(q)
+	wantAttribution.limit(q.Limit)
 	wantAttribution.CompleteFrom = complete
 	attribution, err := w.view.Attribution(ctx, q)
 	mustNot(t, err)
 	sameAs(t, fmt.Sprintf("attribution %+v", q), attribution, wantAttribution)
 	wantExactCredits(t, attribution, w.oracle.decimals())
 	w.checkListing(t, r)
+}
+
+// checkStats walks through all pages of event statistics.
+func (w *world) checkStats(t testing.TB, r Range) {
+	t.Helper()
+	all := w.oracle.eventStats(r)
+	q := StatsQuery{Range: r, Limit: 1 + w.IntN(6)}
+	want := Stats{CompleteFrom: w.view.Status().CompleteFrom}
+	for from := 0; from == 0 || from < len(all); from += q.Limit {
+		to := min(len(all), from+q.Limit)
+		want.Events, want.Next, want.OtherNames, want.OtherCount = all[from:to], StatsPlace{}, len(all)-to, 0
+		for i := range all[to:] {
+			want.OtherCount += all[to+i].Count
+		}
+		if to < len(all) {
+			want.Next = StatsPlace{all[to-1].Count, all[to-1].Event}
+		}
+		page, err := w.view.EventStats(t.Context(), q)
+		mustNot(t, err)
+		sameAs(t, fmt.Sprintf("event statistics %+v", q), page, want)
+		q.After = page.Next
+	}
 }
 
 // checkListing walks through all pages of a listing.

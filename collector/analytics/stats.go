@@ -11,40 +11,102 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// EventStats returns the numbers of every event name of a range, the largest count first, ties by name. It
-// fails with [ErrReplaying] or where the context ends.
-func (v *View) EventStats(ctx context.Context, r Range) (Stats, error) {
-	s, done, err := v.read()
+// EventStats returns a page of the numbers of the event names of a range, the largest count first, ties by name. It
+// fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
+func (v *View) EventStats(ctx context.Context, q StatsQuery) (Stats, error) {
+	return ask(ctx, v, nil, func(ctx context.Context, s *snapshot) (Stats, error) { return s.eventStats(ctx, q) })
+}
+
+func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) {
+	rows := s.in(q.Range)
+	result := Stats{CompleteFrom: s.completeFrom}
+	// Names are counted first, so that only those of the page cost more than a number each.
+	if err := s.account.takeFor(len(s.names), 16); err != nil {
+		return Stats{}, err
+	}
+	counts, err := s.countNames(ctx, rows)
 	if err != nil {
 		return Stats{}, err
 	}
-	defer done()
-	rows := s.in(r)
+	page := s.statsPage(counts, q, &result)
 	tally := tallies{snapshot: s, byName: make([]*tally, len(s.names))}
+	if err := tally.prepare(page); err != nil {
+		return Stats{}, err
+	}
 	if err := rows.each(ctx, tally.count); err != nil {
 		return Stats{}, err
 	}
-	unique, err := s.uniqueByName(ctx, rows, tally.byName)
+	unique, err := s.countVisitors(ctx, rows, page, tally.byName)
 	if err != nil {
 		return Stats{}, err
 	}
-	var result []EventStats
-	for name, t := range tally.byName {
-		if t == nil {
-			continue
-		}
-		result = append(result, EventStats{
-			Event: s.names[name], Count: t.count, UniqueVisitors: unique[name],
+	for i, name := range page {
+		t := tally.byName[name]
+		result.Events = append(result.Events, EventStats{
+			Event: s.names[name], Count: t.count, UniqueVisitors: unique[i],
 			Value: t.values.in(s.reporting), ValueByCurrency: t.values.byCode(s.currencies),
 			Share:           rateOf(int64(t.count), int64(rows.len())),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
 			Deliveries: t.deliveries(),
 		})
 	}
-	slices.SortFunc(result, func(a, b EventStats) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Event, b.Event))
+	return result, nil
+}
+
+// countNames returns by the number of a name how many rows have it.
+func (s *snapshot) countNames(ctx context.Context, rows span) ([]uint32, error) {
+	counts := make([]uint32, len(s.names))
+	err := rows.each(ctx, func(c stretch) {
+		if !c.whole() {
+			for _, name := range c.name[c.from:c.to] {
+				counts[name]++
+			}
+			return
+		}
+		for i := range c.sealed.names {
+			counts[c.sealed.names[i].name] += uint32(len(c.sealed.names[i].rows))
+		}
 	})
-	return Stats{Events: result, CompleteFrom: s.completeFrom}, nil
+	return counts, err
+}
+
+// statsPage returns the numbers of a page's names in order, and notes in the result what follows it.
+func (s *snapshot) statsPage(counts []uint32, q StatsQuery, result *Stats) []uint32 {
+	inOrder := func(a, b StatsPlace) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Event, b.Event))
+	}
+	place := func(name uint32) StatsPlace { return StatsPlace{int(counts[name]), s.names[name]} }
+	// page is kept in order, and has one name more than asked for where there are so many.
+	var page []uint32
+	for number, count := range counts {
+		name := uint32(number)
+		if count == 0 {
+			continue
+		}
+		at := place(name)
+		if q.After != (StatsPlace{}) && inOrder(at, q.After) <= 0 {
+			continue
+		}
+		result.OtherNames++
+		result.OtherCount += int(count)
+		if len(page) > q.Limit {
+			if inOrder(at, place(page[q.Limit])) > 0 {
+				continue
+			}
+			page = page[:q.Limit]
+		}
+		i, _ := slices.BinarySearchFunc(page, at, func(name uint32, at StatsPlace) int { return inOrder(place(name), at) })
+		page = slices.Insert(page, i, name)
+	}
+	if len(page) > q.Limit {
+		page = page[:q.Limit]
+		result.Next = place(page[q.Limit-1])
+	}
+	result.OtherNames -= len(page)
+	for _, name := range page {
+		result.OtherCount -= int(counts[name])
+	}
+	return page
 }
 
 // tally counts the events of one name.
@@ -55,6 +117,8 @@ type tally struct {
 	byPlatform  map[string]*deliveryTally
 	// byList holds for a list of platforms, by its number, the tallies of its places.
 	byList [][]*deliveryTally
+	// account pays for what grows with what is counted.
+	account *account
 }
 
 // deliveryTally counts the deliveries of one name to one platform.
@@ -75,7 +139,11 @@ func (ts *tallies) count(c stretch) {
 	if c.whole() {
 		for i := range c.sealed.names {
 			n := &c.sealed.names[i]
-			t := ts.of(n.name, c.position[n.rows[0]])
+			t := ts.byName[n.name]
+			if t == nil {
+				continue
+			}
+			t.begin(c.position[n.rows[0]])
 			t.count += len(n.rows)
 			t.last = c.position[n.rows[len(n.rows)-1]]
 			t.values.merge(n.values)
@@ -84,7 +152,11 @@ func (ts *tallies) count(c stretch) {
 		return
 	}
 	for i := c.from; i < c.to; i++ {
-		t := ts.of(c.name[i], c.position[i])
+		t := ts.byName[c.name[i]]
+		if t == nil {
+			continue
+		}
+		t.begin(c.position[i])
 		t.count++
 		t.last = c.position[i]
 		if c.currency[i] != 0 && c.value[i] != noValue {
@@ -94,12 +166,28 @@ func (ts *tallies) count(c stretch) {
 	}
 }
 
-// of returns the tally of a name; first is where its first event is if it is new.
-func (ts *tallies) of(name uint32, first stream.Position) *tally {
-	if ts.byName[name] == nil {
-		ts.byName[name] = &tally{first: first, byPlatform: map[string]*deliveryTally{}}
+// tallyBytes is about what a tally takes beside its deliveries, and deliveryTallyBytes what one of those takes.
+const (
+	tallyBytes         = 1 << 10
+	deliveryTallyBytes = 256
+)
+
+// prepare makes the tallies of the names that are to be counted.
+func (ts *tallies) prepare(page []uint32) error {
+	if err := ts.account.takeFor(len(page), tallyBytes); err != nil {
+		return err
 	}
-	return ts.byName[name]
+	for _, name := range page {
+		ts.byName[name] = &tally{byPlatform: map[string]*deliveryTally{}, account: ts.account}
+	}
+	return nil
+}
+
+// begin notes where the first event is.
+func (t *tally) begin(first stream.Position) {
+	if t.count == 0 {
+		t.first = first
+	}
 }
 
 // countDeliveries counts the deliveries of some rows of a chunk.
@@ -111,7 +199,7 @@ func (t *tally) countDeliveries(c *chunk, rows []uint16, lists []string) {
 			same++
 		}
 		for slot, d := range t.listed(list, lists) {
-			d.count(c.deliveries[slot], rows[:same])
+			d.count(c.deliveries[slot], rows[:same], t.account)
 		}
 		rows = rows[same:]
 	}
@@ -125,6 +213,7 @@ func (t *tally) listed(list uint16, lists []string) []*deliveryTally {
 	if t.byList[list] == nil && lists[list] != "" {
 		for name := range strings.SplitSeq(lists[list], platformSeparator) {
 			if t.byPlatform[name] == nil {
+				_ = t.account.take(deliveryTallyBytes) // where it fails the question ends with this chunk
 				t.byPlatform[name] = &deliveryTally{}
 			}
 			t.byList[list] = append(t.byList[list], t.byPlatform[name])
@@ -133,13 +222,13 @@ func (t *tally) listed(list uint16, lists []string) []*deliveryTally {
 	return t.byList[list]
 }
 
-func (t *deliveryTally) count(deliveries *[chunkRows]delivery, rows []uint16) {
+func (t *deliveryTally) count(deliveries *[chunkRows]delivery, rows []uint16, account *account) {
 	for _, row := range rows {
 		d := deliveries[row]
 		status := d.status()
 		t.counts[status]++
 		if status == stream.Delivered && d.attempts > 0 {
-			t.latencies.add(d.latency())
+			t.latencies.add(d.latency(), account)
 		}
 	}
 }
@@ -156,25 +245,43 @@ func (t *tally) deliveries() []DeliveryStats {
 	return result
 }
 
-// uniques finds the number of visitors per name.
+// uniques finds the number of visitors of some names.
 type uniques struct {
-	// counts is by a name's number, as are the sets of visitors of frequent names and the lists of those of others: a
-	// set takes room for all visitors, so that it is only for names that many have.
+	// counts is by a name's place in the page, as are the sets of visitors of frequent names and the lists of those of
+	// others: a set takes room for all visitors, so that it is only for names that many have.
 	counts []int
 	sets   []numberSet
 	lists  [][]uint32
+	// places is by a name's number its place in the page plus 1, 0 for none.
+	places []uint32
 }
 
 // frequent is how many visitors there are at most for each event of a name that gets a set.
 const frequent = 8
 
-// uniqueByName returns the number of visitors per number of a name.
-func (s *snapshot) uniqueByName(ctx context.Context, rows span, byName []*tally) ([]int, error) {
-	u := uniques{counts: make([]int, len(byName)), sets: make([]numberSet, len(byName)), lists: make([][]uint32, len(byName))}
-	for name, t := range byName {
-		if t != nil && t.count >= len(s.keys)/frequent {
-			u.sets[name] = make(numberSet, len(s.keys)/64+1)
+// countVisitors returns the number of visitors of each name of a page.
+func (s *snapshot) countVisitors(ctx context.Context, rows span, page []uint32, byName []*tally) ([]int, error) {
+	u := uniques{
+		counts: make([]int, len(page)), sets: make([]numberSet, len(page)), lists: make([][]uint32, len(page)),
+		places: make([]uint32, len(s.names)),
+	}
+	if err := s.account.take(int64(4*len(s.names) + 4*len(s.keys))); err != nil {
+		return nil, err
+	}
+	for i, name := range page {
+		u.places[name] = uint32(i) + 1
+		count := byName[name].count
+		if count >= len(s.keys)/frequent {
+			if err := s.account.takeFor(len(s.keys)/64+1, 8); err != nil {
+				return nil, err
+			}
+			u.sets[i] = make(numberSet, len(s.keys)/64+1)
+			continue
 		}
+		if err := s.account.takeFor(count, 4); err != nil {
+			return nil, err
+		}
+		u.lists[i] = make([]uint32, 0, count)
 	}
 	err := rows.each(ctx, func(c stretch) {
 		if !c.whole() {
@@ -195,16 +302,20 @@ func (s *snapshot) uniqueByName(ctx context.Context, rows span, byName []*tally)
 
 // add notes the visitors of a name's rows.
 func (u *uniques) add(name uint32, c *chunk, rows []uint16) {
-	if set := u.sets[name]; set != nil {
+	i := int(u.places[name]) - 1
+	if i < 0 {
+		return
+	}
+	if set := u.sets[i]; set != nil {
 		for _, row := range rows {
 			if visitor := c.visitor[row]; visitor != 0 && set.add(visitor) {
-				u.counts[name]++
+				u.counts[i]++
 			}
 		}
 		return
 	}
 	for _, row := range rows {
-		u.lists[name] = append(u.lists[name], c.visitor[row])
+		u.lists[i] = append(u.lists[i], c.visitor[row])
 	}
 }
 
@@ -212,14 +323,14 @@ func (u *uniques) add(name uint32, c *chunk, rows []uint16) {
 // were counted last.
 func (u *uniques) countLists(ctx context.Context, limit int) error {
 	countedFor := make([]uint32, limit)
-	for name, visitors := range u.lists {
+	for i, visitors := range u.lists {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		for _, visitor := range visitors {
-			if visitor != 0 && countedFor[visitor] != uint32(name)+1 {
-				countedFor[visitor] = uint32(name) + 1
-				u.counts[name]++
+			if visitor != 0 && countedFor[visitor] != uint32(i)+1 {
+				countedFor[visitor] = uint32(i) + 1
+				u.counts[i]++
 			}
 		}
 	}
@@ -234,12 +345,14 @@ type latencies struct {
 
 const latencyPage = 256
 
-func (l *latencies) add(ms uint32) {
+func (l *latencies) add(ms uint32, account *account) {
 	page := int(ms / latencyPage)
 	if page >= len(l.pages) {
+		_ = account.takeFor(page+1-len(l.pages), 16) // where it fails the question ends with this chunk
 		l.pages = append(l.pages, make([]*[latencyPage]uint32, page+1-len(l.pages))...)
 	}
 	if l.pages[page] == nil {
+		_ = account.take(4 * latencyPage)
 		l.pages[page] = new([latencyPage]uint32)
 	}
 	l.pages[page][ms%latencyPage]++

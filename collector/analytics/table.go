@@ -1,8 +1,7 @@
 package analytics
 
 import (
-	"errors"
-	"math"
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -62,12 +61,16 @@ type table struct {
 
 	// early holds records of events that have not been read yet: the two streams are read independently.
 	early map[stream.Position][]stream.Record
+	// earlyCount is how many of them there are.
+	earlyCount int
+	// full is how many bytes the chunks but the last take.
+	full int64
 }
 
 func newTable() *table {
 	t := &table{
-		names: newDictionary[string](), touches: newDictionary[Touch](), currencies: newDictionary[string](),
-		platforms: newDictionary[string](), visitors: newVisitors(), reasons: newReasons(),
+		names: newDictionary(lengthOf), touches: newDictionary(textOfTouch), currencies: newDictionary(lengthOf),
+		platforms: newDictionary(lengthOf), visitors: newVisitors(), reasons: newReasons(),
 		early: map[stream.Position][]stream.Record{},
 	}
 	// 0 means in these columns that there is nothing; it is never released.
@@ -76,17 +79,35 @@ func newTable() *table {
 	return t
 }
 
-// errTooVaried says that a column has more distinct values than it can tell apart.
-var errTooVaried = errors.New("the retained events name more than 65,535 currencies or lists of platforms")
+// textOfTouch is how many bytes of text a touch has, and the room of its members; channels are ours and shared.
+func textOfTouch(t Touch) int { return len(t.Source) + len(t.Medium) + len(t.Campaign) + 64 }
+
+// What the view tells apart. The collector takes the currencies of ISO 4217 and the platforms of the Property, so that
+// more can only come from somebody who writes to Redis past it.
+const (
+	maxCurrencies    = 1024
+	maxPlatformLists = 1024
+	maxPlatforms     = 64
+	// maxEarly is how many delivery records may wait for their event.
+	maxEarly = 200_000
+)
+
+var (
+	errTooVaried        = fmt.Errorf("the retained events name more than %d currencies or %d lists of platforms", maxCurrencies, maxPlatformLists)
+	errTooManyPlatforms = fmt.Errorf("the event names more than %d platforms", maxPlatforms)
+)
 
 // add appends an event. One that is not newer than the last is known already and passed over.
 func (t *table) add(r *row) error {
 	if t.next > 0 && r.position <= t.last {
 		return nil
 	}
+	if platformCount(r.platforms) > maxPlatforms {
+		return errTooManyPlatforms
+	}
 	currency := t.currencies.acquire(r.currency)
 	platforms := t.platforms.acquire(r.platforms)
-	if currency > math.MaxUint16 || platforms > math.MaxUint16 {
+	if currency >= maxCurrencies || platforms >= maxPlatformLists {
 		t.currencies.release(currency)
 		t.platforms.release(platforms)
 		return errTooVaried
@@ -109,6 +130,7 @@ func (t *table) add(r *row) error {
 	c.append(at, r)
 	if at == chunkRows-1 {
 		c.sealed = newSeal(c)
+		t.full += c.size()
 	}
 	t.last = r.position
 	t.next++
@@ -167,7 +189,7 @@ func (t *table) forget(before stream.Position) (droppable bool) {
 	t.first = rows.search(before)
 	for position := range t.early {
 		if position < before {
-			delete(t.early, position)
+			t.dropEarly(position)
 		}
 	}
 	return t.first-t.base >= chunkRows
@@ -187,8 +209,30 @@ func (t *table) drop() {
 			t.visitors.leave(c.visitor[at], t.base+uint64(at))
 		}
 		t.base += chunkRows
+		t.full -= c.size()
 	}
 	t.chunks = slices.Clone(t.chunks[count:])
+}
+
+// earlyBytes is about what a record takes that waits for its event.
+const earlyBytes = 160
+
+// size is about how many bytes the table takes.
+func (t *table) size() int64 {
+	size := t.full + t.names.size() + t.touches.size() + t.currencies.size() + t.platforms.size() + t.visitors.size()
+	if count := len(t.chunks); count > 0 && t.chunks[count-1].sealed == nil {
+		size += t.chunks[count-1].size()
+	}
+	return size + int64(earlyBytes*t.earlyCount)
+}
+
+// excess returns the position before which events have to be forgotten for the table to take no more than a number of
+// bytes: those of its oldest chunk. It is 0 where the table is not larger, or has one chunk alone.
+func (t *table) excess(most int64) stream.Position {
+	if most <= 0 || len(t.chunks) < 2 || t.size() <= most {
+		return 0
+	}
+	return t.chunks[1].position[0]
 }
 
 // span is a run of rows that does not change: a table's at one moment, or those of a range.

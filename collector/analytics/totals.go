@@ -116,13 +116,18 @@ func (t *totals) in(currency uint32) turnover {
 	return turnover{}
 }
 
-// Summary returns the KPIs of a range. It fails with [ErrReplaying] or where the context ends.
+// Summary returns the KPIs of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
-	s, done, err := v.read(totalNames()...)
-	if err != nil {
+	return ask(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r) })
+}
+
+// totalBytes is about what a currency takes in totals.
+const totalBytes = 160
+
+func (s *snapshot) summary(ctx context.Context, r Range) (Summary, error) {
+	if err := s.account.take(int64(len(s.keys)/4 + totalBytes*len(s.currencies))); err != nil {
 		return Summary{}, err
 	}
-	defer done()
 	t, err := s.totalsOf(ctx, s.in(r))
 	if err != nil {
 		return Summary{}, err
@@ -159,14 +164,16 @@ func averageOf(sum currencySum, unit event.Amount) event.Amount {
 	return event.Amount(units.Int64()) * unit
 }
 
-// Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying] or where the context
-// ends.
+// Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying], [ErrTooCostly],
+// [ErrBusy] or where the context ends.
 func (v *View) Daily(ctx context.Context, days []Day) (Days, error) {
-	s, done, err := v.read(totalNames()...)
-	if err != nil {
+	return ask(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Days, error) { return s.daily(ctx, days) })
+}
+
+func (s *snapshot) daily(ctx context.Context, days []Day) (Days, error) {
+	if err := s.account.take(int64(len(s.keys)/4 + totalBytes*len(s.currencies)*(len(days)+1))); err != nil {
 		return Days{}, err
 	}
-	defer done()
 	result := Days{Totals: make([]DayTotals, len(days)), CompleteFrom: s.completeFrom}
 	for i, day := range days {
 		rows := s.in(day.Range)

@@ -24,6 +24,8 @@ type View struct {
 	property string
 	currency string
 	log      *slog.Logger
+	budget   *Budget
+	maxBytes int64
 
 	// retained is read-locked by a query while it runs and locked to free the numbers of dropped events.
 	retained sync.RWMutex
@@ -36,6 +38,8 @@ type View struct {
 	rebuilding bool
 	// asked is how many questions are being answered.
 	asked int
+	// shedding says that events were left out because the view is as large as it may be.
+	shedding bool
 }
 
 // ErrReplaying says that the view is being built anew and cannot answer meanwhile.
@@ -43,7 +47,13 @@ var ErrReplaying = errors.New("the view is still being built anew")
 
 // NewView returns an empty view.
 func NewView(o Options) *View {
-	return &View{property: o.Property, currency: o.Currency, log: o.Logger, table: newTable()}
+	budget := o.Budget
+	if budget == nil {
+		budget = NewBudget(0)
+	}
+	return &View{
+		property: o.Property, currency: o.Currency, log: o.Logger, budget: budget, maxBytes: o.MaxBytes, table: newTable(),
+	}
 }
 
 // AddEvents appends entries of the events stream, in its order; those that are known already are passed over.
@@ -79,6 +89,7 @@ func (v *View) decode(entries []stream.Entry) decoded {
 
 // add appends decoded entries, and hides in the same step what no longer is of one piece with them.
 func (v *View) add(d decoded) error {
+	defer v.shed()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	errs := d.errs
@@ -94,6 +105,25 @@ func (v *View) add(d decoded) error {
 	v.table.discardOrphans()
 	v.status.Unreadable += len(errs)
 	return errors.Join(errs...)
+}
+
+// shed forgets the oldest events while the view is larger than it may be.
+func (v *View) shed() {
+	for {
+		v.mu.Lock()
+		before := v.table.excess(v.maxBytes)
+		first := before != 0 && !v.shedding
+		v.shedding = v.shedding || before != 0
+		v.mu.Unlock()
+		if first {
+			v.log.Warn("the view is as large as it may be and leaves out the oldest events; "+
+				"give the pod more memory or shorten the retention", slog.String("property", v.property), slog.Int64("bytes", v.maxBytes))
+		}
+		if before == 0 {
+			return
+		}
+		v.Forget(before)
+	}
 }
 
 // AddRecords notes delivery records, in the order of their stream. A record may come before its event.
@@ -129,7 +159,7 @@ func (v *View) Forget(before stream.Position) {
 func (v *View) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.table, v.rebuilding = newTable(), true
+	v.table, v.rebuilding, v.shedding = newTable(), true, false
 	v.status = Status{Connected: v.status.Connected, CurrentAt: v.status.CurrentAt}
 }
 
@@ -176,6 +206,7 @@ func (v *View) Status() Status {
 	defer v.mu.Unlock()
 	s := v.status
 	s.Events = int(v.table.next - v.table.first)
+	s.Bytes, s.MaxBytes = v.table.size(), v.maxBytes
 	if v.table.next > 0 {
 		s.Last, s.AsOf = v.table.last, v.table.last.Time()
 	}
@@ -200,6 +231,8 @@ type snapshot struct {
 	minorUnit event.Amount
 	// completeFrom is the view's [Status.CompleteFrom].
 	completeFrom time.Time
+	// account is what the query has taken of the budget.
+	account *account
 	// workers says how many goroutines the query may use now: see [View.workers].
 	workers func() int
 }

@@ -46,7 +46,15 @@ type visitors struct {
 	// last is the ordinal of the visitor's newest event.
 	last []uint64
 	free []uint32
+	// text is how many bytes the client ids have.
+	text int
 }
+
+// visitorBytes is about what a visitor takes beside the client id.
+const visitorBytes = 96
+
+// size is about how many bytes the visitors take.
+func (v *visitors) size() int64 { return int64(visitorBytes*len(v.keys) + v.text) }
 
 func newVisitors() *visitors {
 	return &visitors{
@@ -78,6 +86,7 @@ func (v *visitors) visit(key visitorKey, clientID string, ordinal uint64) (numbe
 		v.last = append(v.last, ordinal)
 	}
 	v.numbers[key] = number
+	v.text += len(clientID)
 	return number, back
 }
 
@@ -87,6 +96,7 @@ func (v *visitors) leave(number uint32, ordinal uint64) {
 		return
 	}
 	delete(v.numbers, v.keys[number])
+	v.text -= len(v.clientIDs[number])
 	v.keys[number], v.clientIDs[number] = visitorKey{}, ""
 	v.free = append(v.free, number)
 }

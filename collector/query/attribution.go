@@ -20,6 +20,7 @@ const (
 
 var attributionParameters = withPeriod(
 	parameter{name: "model"}, parameter{name: "conversion_event"}, parameter{name: "lookback"}, parameter{name: "group_by"},
+	parameter{name: "limit"},
 )
 
 var modelChoices = []choice[analytics.Model]{
@@ -44,7 +45,17 @@ type attributionData struct {
 	Revenue           event.Sum       `json:"revenue"`
 	RevenueByCurrency moneyByCurrency `json:"revenue_by_currency"`
 	Results           []creditRecord  `json:"results"`
-	CompleteFrom      *string         `json:"complete_from,omitempty"`
+	// Others is there where the limit has left out results.
+	Others       *otherCredits `json:"others,omitempty"`
+	CompleteFrom *string       `json:"complete_from,omitempty"`
+}
+
+// otherCredits are the results behind the limit, taken together.
+type otherCredits struct {
+	Groups      int              `json:"groups"`
+	Conversions analytics.Credit `json:"conversions"`
+	Revenue     event.Sum        `json:"revenue"`
+	Share       analytics.Rate   `json:"share"`
 }
 
 // creditRecord is one result; the member that names it depends on what the credit is grouped by.
@@ -92,12 +103,13 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 	var lookback string
 	lookback, question.Lookback = q.duration("lookback", defaultLookback)
 	question.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
+	question.Limit = q.integer("limit", maxRows, 1, maxRows)
 	if !q.proceed(w) {
 		return
 	}
 	found, err := t.View.Attribution(r.Context(), question)
 	if err != nil {
-		h.fail(w, r, err)
+		h.fail(w, r, err, "from", "lookback")
 		return
 	}
 	earliest := period.From.Add(-question.Lookback)
@@ -114,6 +126,9 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		RevenueByCurrency: moneyByCurrency(found.RevenueByCurrency),
 		Results:           make([]creditRecord, len(found.Results)),
 		CompleteFrom:      completeFrom(found.CompleteFrom, earliest),
+	}
+	if o := found.Others; o != nil {
+		data.Others = &otherCredits{o.Groups, o.Conversions, o.Revenue, o.Share}
 	}
 	for i, result := range found.Results {
 		data.Results[i] = creditRecord{question.GroupBy, result}

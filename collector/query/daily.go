@@ -37,7 +37,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	days, err := t.View.Daily(r.Context(), daysOf(period, t.Location))
 	if err != nil {
-		h.fail(w, r, err)
+		h.fail(w, r, err, "from")
 		return
 	}
 	answer := dailyAnswer{Data: make([]dayRecord, len(days.Totals)), CompleteFrom: completeFrom(days.CompleteFrom, period.From)}

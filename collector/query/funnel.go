@@ -53,7 +53,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	funnel, err := t.View.Funnel(r.Context(), rangeOf(period), steps, window)
 	if err != nil {
-		h.fail(w, r, err)
+		h.fail(w, r, err, "from")
 		return
 	}
 	data := funnelData{

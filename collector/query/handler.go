@@ -5,6 +5,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 )
 
@@ -28,10 +30,12 @@ type Tenant struct {
 	Replayer Replayer
 }
 
-// Options are what a [Handler] needs beside its tenants. Both are required.
+// Options are what a [Handler] needs beside its tenants. Logger and Now are required.
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
+	// Budget bounds the memory of the answers; nil for none. The views that answer share it.
+	Budget *analytics.Budget
 }
 
 // Handler answers the read API for the tenants it serves. It is safe for concurrent use.
@@ -42,12 +46,16 @@ type Handler struct {
 	// failures are the failed attempts to authenticate.
 	failures failures
 	// turns are for the questions that look at more than a page of events.
-	turns *turns
+	turns  *turns
+	budget *analytics.Budget
 }
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{logger: o.Logger, now: o.Now, turns: newTurns()}
+	h := &Handler{logger: o.Logger, now: o.Now, turns: newTurns(), budget: o.Budget}
+	if h.budget == nil {
+		h.budget = analytics.NewBudget(0)
+	}
 	h.Serve(nil)
 	return h
 }
@@ -59,8 +67,20 @@ func (h *Handler) Serve(tenants []Tenant) { h.tenants.Store(&tenants) }
 // replayRetryAfter is when a caller is asked to come back while the view still replays the streams or took too long.
 const replayRetryAfter = 2 * time.Second
 
-// fail answers a request that the view could not.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+// maxRows is how many rows a figure by name or group has at most. Further ones are summed up, or on the next page.
+const maxRows = 1000
+
+// fail answers a request that the view could not. smaller are the parameters by which a question that is too large can be
+// made smaller.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smaller ...string) {
+	if errors.Is(err, analytics.ErrTooCostly) {
+		var faults event.Errors
+		for _, name := range smaller {
+			faults.Add(name, fmt.Sprintf("The %s field must ask for less: the question takes more memory than one may.", name))
+		}
+		server.Invalid(w, faults)
+		return
+	}
 	if r.Context().Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		// The caller has gone or the request's time is up; a caller that only closed its sending half still reads.
 		server.Unavailable(w, "The request ended before its answer was ready.", replayRetryAfter)
@@ -70,7 +90,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, analytics.ErrReplaying):
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
 		return
-	case errors.Is(err, errCrowded):
+	case errors.Is(err, errCrowded), errors.Is(err, analytics.ErrBusy):
 		server.Unavailable(w, "Too many questions are being answered.", crowdedRetryAfter)
 		return
 	}

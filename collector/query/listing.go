@@ -42,6 +42,12 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
+	release, err := h.budget.Hold(int64(recordBytes * min(question.Limit, exportPage)))
+	if err != nil {
+		h.fail(w, r, err, "limit")
+		return
+	}
+	defer release()
 	if answerIn != typeJSON {
 		h.exportEvents(w, r, q, answerIn, question)
 		return

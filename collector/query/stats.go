@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/weir-dev/weir/collector/analytics"
@@ -10,8 +11,17 @@ import (
 )
 
 type statsAnswer struct {
-	Data         []nameRecord `json:"data"`
-	CompleteFrom *string      `json:"complete_from,omitempty"`
+	Data []nameRecord `json:"data"`
+	// NextCursor and Others are there where further names follow.
+	NextCursor   *string     `json:"next_cursor,omitempty"`
+	Others       *otherNames `json:"others,omitempty"`
+	CompleteFrom *string     `json:"complete_from,omitempty"`
+}
+
+// otherNames are the names that follow a page, taken together.
+type otherNames struct {
+	Names int `json:"names"`
+	Count int `json:"count"`
 }
 
 type nameRecord struct {
@@ -42,26 +52,52 @@ type latencyRecords struct {
 	P95 *int64 `json:"p95"`
 }
 
+var statsParameters = withPeriod(parameter{name: "limit"}, parameter{name: "cursor"})
+
 // eventStats answers GET /properties/{property}/events/stats.
 func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" {
 		return
 	}
-	q := h.read(r, t, periodParameters)
-	period := q.period(event.LastDay)
+	q := h.read(r, t, statsParameters)
+	question := q.stats()
 	if !q.proceed(w) {
 		return
 	}
-	stats, err := t.View.EventStats(r.Context(), rangeOf(period))
+	stats, err := t.View.EventStats(r.Context(), question)
 	if err != nil {
-		h.fail(w, r, err)
+		h.fail(w, r, err, "from")
 		return
 	}
-	answer := statsAnswer{Data: make([]nameRecord, len(stats.Events)), CompleteFrom: completeFrom(stats.CompleteFrom, period.From)}
+	answer := statsAnswer{Data: make([]nameRecord, len(stats.Events)), CompleteFrom: completeFrom(stats.CompleteFrom, question.Range.From)}
+	if stats.OtherNames > 0 {
+		answer.Others = &otherNames{stats.OtherNames, stats.OtherCount}
+		answer.NextCursor = optional(statsCursor{question.Range, stats.Next}.String())
+		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), q.withCursor(*answer.NextCursor)))
+	}
 	for i := range stats.Events {
 		answer.Data[i] = renderStats(&stats.Events[i])
 	}
 	server.JSON(w, http.StatusOK, answer)
+}
+
+// stats reads what page of the statistics of which period is asked for.
+func (q *request) stats() analytics.StatsQuery {
+	period := q.period(event.LastDay)
+	question := analytics.StatsQuery{Range: rangeOf(period), Limit: q.integer("limit", maxRows, 1, maxRows)}
+	text := q.one("cursor")
+	if text == "" {
+		return question
+	}
+	c, err := parseStatsCursor(text)
+	switch {
+	case err != nil:
+		q.faults.Add("cursor", "The cursor field format is invalid.")
+	case q.one("from") != "" && !c.period.From.Equal(question.Range.From), q.one("to") != "" && !c.period.To.Equal(question.Range.To):
+		q.faults.Add("cursor", "The cursor field belongs to another period.")
+	}
+	question.Range, question.After = c.period, c.after
+	return question
 }
 
 func renderStats(s *analytics.EventStats) nameRecord {

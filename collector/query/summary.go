@@ -46,7 +46,7 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	figures, err := t.View.Summary(r.Context(), rangeOf(period))
 	if err != nil {
-		h.fail(w, r, err)
+		h.fail(w, r, err, "from")
 		return
 	}
 	server.JSON(w, http.StatusOK, summaryAnswer{summaryData{

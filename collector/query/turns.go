@@ -128,10 +128,45 @@ func (h *Handler) inTurn(handle func(http.ResponseWriter, *http.Request, *Tenant
 			h.fail(w, r, err)
 			return
 		}
-		defer h.turns.give(who)
-		handle(w, r, t)
+		give := sync.OnceFunc(func() { h.turns.give(who) })
+		defer give()
+		release, err := h.budget.Hold(answerBytes)
+		if err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		defer release()
+		handle(&turnWriter{w, give}, r, t)
 	}
 }
+
+// answerBytes is what an answer of at most [maxRows] rows takes while it is written, recordBytes an event in a listing.
+const (
+	answerBytes = 1 << 20
+	recordBytes = 4 << 10
+)
+
+// turnWriter gives a turn back when the answer begins: it has been worked out by then, and a caller who is slow to take it
+// is not to keep others waiting.
+type turnWriter struct {
+	http.ResponseWriter
+	give func()
+}
+
+// WriteHeader begins the answer.
+func (w *turnWriter) WriteHeader(status int) {
+	w.give()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write begins the answer as well.
+func (w *turnWriter) Write(text []byte) (int, error) {
+	w.give()
+	return w.ResponseWriter.Write(text)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *turnWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // page asks the view for a page of a listing, in turn where its events may have to be looked for.
 func (h *Handler) page(r *http.Request, t *Tenant, q analytics.ListingQuery) (analytics.Page, error) {

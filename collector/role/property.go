@@ -63,7 +63,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 	}
 	if o.has(Query) {
-		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger})
+		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes})
 		if err := watchView(p.view, prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
 		}

@@ -42,6 +42,9 @@ type Options struct {
 	// Ready is called once everything can be served, the views' first replay included; its error ends the run. Nil
 	// for none.
 	Ready func() error
+
+	// views is what [Run] gives the views of memory.
+	views viewMemory
 }
 
 // reloadInterval is how often the configuration is looked at.
@@ -70,8 +73,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer runtime.KeepAlive(ballast())
 	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if p.has(Query) {
+		p.views = memoryOfViews(len(o.Directories))
+	}
 	for _, directory := range o.Directories {
-		property, err := open(directory, o, p.registry)
+		property, err := open(directory, p.Options, p.registry)
 		if err != nil {
 			return errors.Join(err, p.close())
 		}
@@ -108,7 +114,7 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 		p.collect.Routes(router)
 	}
 	if p.has(Query) {
-		p.query = query.New(query.Options{Logger: p.Logger, Now: time.Now})
+		p.query = query.New(query.Options{Logger: p.Logger, Now: time.Now, Budget: p.views.budget})
 		p.query.Routes(router)
 	}
 	if p.has(Deliver) {

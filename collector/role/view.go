@@ -28,6 +28,9 @@ func watchView(view *analytics.View, registerer prometheus.Registerer) error {
 		{"weir_view_ready", "1 while the view answers, 0 while it replays the streams.", func(s analytics.Status) float64 { return truth(s.Ready) }},
 		{"weir_view_connected", "1 while the view reads the streams, 0 while Redis is away.", func(s analytics.Status) float64 { return truth(s.Connected) }},
 		{"weir_view_events", "Events that the view holds.", func(s analytics.Status) float64 { return float64(s.Events) }},
+		{"weir_view_bytes", "About how much memory the view takes.", func(s analytics.Status) float64 { return float64(s.Bytes) }},
+		{"weir_view_max_bytes", "How much memory the view may take before it leaves out the oldest events; 0 for any.",
+			func(s analytics.Status) float64 { return float64(s.MaxBytes) }},
 		{"weir_view_unreadable_entries", "Entries that could not be decoded and are in no number.", func(s analytics.Status) float64 { return float64(s.Unreadable) }},
 	} {
 		errs = append(errs, registerer.Register(prometheus.NewGaugeFunc(

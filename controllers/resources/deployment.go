@@ -136,15 +136,15 @@ func probe(endpoint string) *applycore.ProbeApplyConfiguration {
 }
 
 // containerResources are the owner's, or what a small property needs. The query role holds the retained events in
-// memory, so it gets no limit that would kill it: its owner knows how many there are.
+// memory, half of its limit: some eight million of them. Of more it answers for the newest.
 func containerResources(role Role, asked *v1alpha1.Resources) (requests, limits corev1.ResourceList) {
 	if asked != nil {
 		return asked.Requests, asked.Limits
 	}
 	requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	if role == Query {
-		requests[corev1.ResourceMemory] = resource.MustParse("128Mi")
-		return requests, nil
+		requests[corev1.ResourceMemory] = resource.MustParse("256Mi")
+		return requests, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
 	}
 	return requests, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
 }

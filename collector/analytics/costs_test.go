@@ -1,0 +1,355 @@
+package analytics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// shape is what the events of a hostile sender look like: the nth of count.
+type shape struct {
+	count int
+	event func(n int) event.Event
+}
+
+var shapes = map[string]shape{
+	"one visitor of 75,000 campaigns": {75_000, func(n int) event.Event {
+		e := event.Event{Name: "pageview", ClientID: "c", Context: event.Context{UTMSource: "s", UTMCampaign: fmt.Sprint("campaign ", n)}}
+		if n >= 74_990 {
+			value := event.Amount(10_000)
+			e.Name, e.Value, e.Currency = "purchase", &value, "EUR"
+		}
+		return e
+	}},
+	"one visitor who buys after each of 20,000 campaigns": {40_000, func(n int) event.Event {
+		if n%2 == 0 {
+			return event.Event{Name: "pageview", ClientID: "c", Context: event.Context{UTMSource: "s", UTMCampaign: fmt.Sprint("campaign ", n)}}
+		}
+		value := event.Amount(10_000 * n)
+		return event.Event{Name: "purchase", ClientID: "c", Value: &value, Currency: "EUR"}
+	}},
+	"150,000 names": {150_000, func(n int) event.Event {
+		return event.Event{Name: fmt.Sprint("name ", n), ClientID: fmt.Sprint(n % 100), Platforms: []string{"crm"}}
+	}},
+	"200,000 visitors with an event each": {200_000, func(n int) event.Event {
+		value := event.Amount(10_000)
+		return event.Event{Name: "purchase", ClientID: fmt.Sprint("visitor ", n), Value: &value, Currency: "EUR", Platforms: []string{"crm"}}
+	}},
+	"one visitor with 200,000 events": {200_000, func(int) event.Event {
+		return event.Event{Name: "purchase", ClientID: "c", Context: event.Context{UTMSource: "s"}}
+	}},
+}
+
+// view returns a view of the shape's events, a second apart.
+func (s shape) view(t testing.TB, o Options) *View {
+	t.Helper()
+	o.Property, o.Currency, o.Logger = testProperty, "EUR", slog.New(slog.DiscardHandler)
+	v := NewView(o)
+	s.fill(t, v)
+	return v
+}
+
+func (s shape) fill(t testing.TB, v *View) {
+	t.Helper()
+	var batch []stream.Entry
+	for n := range s.count {
+		e := s.event(n)
+		e.ID, e.DeliveryID = fmt.Sprint(n), uuid.UUID{6: 0x70, 8: 0x80}
+		batch = append(batch, stream.Entry{Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Data: e.Encode()})
+		if len(batch) == readCount || n == s.count-1 {
+			mustNot(t, v.AddEvents(batch))
+			batch = batch[:0]
+		}
+	}
+}
+
+// everything is a range of all events of a shape.
+var everything = Range{begin, begin.AddDate(1, 0, 0)}
+
+// allocated returns how many bytes a call allocates in all.
+func allocated(call func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// question is asked of a view; it returns how many rows its answer has, and fails where the answer is not exact.
+type question func(t *testing.T, v *View) (rows int)
+
+var questions = map[string]question{
+	"event statistics": func(t *testing.T, v *View) int {
+		all := v.Status().Events
+		stats, err := v.EventStats(t.Context(), StatsQuery{Range: everything, Limit: 1000})
+		mustNot(t, err)
+		counted := 0
+		for _, s := range stats.Events {
+			counted += s.Count
+		}
+		if counted+stats.OtherCount != all {
+			t.Errorf("%d events on the page and %d of %d other names; the view has %d", counted, stats.OtherCount, stats.OtherNames, all)
+		}
+		return len(stats.Events)
+	},
+	"linear attribution by campaign": attributed(Linear, ByCampaign), "last touch by campaign": attributed(LastTouch, ByCampaign),
+	"first touch by source": attributed(FirstTouch, BySource),
+	"a funnel of 16 steps of one name": func(t *testing.T, v *View) int {
+		steps := make([]string, 16)
+		for i := range steps {
+			steps[i] = "purchase"
+		}
+		funnel, err := v.Funnel(t.Context(), everything, steps, time.Hour)
+		mustNot(t, err)
+		return len(funnel.Steps)
+	},
+	"days": func(t *testing.T, v *View) int {
+		var list []Day
+		for from := everything.From; from.Before(everything.To); from = from.AddDate(0, 0, 1) {
+			list = append(list, Day{"", Range{from, from.AddDate(0, 0, 1)}})
+		}
+		days, err := v.Daily(t.Context(), list)
+		mustNot(t, err)
+		counted := 0
+		for _, day := range days.Totals {
+			counted += day.Events
+		}
+		if counted != v.Status().Events {
+			t.Errorf("the days have %d events, the view %d", counted, v.Status().Events)
+		}
+		return len(days.Totals)
+	},
+}
+
+// attributed asks for an attribution and adds it up.
+func attributed(model Model, by GroupBy) question {
+	return func(t *testing.T, v *View) int {
+		a, err := v.Attribution(t.Context(), AttributionQuery{
+			Range: everything, Model: model, ConversionEvent: "purchase", GroupBy: by, Limit: 1000,
+		})
+		mustNot(t, err)
+		credits := creditsOf(a)
+		var revenue event.Sum
+		for i := range a.Results {
+			revenue.Merge(a.Results[i].Revenue)
+		}
+		if a.Others != nil {
+			credits += a.Others.Conversions
+			revenue.Merge(a.Others.Revenue)
+		}
+		sameAs(t, "credits of results and others", credits, Credit(a.Conversions)*creditUnit)
+		sameAs(t, "their revenue", revenue, a.Revenue)
+		return len(a.Results)
+	}
+}
+
+func TestCosts(t *testing.T) {
+	// What a question allocates for each event there is, garbage included, and how many rows an answer has, at most.
+	const perEvent, beside, rows = 2000, 8 << 20, 1000
+	for name, shape := range shapes {
+		t.Run(name, func(t *testing.T) {
+			view := shape.view(t, Options{})
+			for name, ask := range questions {
+				t.Run(name, func(t *testing.T) {
+					var got int
+					bytes := allocated(func() { got = ask(t, view) })
+					if most := uint64(perEvent*shape.count + beside); bytes > most {
+						t.Errorf("%d bytes allocated, want at most %d", bytes, most)
+					}
+					if got > rows {
+						t.Errorf("the answer has %d rows, want at most %d", got, rows)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestALinearAttributionTakesTimeInProportionToTouches(t *testing.T) {
+	// Sharing is counted rather than timed: what it allocates would grow with the square if its numbers did.
+	ask := attributed(Linear, ByCampaign)
+	measure := func(count int) uint64 {
+		s := shapes["one visitor who buys after each of 20,000 campaigns"]
+		s.count = count
+		view := s.view(t, Options{})
+		return allocated(func() { ask(t, view) })
+	}
+	small, large := measure(8_000), measure(32_000)
+	if large > 6*small {
+		t.Errorf("four times the touches take %d bytes instead of %d", large, small)
+	}
+}
+
+func TestAQuestionKeepsToItsBudget(t *testing.T) {
+	view := shapes["200,000 visitors with an event each"].view(t, Options{Budget: NewBudget(4 << 20)})
+	for name, test := range map[string]struct {
+		ask  func() error
+		want error
+	}{
+		"one that takes little is answered": {func() error { _, err := view.Summary(t.Context(), everything); return err }, nil},
+		"a funnel of many visitors takes too much": {func() error {
+			_, err := view.Funnel(t.Context(), everything, []string{"purchase", "purchase"}, time.Hour)
+			return err
+		}, ErrTooCostly},
+		"so does an attribution of many conversions": {func() error {
+			_, err := view.Attribution(t.Context(), AttributionQuery{Range: everything, Model: Linear, ConversionEvent: "purchase", GroupBy: ByChannel})
+			return err
+		}, ErrTooCostly},
+		"but not one of a shorter period": {func() error {
+			r := Range{begin, begin.Add(time.Minute)}
+			_, err := view.Attribution(t.Context(), AttributionQuery{Range: r, Model: LastTouch, ConversionEvent: "purchase", Lookback: time.Hour, GroupBy: ByChannel})
+			return err
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := test.ask(); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if held := view.budget.held; held != 0 {
+				t.Errorf("%d bytes were not given back", held)
+			}
+		})
+	}
+}
+
+func TestQuestionsTogetherKeepToTheBudget(t *testing.T) {
+	budget := NewBudget(1000)
+	first, err := budget.Hold(500)
+	mustNot(t, err)
+	second, err := budget.Hold(400)
+	mustNot(t, err)
+	if _, err := budget.Hold(200); !errors.Is(err, ErrBusy) {
+		t.Errorf("got %v for more than is left, want %v", err, ErrBusy)
+	}
+	if _, err := budget.Hold(501); !errors.Is(err, ErrTooCostly) {
+		t.Errorf("got %v for more than half, want %v", err, ErrTooCostly)
+	}
+	first()
+	third, err := budget.Hold(500)
+	mustNot(t, err)
+	second()
+	third()
+	if budget.held != 0 {
+		t.Errorf("%d bytes are held by nobody", budget.held)
+	}
+	view := shapes["150,000 names"].view(t, Options{Budget: NewBudget(32 << 20)})
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if _, err := view.EventStats(t.Context(), StatsQuery{Range: everything, Limit: 100}); err != nil && !errors.Is(err, ErrBusy) {
+				t.Errorf("got %v, want an answer or %v", err, ErrBusy)
+			}
+		})
+	}
+	all.Wait()
+	if view.budget.held != 0 {
+		t.Errorf("%d bytes are held by nobody after 100 questions", view.budget.held)
+	}
+}
+
+func TestAQuestionEndsWithItsContext(t *testing.T) {
+	view := shapes["one visitor who buys after each of 20,000 campaigns"].view(t, Options{})
+	for _, model := range []Model{FirstTouch, LastTouch, Linear} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		q := AttributionQuery{Range: everything, Model: model, ConversionEvent: "purchase", GroupBy: ByCampaign}
+		if _, err := view.Attribution(ctx, q); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want %v", model, err, context.Canceled)
+		}
+	}
+}
+
+func TestAViewStaysAsSmallAsItMay(t *testing.T) {
+	const most = 24 << 20
+	for name, shape := range map[string]shape{
+		"a name for each event": {400_000, func(n int) event.Event { return event.Event{Name: fmt.Sprint("name ", n), ClientID: "c"} }},
+		"a campaign for each event": {200_000, func(n int) event.Event {
+			return event.Event{Name: "pageview", ClientID: "c", Context: event.Context{UTMSource: fmt.Sprint("source ", n), UTMCampaign: fmt.Sprint("campaign ", n)}}
+		}},
+		"a visitor for each event": {400_000, func(n int) event.Event { return event.Event{Name: "pageview", ClientID: fmt.Sprint("visitor ", n)} }},
+		"currencies that are none": {100_000, func(n int) event.Event {
+			value := event.Amount(1)
+			return event.Event{Name: "purchase", Value: &value, Currency: fmt.Sprint("C", n)}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler), MaxBytes: most})
+			shape.fillLoosely(v)
+			before := heap()
+			status := v.Status()
+			if status.Bytes > most {
+				t.Errorf("the view says that it takes %d bytes, want at most %d", status.Bytes, most)
+			}
+			if status.Events == 0 {
+				t.Error("the view is empty")
+			}
+			all := Range{begin, begin.AddDate(1, 0, 0)}
+			page, err := v.Listing(t.Context(), ListingQuery{Range: all, Limit: 1})
+			mustNot(t, err)
+			stats, err := v.EventStats(t.Context(), StatsQuery{Range: all, Limit: 1})
+			mustNot(t, err)
+			if got := stats.Events[0].Count + stats.OtherCount; got != status.Events {
+				t.Errorf("statistics count %d events, the view has %d", got, status.Events)
+			}
+			if left := shape.count - status.Unreadable - status.Events; left > 0 && !page.CompleteFrom.After(begin.Add(time.Duration(left-1)*time.Second)) {
+				t.Errorf("%d events were left out, and the answer says that it is complete from %s", left, page.CompleteFrom)
+			}
+			runtime.KeepAlive(v)
+			v.Reset()
+			if took := before - heap(); took > 2*most {
+				t.Errorf("the view took %.0f bytes, want about %d", took, most)
+			}
+		})
+	}
+}
+
+// fillLoosely is fill where entries may be refused.
+func (s shape) fillLoosely(v *View) {
+	var batch []stream.Entry
+	for n := range s.count {
+		e := s.event(n)
+		e.ID, e.DeliveryID = fmt.Sprint(n), uuid.UUID{6: 0x70, 8: 0x80}
+		batch = append(batch, stream.Entry{Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Data: e.Encode()})
+		if len(batch) == readCount || n == s.count-1 {
+			_ = v.AddEvents(batch) // what is refused is counted
+			batch = batch[:0]
+		}
+	}
+}
+
+func TestRecordsThatWaitForTheirEventAreBounded(t *testing.T) {
+	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+	records := make([]stream.Record, 2*maxEarly)
+	for i := range records {
+		records[i] = stream.Record{Event: stream.At(begin) + stream.Position(i), Platform: "crm", Status: stream.Delivered, At: begin}
+	}
+	v.AddRecords(records)
+	if got := v.table.earlyCount; got != maxEarly {
+		t.Errorf("%d records wait, want %d", got, maxEarly)
+	}
+	v.Forget(stream.At(begin.Add(time.Hour)))
+	if got := v.table.earlyCount; got != 0 || len(v.table.early) != 0 {
+		t.Errorf("%d records wait for events that are gone", got)
+	}
+}
+
+func TestAnEventOfTooManyPlatformsIsLeftOut(t *testing.T) {
+	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+	e := event.Event{ID: "e", DeliveryID: uuid.New(), Name: "pageview"}
+	for n := range maxPlatforms + 1 {
+		e.Platforms = append(e.Platforms, fmt.Sprint("platform", n))
+	}
+	if err := v.AddEvents([]stream.Entry{{Position: stream.At(begin), Data: e.Encode()}}); !errors.Is(err, errTooManyPlatforms) {
+		t.Errorf("got %v, want %v", err, errTooManyPlatforms)
+	}
+}
