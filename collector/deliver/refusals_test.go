@@ -264,8 +264,8 @@ func TestAReplayOfRefusedEventsDelaysNoOther(t *testing.T) {
 	}
 }
 
-// A single event that is refused with nothing else to be sent is reported as what it may be within a quarter of a minute, and
-// the next event is sent at once all the same.
+// A single event that is refused with nothing else to be sent is reported as what it may be, and the next event is sent at once
+// all the same. It takes the attempts that are evidence, with the longest pauses that may be drawn between them, and a probe.
 func TestALoneRefusedEventIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(t, func(i int) *platform.Response {
@@ -277,9 +277,17 @@ func TestALoneRefusedEventIsReported(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var sender sync.WaitGroup
 		sender.Go(func() { s.send(ctx, 0, fresh) })
-		<-time.After(20 * time.Second)
+		timing := s.lane.timing
+		within := timing.gate.ceiling(0) + (breakAfter+2)*roundTrip
+		for attempt := range breakAfter {
+			within += timing.backoff.ceiling(attempt)
+		}
+		<-time.After(within + time.Millisecond)
 		if got := s.lane.gate.metrics.metrics.Faults()["crm"]; got != FaultCredentials {
 			t.Errorf("the fault is %q, want %q", got, FaultCredentials)
+		}
+		for s.lane.gate.probing(again) {
+			<-time.After(roundTrip) // its outcome would be newer than the next event's
 		}
 		s.send(ctx, 1, fresh)
 		if waited, delivered := s.waited[1]; !delivered || waited > 0 {
@@ -291,6 +299,12 @@ func TestALoneRefusedEventIsReported(t *testing.T) {
 		cancel()
 		sender.Wait()
 	})
+}
+
+func (g *gate) probing(kind share) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stops[kind].probing
 }
 
 // poisons are what one event may do to its receiver; the others are taken.
