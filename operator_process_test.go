@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,6 +123,9 @@ func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 	t.Run("one that serves a namespace needs its rights there alone", func(t *testing.T) { servesOneNamespace(t, c) })
 }
 
+// workedProperties is in the metrics of an operator that has reconciled a Property and will look at it again.
+var workedProperties = regexp.MustCompile(`controller_runtime_reconcile_total\{controller="property",result="requeue_after"\} [1-9]`)
+
 // leavesTheClusterAlone runs an operator of another release beside the one that has just ended, whose Lease still holds.
 func leavesTheClusterAlone(t *testing.T, c *testCluster) {
 	shop := c.property("shop")
@@ -138,6 +142,9 @@ func leavesTheClusterAlone(t *testing.T, c *testCluster) {
 	if err := c.admin.Update(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
+	await(t, "the second release has looked at Properties", func() bool {
+		return workedProperties.MatchString(second.get(second.metrics + "/metrics"))
+	})
 	if code := second.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("the exit code is %d, want 0", code)
 	}

@@ -243,8 +243,9 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTheLogHasALinePerRefusedRequest reads the log as a machine does.
-func TestTheLogHasALinePerRefusedRequest(t *testing.T) {
+// TestTheLogSaysWhyRequestsAreRefused reads the log as a machine does: ten lines of a reason, then one a second, which says how
+// many there were besides.
+func TestTheLogSaysWhyRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, redisserver.Options{})
 	c := s.start("collect")
@@ -288,8 +289,8 @@ func TestTheLogHasALinePerRefusedRequest(t *testing.T) {
 			}
 		}
 	}
-	if linesRefused != refused {
-		t.Errorf("%d lines for %d refused requests", linesRefused, refused)
+	if linesRefused < 10 || linesRefused > 10+seconds {
+		t.Errorf("%d lines for %d refused requests in %d seconds, want ten and one a second", linesRefused, refused, seconds)
 	}
 	if linesServed == 0 || linesServed > seconds {
 		t.Errorf("%d lines for served requests in %d seconds, want one a second", linesServed, seconds)

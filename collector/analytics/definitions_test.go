@@ -286,8 +286,8 @@ func TestAResetViewIsEmpty(t *testing.T) {
 	v := tale(t, "0h a purchase 10 EUR")
 	v.setReady()
 	v.Reset()
-	if got := v.Status(); got != (Status{}) {
-		t.Errorf("status is %+v, want nothing", got)
+	if got, want := v.Status(), NewView(Options{Property: testProperty, Currency: "EUR"}).Status(); got != want {
+		t.Errorf("status is %+v, want %+v", got, want)
 	}
 	if _, err := v.Summary(t.Context(), afternoon()); !errors.Is(err, ErrReplaying) {
 		t.Errorf("asked while it is being built anew it says %v, want ErrReplaying", err)
