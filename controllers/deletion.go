@@ -98,16 +98,17 @@ func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Proper
 // releaseRedis finds the Property's Redis even where the Secret with its URL went first, as it does when a whole
 // namespace is deleted.
 func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Property) error {
-	address, missing, err := r.redisURL(ctx, property)
+	target, missing, err := r.redisTarget(ctx, property)
 	if err != nil {
 		return err
 	}
 	if missing != nil {
-		if address = r.Redis.home(keyOf(property)); address == "" {
+		known := false
+		if target, known = r.Redis.home(keyOf(property)); !known {
 			return fmt.Errorf("%s", missing.message)
 		}
 	}
-	return r.Redis.release(ctx, address, property, redisUserNames(property))
+	return r.Redis.release(ctx, target, property, redisUserNames(property))
 }
 
 func redisUserNames(property *v1alpha1.Property) []string {

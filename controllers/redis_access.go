@@ -33,12 +33,19 @@ type RedisAccess struct {
 	changed chan event.TypedGenericEvent[types.NamespacedName]
 
 	mu      sync.Mutex
-	servers map[string]*redisServer
+	servers map[redisTarget]*redisServer
 	// homes remembers where each Property is kept, for when its Secret is gone.
-	homes map[types.NamespacedName]string
+	homes map[types.NamespacedName]redisTarget
 }
 
-// redisServer is one Redis, by its URL.
+// redisTarget is a Redis as the operator reaches it; two that differ share no connection.
+type redisTarget struct {
+	url string
+	// own says that whoever runs the operator has chosen it, not a tenant.
+	own bool
+}
+
+// redisServer is one Redis.
 type redisServer struct {
 	client *stream.Client
 	users  *stream.Users
@@ -75,7 +82,7 @@ func (s redisState) String() string {
 func NewRedisAccess(logger *slog.Logger) *RedisAccess {
 	return &RedisAccess{
 		logger: logger, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
-		servers: map[string]*redisServer{}, homes: map[types.NamespacedName]string{},
+		servers: map[redisTarget]*redisServer{}, homes: map[types.NamespacedName]redisTarget{},
 	}
 }
 
@@ -111,16 +118,16 @@ func (a *RedisAccess) close() error {
 	return errors.Join(errs...)
 }
 
-// server returns the Redis at a URL and remembers that the Property is kept there, and no longer where it was before.
-func (a *RedisAccess) server(address string, property types.NamespacedName) (*redisServer, error) {
+// server returns a Redis and remembers that the Property is kept there, and no longer where it was before.
+func (a *RedisAccess) server(target redisTarget, property types.NamespacedName) (*redisServer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.homes[property] != address {
+	if a.homes[property] != target {
 		a.leave(property)
 	}
-	server := a.servers[address]
+	server := a.servers[target]
 	if server == nil {
-		client, err := stream.Dial(address, stream.DialOptions{})
+		client, err := stream.Dial(target.url, stream.DialOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -128,17 +135,18 @@ func (a *RedisAccess) server(address string, property types.NamespacedName) (*re
 			client: client, users: stream.NewUsers(client), wanted: map[types.NamespacedName][]stream.User{},
 			kept: map[types.NamespacedName]bool{}, platforms: map[types.NamespacedName][]string{}, pausing: map[types.NamespacedName]map[string]string{},
 		}
-		a.servers[address] = server
+		a.servers[target] = server
 	}
-	a.homes[property] = address
+	a.homes[property] = target
 	return server, nil
 }
 
-// home returns the URL of the Redis that the Property is kept in, as far as is known.
-func (a *RedisAccess) home(property types.NamespacedName) string {
+// home returns the Redis that the Property is kept in, as far as is known.
+func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.homes[property]
+	target, known = a.homes[property]
+	return target, known
 }
 
 // look checks a Redis and puts back what it forgot. Properties are told when the state changes.
@@ -226,9 +234,9 @@ func (s *redisServer) lookAtPlatforms(ctx context.Context, platforms map[types.N
 
 // ensure makes the Property's users what they shall be and its data last. Where Redis was found unreachable less
 // than an interval ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
-func (a *RedisAccess) ensure(ctx context.Context, address string, property *v1alpha1.Property, users []roleUser) (redisState, error) {
+func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []roleUser) (redisState, error) {
 	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
-	server, err := a.server(address, key)
+	server, err := a.server(target, key)
 	if err != nil {
 		return redisState{}, err
 	}
@@ -267,8 +275,8 @@ func (a *RedisAccess) ensure(ctx context.Context, address string, property *v1al
 }
 
 // share notes that the Property's pods share the URL's own user: there is nobody to put back.
-func (a *RedisAccess) share(address string, property *v1alpha1.Property) error {
-	server, err := a.server(address, keyOf(property))
+func (a *RedisAccess) share(target redisTarget, property *v1alpha1.Property) error {
+	server, err := a.server(target, keyOf(property))
 	if err != nil {
 		return err
 	}
@@ -292,9 +300,9 @@ func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
 }
 
 // release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
-func (a *RedisAccess) release(ctx context.Context, address string, property *v1alpha1.Property, users []string) error {
+func (a *RedisAccess) release(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []string) error {
 	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
-	server, err := a.server(address, key)
+	server, err := a.server(target, key)
 	if err != nil {
 		return err
 	}
@@ -327,9 +335,9 @@ func (a *RedisAccess) forget(property types.NamespacedName) {
 
 // leave does that; the lock is held.
 func (a *RedisAccess) leave(property types.NamespacedName) {
-	address := a.homes[property]
+	target := a.homes[property]
 	delete(a.homes, property)
-	server := a.servers[address]
+	server := a.servers[target]
 	if server == nil {
 		return
 	}
@@ -339,8 +347,8 @@ func (a *RedisAccess) leave(property types.NamespacedName) {
 	delete(server.platforms, property)
 	delete(server.pausing, property)
 	server.mu.Unlock()
-	if !slices.Contains(slices.Collect(maps.Values(a.homes)), address) {
-		delete(a.servers, address)
+	if !slices.Contains(slices.Collect(maps.Values(a.homes)), target) {
+		delete(a.servers, target)
 		if err := server.client.Close(); err != nil {
 			a.logger.Warn("close the connections to a Redis", "error", err)
 		}

@@ -34,12 +34,12 @@ const redisOverlap = 5 * time.Minute
 // redisAccess gives each role a user of its own in the Property's Redis. A password is made once and lives in the
 // role's Secret; whoever deletes that Secret gets a new one, and the old password holds until the pods have it.
 func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
-	address, fault, err := r.redisURL(ctx, s.property)
+	target, fault, err := r.redisTarget(ctx, s.property)
 	if err != nil || fault != nil {
 		s.redisFault = fault
 		return err
 	}
-	base, err := url.Parse(address)
+	base, err := url.Parse(target.url)
 	if err != nil {
 		s.redisFault = newFault(v1alpha1.ReasonSecretInvalid, "the Redis URL must look like redis://user:password@host:6379/0")
 		return nil
@@ -47,7 +47,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	access := &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
 	var users []roleUser
 	for _, role := range resources.Roles() {
-		user, roleURL, taken, err := r.redisUser(ctx, s, role, base, address)
+		user, roleURL, taken, err := r.redisUser(ctx, s, role, base, target.url)
 		if err != nil || taken != nil {
 			s.redisFault = taken
 			return err
@@ -55,11 +55,11 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		users = append(users, user)
 		access.urls[role] = roleURL
 	}
-	state, err := r.Redis.ensure(ctx, address, s.property, users)
-	shared := deniedByRedis(err) && s.property.Spec.Redis != nil
+	state, err := r.Redis.ensure(ctx, target, s.property, users)
+	shared := deniedByRedis(err) && !target.own
 	switch {
 	case shared:
-		return r.shareRedis(ctx, s, address, access.port)
+		return r.shareRedis(ctx, s, target, access.port)
 	case err != nil:
 		s.redisFault = redisFaultOf(err)
 	case state.fitness != nil:
@@ -81,14 +81,14 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 
 // shareRedis is for a Redis of the owner's whose user may not make users, as managed ones have it: all roles then
 // use the URL as it is.
-func (r *Reconciler) shareRedis(ctx context.Context, s *scope, address string, port int32) error {
-	if err := r.Redis.share(address, s.property); err != nil {
+func (r *Reconciler) shareRedis(ctx context.Context, s *scope, target redisTarget, port int32) error {
+	if err := r.Redis.share(target, s.property); err != nil {
 		return err
 	}
 	s.access = &roleAccess{urls: map[resources.Role]string{}, port: port}
 	for _, role := range resources.Roles() {
-		s.access.urls[role] = address
-		if err := r.writeRoleURL(ctx, s, role, address); err != nil {
+		s.access.urls[role] = target.url
+		if err := r.writeRoleURL(ctx, s, role, target.url); err != nil {
 			return err
 		}
 	}
@@ -97,25 +97,25 @@ func (r *Reconciler) shareRedis(ctx context.Context, s *scope, address string, p
 	return nil
 }
 
-// redisURL returns the URL of the Property's own Redis, or of the operator's.
-func (r *Reconciler) redisURL(ctx context.Context, property *v1alpha1.Property) (string, *fault, error) {
+// redisTarget returns the Property's own Redis, or the operator's.
+func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Property) (redisTarget, *fault, error) {
 	if property.Spec.Redis == nil {
 		if r.Options.RedisURL == "" {
-			return "", newFault(v1alpha1.ReasonRedisUnreachable,
+			return redisTarget{}, newFault(v1alpha1.ReasonRedisUnreachable,
 				"the operator has no Redis: start it with --redis-url-file, or give the Property one in spec.redis"), nil
 		}
-		return r.Options.RedisURL, nil, nil
+		return redisTarget{url: r.Options.RedisURL, own: true}, nil, nil
 	}
 	const field = "spec.redis.urlSecretKeyRef"
 	value, missing, err := r.secretValue(ctx, property.Namespace, field, property.Spec.Redis.URLSecretKeyRef)
 	if err != nil || missing != nil {
-		return "", missing, err
+		return redisTarget{}, missing, err
 	}
 	address := strings.TrimSpace(value)
 	if parsed, err := url.Parse(address); err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix") {
-		return "", newFault(v1alpha1.ReasonSecretInvalid, "%s: must be a URL that begins with redis://, rediss:// or unix://", field), nil
+		return redisTarget{}, newFault(v1alpha1.ReasonSecretInvalid, "%s: must be a URL that begins with redis://, rediss:// or unix://", field), nil
 	}
-	return address, nil, nil
+	return redisTarget{url: address}, nil, nil
 }
 
 // redisUser returns the role's user and the URL with it. The fault says that the name of its Secret is taken.
