@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/egress"
 )
 
 const (
@@ -32,12 +33,12 @@ type client struct {
 	now  func() time.Time
 }
 
-func newClient(egress config.Egress, timeout time.Duration, now func() time.Time) *client {
+func newClient(allowed config.Egress, timeout time.Duration, now func() time.Time) *client {
 	return &client{
 		http: &http.Client{
 			Timeout: timeout,
 			Transport: &http.Transport{
-				DialContext:            newDialer(egress).DialContext,
+				DialContext:            newDialer(allowed).DialContext,
 				TLSHandshakeTimeout:    dialTimeout,
 				MaxIdleConnsPerHost:    idleConnections,
 				IdleConnTimeout:        90 * time.Second,
@@ -50,9 +51,8 @@ func newClient(egress config.Egress, timeout time.Duration, now func() time.Time
 }
 
 // newDialer makes a dialer that asks the guard about each address before it connects to it.
-func newDialer(egress config.Egress) *net.Dialer {
-	guard := &egressGuard{allowed: egress.AllowCIDRs}
-	return &net.Dialer{Timeout: dialTimeout, Control: guard.control}
+func newDialer(allowed config.Egress) *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, Control: (&egress.Guard{Allowed: allowed.AllowCIDRs}).Control}
 }
 
 // close ends the connections that are idle.
@@ -82,7 +82,6 @@ const reasonEgressDenied = "egress_denied"
 // failureReason names why there was no answer.
 func failureReason(ctx context.Context, err error) string {
 	var (
-		denied      egressError
 		resolution  *net.DNSError
 		certificate *tls.CertificateVerificationError
 		alert       tls.AlertError
@@ -90,7 +89,7 @@ func failureReason(ctx context.Context, err error) string {
 		network     net.Error
 	)
 	switch {
-	case errors.As(err, &denied):
+	case errors.Is(err, egress.ErrDenied):
 		return reasonEgressDenied
 	case ctx.Err() != nil:
 		return "interrupted"

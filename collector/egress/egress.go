@@ -1,41 +1,43 @@
-package deliver
+// Package egress decides which addresses a tenant may have a process of ours connect to.
+package egress
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"syscall"
 )
 
-// egressGuard refuses connections to addresses that a tenant has no business with: the cluster's own, the
-// node's, the cloud's metadata. It is asked for the address that is about to be connected to, after the name
-// has been resolved, so neither DNS nor a redirect leads around it.
-type egressGuard struct {
-	allowed []netip.Prefix
+// ErrDenied says that a guard has refused. It names no address: what an internal name resolves to is none of the tenant's
+// business either.
+var ErrDenied = errors.New("the address is not one that may be connected to")
+
+// Guard refuses connections to addresses that a tenant has no business with: the cluster's own, the node's, the
+// cloud's metadata. It is asked for the address that is about to be connected to, after the name has been resolved, so
+// neither DNS nor a redirect leads around it.
+type Guard struct {
+	// Allowed are ranges that may be connected to although they are not public. What [machine] lists is allowed by a range
+	// of its own alone, and by none around it.
+	Allowed []netip.Prefix
 }
 
-// egressError says that the guard has refused. It names no address: what an internal name resolves to is none
-// of the tenant's business either.
-type egressError struct{}
-
-func (egressError) Error() string { return "the address is not one that deliveries may go to" }
-
-// control is a [net.Dialer]'s Control function.
-func (g *egressGuard) control(_, address string, _ syscall.RawConn) error {
+// Control is a [net.Dialer]'s Control function.
+func (g *Guard) Control(_, address string, _ syscall.RawConn) error {
 	target, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return fmt.Errorf("deliver: %w", err)
+		return fmt.Errorf("egress: %w", err)
 	}
-	if !g.permits(target.Addr()) {
-		return egressError{}
+	if !g.Permits(target.Addr()) {
+		return ErrDenied
 	}
 	return nil
 }
 
-// permits says whether deliveries may go to the address: it is public, or the operator allows it.
-func (g *egressGuard) permits(address netip.Addr) bool {
+// Permits says whether an address may be connected to: it is public, or allowed.
+func (g *Guard) Permits(address netip.Addr) bool {
 	address = address.WithZone("").Unmap()
-	if contains(g.allowed, address) {
+	if g.allows(address) {
 		return true
 	}
 	if address.Is4() {
@@ -44,9 +46,19 @@ func (g *egressGuard) permits(address netip.Addr) bool {
 	if nat64.Contains(address) {
 		// What a NAT64 gateway connects to is the IPv4 address in the last 32 bits.
 		bytes := address.As16()
-		return g.permits(netip.AddrFrom4([4]byte(bytes[12:])))
+		return g.Permits(netip.AddrFrom4([4]byte(bytes[12:])))
 	}
 	return globalUnicast.Contains(address) && !contains(reserved6, address)
+}
+
+func (g *Guard) allows(address netip.Addr) bool {
+	closest := 0 // how narrow a range has to be
+	for _, own := range machine {
+		if own.Contains(address) {
+			closest = max(closest, own.Bits())
+		}
+	}
+	return slices.ContainsFunc(g.Allowed, func(p netip.Prefix) bool { return p.Bits() >= closest && p.Contains(address) })
 }
 
 func contains(prefixes []netip.Prefix, address netip.Addr) bool {
@@ -83,6 +95,11 @@ var (
 		"3fff::/20",     // documentation
 	)
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
+	// machine is what belongs to the machine that the process runs on: itself, its links, and what its cloud tells it.
+	machine = prefixes(
+		"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32",
+		"::/128", "::1/128", "fe80::/10", "fd00:ec2::254/128",
+	)
 )
 
 func prefixes(texts ...string) []netip.Prefix {
