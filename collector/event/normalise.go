@@ -46,9 +46,9 @@ func isASCII(s string) bool {
 // placeholders are what programs write for a datum that they do not have.
 var placeholders = [...]string{"", "null", "undefined", "none", "n/a", "unknown", "anonymous"}
 
-func isPlaceholder(lowerTrimmed string) bool {
+func isPlaceholder(trimmed string) bool {
 	for _, placeholder := range placeholders {
-		if lowerTrimmed == placeholder {
+		if len(trimmed) == len(placeholder) && strings.EqualFold(trimmed, placeholder) {
 			return true
 		}
 	}

@@ -86,7 +86,7 @@ func (p *person) hashes(email, name string, wanted VariantSet) Hashes {
 			put(PhoneE164, p.phone)
 		}
 	}
-	if !isPlaceholder(lower(name)) {
+	if !isPlaceholder(name) {
 		for v := FirstNameMeta; v <= FirstNameLower; v++ {
 			if wanted.Has(v) {
 				put(v, normaliseFirstName(v, name))

@@ -56,12 +56,13 @@ func decodeOnce(text string) string {
 	if strings.IndexByte(text, '&') >= 0 {
 		text = html.UnescapeString(namedEntity.ReplaceAllString(text, "&$1;"))
 	}
-	if !isASCII(text) {
+	switch {
+	case !isASCII(text):
 		text = strings.Map(visible, norm.NFKC.String(text))
-	} else if strings.ContainsFunc(text, isIgnorable) {
+	case hasHidden(text):
 		text = strings.Map(visible, text)
 	}
-	if strings.ContainsAny(text, "([{") {
+	if hasBracketedWord(text) {
 		text = dotWord.ReplaceAllString(atWord.ReplaceAllString(text, "@"), ".")
 	}
 	return text
@@ -74,6 +75,30 @@ var (
 	atWord      = regexp.MustCompile(`(?i)\s*[(\[{]\s*at\s*[)\]}]\s*`)
 	dotWord     = regexp.MustCompile(`(?i)\s*[(\[{]\s*dot\s*[)\]}]\s*`)
 )
+
+// hasHidden says whether a text in ASCII has a character that [isIgnorable].
+func hasHidden(text string) bool {
+	for i := range len(text) {
+		if meanings[text[i]] == control {
+			return true
+		}
+	}
+	return false
+}
+
+// hasBracketedWord says whether a text may have an "at" or a "dot" in brackets, which most brackets have not.
+func hasBracketedWord(text string) bool {
+	for i := range len(text) {
+		if meanings[text[i]] != bracket {
+			continue
+		}
+		word := strings.TrimLeft(text[i+1:], " \t\n\f\r")
+		if len(word) >= len("at)") && (word[0]|0x20 == 'a' && word[1]|0x20 == 't' || word[0]|0x20 == 'd' && word[1]|0x20 == 'o' && word[2]|0x20 == 't') {
+			return true
+		}
+	}
+	return false
+}
 
 // unescape returns what an escape with a backslash stands for.
 func unescape(escape string) string {

@@ -70,6 +70,7 @@ const (
 	tell // by itself
 	ampersand
 	bracket
+	control
 	wide
 )
 
@@ -91,6 +92,8 @@ var meanings = func() (meanings [256]byte) {
 			meanings[c] = capital
 		case c >= utf8.RuneSelf:
 			meanings[c] = wide
+		case isIgnorable(rune(c)):
+			meanings[c] = control
 		}
 	}
 	return meanings
@@ -181,8 +184,9 @@ func (t *traces) phoneIn(text string) bool {
 	if t.phone == "" {
 		return false
 	}
-	var run []byte
-	var groups []int // where in the run there was something between two digits
+	// Most texts have few digits, which need no memory of their own.
+	run := make([]byte, 0, 64)
+	groups := make([]int, 0, 16) // where in the run there was something between two digits
 	apart := true
 	for _, r := range strings.ReplaceAll(text, "(0)", "") {
 		switch value, isDigit := digitValue(r); {
