@@ -61,7 +61,7 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 			if secret == "" {
 				secret = auth.NewAccessToken()
 			}
-			now.AccessTokens = append(now.AccessTokens, devToken{Name: token.Name, Scope: auth.Scope(token.Scope), Token: secret})
+			now.AccessTokens = append(now.AccessTokens, devToken{Name: token.Name, Scope: auth.Scope(token.GrantedScope()), Token: secret})
 		}
 		all.Properties = append(all.Properties, now)
 	}

@@ -40,6 +40,19 @@ func celRules() []celRule {
 		{at: "spec.exposure", says: "set where type is Gateway", spec: "{currency: EUR, exposure: {type: Gateway, collectHost: a.example.com}}", field: "spec.exposure.gateway"},
 		{at: "spec.exposure.apiHost", says: "host name", spec: "{currency: EUR, exposure: {type: Ingress, collectHost: a.example.com, apiHost: '*.example.com'}}", field: "spec.exposure.apiHost"},
 		{at: "spec.exposure.collectHost", says: "host name", spec: "{currency: EUR, exposure: {type: Ingress, collectHost: 'a.example.com:80'}}", field: "spec.exposure.collectHost"},
+		{at: "spec.apiKeys[].secretKeyRef.name", says: "name of a Secret", spec: "{currency: EUR, apiKeys: [{name: a, secretKeyRef: {name: ../x, key: k}}]}", field: "spec.apiKeys[0].secretKeyRef.name"},
+		{at: "spec.apiKeys[].secretKeyRef.key", says: "key of a Secret", spec: "{currency: EUR, apiKeys: [{name: a, secretKeyRef: {name: s, key: ..}}]}", field: "spec.apiKeys[0].secretKeyRef.key"},
+		{at: "spec.redis.urlSecretKeyRef.name", says: "name of a Secret", spec: "{currency: EUR, redis: {urlSecretKeyRef: {name: a/b, key: url}}}", field: "spec.redis.urlSecretKeyRef.name"},
+		{at: "spec.redis.urlSecretKeyRef.key", says: "key of a Secret", spec: "{currency: EUR, redis: {urlSecretKeyRef: {name: s, key: a/b}}}", field: "spec.redis.urlSecretKeyRef.key"},
+		{at: "spec.platforms[].credentialsSecretRef.name", says: "name of a Secret", spec: "{currency: EUR, platforms: [{name: a, type: Meta, meta: {pixelID: '1'}, credentialsSecretRef: {name: Meta}}]}", field: "spec.platforms[0].credentialsSecretRef.name"},
+		{at: "spec.collector.imagePullSecrets[].name", says: "name of a Secret", spec: "{currency: EUR, collector: {imagePullSecrets: [{name: -a}]}}", field: "spec.collector.imagePullSecrets[0].name"},
+		{at: "spec.deliverer.imagePullSecrets[].name", says: "name of a Secret", spec: "{currency: EUR, deliverer: {imagePullSecrets: [{name: a.}]}}", field: "spec.deliverer.imagePullSecrets[0].name"},
+		{at: "spec.query.imagePullSecrets[].name", says: "name of a Secret", spec: "{currency: EUR, query: {imagePullSecrets: [{name: a_b}]}}", field: "spec.query.imagePullSecrets[0].name"},
+		{at: "spec.exposure.ingress.className", says: "name of an IngressClass", spec: "{currency: EUR, exposure: {type: Ingress, ingress: {className: a b}}}", field: "spec.exposure.ingress.className"},
+		{at: "spec.exposure.ingress.tlsSecretName", says: "name of a Secret", spec: "{currency: EUR, exposure: {type: Ingress, ingress: {tlsSecretName: a/b}}}", field: "spec.exposure.ingress.tlsSecretName"},
+		{at: "spec.exposure.gateway.parentRefs[].name", says: "name of a Gateway", spec: "{currency: EUR, exposure: {type: Gateway, gateway: {parentRefs: [{name: a/b}]}}}", field: "spec.exposure.gateway.parentRefs[0].name"},
+		{at: "spec.exposure.gateway.parentRefs[].namespace", says: "name of a namespace", spec: "{currency: EUR, exposure: {type: Gateway, gateway: {parentRefs: [{name: a, namespace: b.c}]}}}", field: "spec.exposure.gateway.parentRefs[0].namespace"},
+		{at: "spec.exposure.gateway.parentRefs[].sectionName", says: "name of a listener", spec: "{currency: EUR, exposure: {type: Gateway, gateway: {parentRefs: [{name: a, sectionName: A}]}}}", field: "spec.exposure.gateway.parentRefs[0].sectionName"},
 
 		{at: "spec.platforms[]", says: "type Meta,", spec: "{currency: EUR, platforms: [{name: a, type: Log, meta: {pixelID: '1'}}]}", field: "spec.platforms[0].meta"},
 		{at: "spec.platforms[]", says: "type GA4,", spec: "{currency: EUR, platforms: [{name: a, type: GA4, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].ga4"},
@@ -84,6 +97,9 @@ func TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField(t *testing.T) {
 	namespace := newNamespace(t)
 	table, rows := celRules(), map[int]bool{}
 	eachRule(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", func(at string, rule apiextensionsv1.ValidationRule) {
+		if strings.HasPrefix(at, "status.") {
+			return // nobody but the operator writes it
+		}
 		var found []int
 		for i, row := range table {
 			if row.at == at && strings.Contains(rule.Message, row.says) {

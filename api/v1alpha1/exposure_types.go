@@ -17,14 +17,14 @@ type Exposure struct {
 	// required where type is Ingress or Gateway.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="must be a host name in lower case, such as collect.shop.example.com"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.])+[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="must be a host name in lower case and no address, such as collect.shop.example.com"
 	CollectHost string `json:"collectHost,omitempty"`
 
 	// The host of the read API. Properties may share it: each is served below /api/v1/properties/ and its name.
 	// Default: the read API is reached only from inside the cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)+$')",message="must be a host name in lower case, such as api.example.com"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.])+[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",message="must be a host name in lower case and no address, such as api.example.com"
 	APIHost string `json:"apiHost,omitempty"`
 
 	// Settings of type Ingress.
@@ -54,12 +54,14 @@ type IngressExposure struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of an IngressClass: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as nginx"
 	ClassName string `json:"className,omitempty"`
 
 	// A Secret of type kubernetes.io/tls for the hosts. Default: none; the ingress controller decides about TLS.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-tls"
 	TLSSecretName string `json:"tlsSecretName,omitempty"`
 
 	// Annotations of the Ingress. The operator decides which ones are allowed.
@@ -84,18 +86,21 @@ type GatewayReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Gateway: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as edge"
 	Name string `json:"name"`
 
 	// The Gateway's namespace. Default: the Property's.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of a namespace: lower-case letters, digits and '-', with no '-' at either end, such as edge"
 	Namespace string `json:"namespace,omitempty"`
 
 	// The name of one listener. Default: every listener that takes the host.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a listener: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as https"
 	SectionName string `json:"sectionName,omitempty"`
 
 	// The port of the listeners. Default: every port.

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Property is a tracked website. Its name is the property id of the read API.
 //
@@ -28,6 +32,7 @@ type Property struct {
 
 	// What the operator found and did last.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status PropertyStatus `json:"status,omitzero"`
 }
 
@@ -71,7 +76,7 @@ type PropertySpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:default={{name: "default", scope: "read"}}
+	// +kubebuilder:default={{name: "default"}}
 	// +kubebuilder:validation:MaxItems=64
 	AccessTokens []AccessToken `json:"accessTokens,omitempty"`
 
@@ -165,9 +170,9 @@ type AccessToken struct {
 	Name string `json:"name"`
 
 	// What the token may do; each scope includes the ones before it. read: every query. write: also replay
-	// deliveries. admin: everything.
+	// deliveries. admin: everything. Default: read. It is not filled in: whoever compares a list with what was applied
+	// would find another one.
 	// +optional
-	// +kubebuilder:default=read
 	Scope AccessTokenScope `json:"scope,omitempty"`
 
 	// When the token stops working. Default: never.
@@ -179,6 +184,12 @@ type AccessToken struct {
 //
 // +kubebuilder:validation:Enum=read;write;admin
 type AccessTokenScope string
+
+// AccessTokenScopeRead is the scope of a token that names none.
+const AccessTokenScopeRead AccessTokenScope = "read"
+
+// GrantedScope is the token's scope, also where it names none.
+func (t *AccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Scope, AccessTokenScopeRead) }
 
 // Deduplication is how repeated events are told.
 type Deduplication struct {
@@ -238,6 +249,7 @@ type SecretReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-keys"
 	Name string `json:"name"`
 }
 
@@ -247,12 +259,14 @@ type SecretKeyReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-keys"
 	Name string `json:"name"`
 
 	// The key in the Secret's data.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, '-', '_' and '.', not beginning with '..', such as url"
 	Key string `json:"key"`
 }
 

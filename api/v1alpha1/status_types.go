@@ -4,9 +4,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // PropertyStatus is what the operator found and did last. Rates and lags are metrics, not status.
 type PropertyStatus struct {
-	// The generation of the spec that the rest of the status speaks of.
+	// The generation of the spec that the rest of the status speaks of; -1 until the operator has seen the Property, so
+	// that nobody takes one without conditions for a finished one.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Ready, CredentialsReady, RedisReady, WorkloadsAvailable, Exposed and PlatformsReady. For each, True is good.

@@ -25,7 +25,9 @@ func items(format string) func(int) string {
 }
 
 // host makes a host name of n characters.
-func host(n int) string { return "a." + strings.Repeat("a", n-2) }
+func host(n int) string {
+	return strings.Repeat("a", 2-n%2) + strings.Repeat(".a", (n-1)/2)
+}
 
 func bounds() []bound {
 	const (

@@ -28,7 +28,7 @@ func TestOnlyTheCurrencyIsRequired(t *testing.T) {
 currency: EUR
 timeZone: UTC
 apiKeys: [{name: default}]
-accessTokens: [{name: default, scope: read}]
+accessTokens: [{name: default}]
 deduplication: {windowHours: 168}
 retention: {days: 62, maxEvents: 10000000}
 limits: {maxBodyBytes: 65536}
@@ -58,8 +58,8 @@ collector: {autoscaling: {maxReplicas: 5}}
 	if got, want := spec.Retention, (v1alpha1.Retention{Days: 90, MaxEvents: 10_000_000}); got != want {
 		t.Errorf("retention is %+v, want %+v", got, want)
 	}
-	if got := spec.AccessTokens[0].Scope; got != "read" {
-		t.Errorf("the token's scope is %q, want read", got)
+	if got := spec.AccessTokens[0].Scope; got != "" {
+		t.Errorf("the token's scope is filled in: %q", got)
 	}
 	if got := spec.Deduplication.WindowHours; got != 168 {
 		t.Errorf("the window is %d hours where deduplication is null, want 168", got)

@@ -167,8 +167,8 @@ platforms:
 
 func TestExposure(t *testing.T) {
 	const (
-		badHost    = "spec.exposure.collectHost: must be a host name in lower case, such as collect.shop.example.com"
-		badAPIHost = "spec.exposure.apiHost: must be a host name in lower case, such as api.example.com"
+		badHost    = "spec.exposure.collectHost: must be a host name in lower case and no address, such as collect.shop.example.com"
+		badAPIHost = "spec.exposure.apiHost: must be a host name in lower case and no address, such as api.example.com"
 		noGateway  = "spec.exposure.gateway: must be set where type is Gateway, and only there"
 	)
 	testRules(t, map[string]rule{

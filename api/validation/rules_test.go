@@ -162,7 +162,7 @@ func TestKeysTokensAndAliases(t *testing.T) {
 		"no key at all revokes every one":           {spec: "apiKeys: []"},
 		"a key may be brought":                      {spec: "apiKeys: [{name: a, secretKeyRef: {name: s, key: k}}]"},
 		"a brought key needs the Secret's key":      {spec: "apiKeys: [{name: a, secretKeyRef: {name: s}}]", want: []string{"spec.apiKeys[0].secretKeyRef.key: is required"}},
-		"a Secret's name is not empty":              {spec: "apiKeys: [{name: a, secretKeyRef: {name: '', key: k}}]", want: []string{"spec.apiKeys[0].secretKeyRef.name: should be at least 1 chars long"}},
+		"a Secret's name is not empty":              {spec: "apiKeys: [{name: a, secretKeyRef: {name: '', key: k}}]", want: []string{"spec.apiKeys[0].secretKeyRef.name: should be at least 1 chars long", "spec.apiKeys[0].secretKeyRef.name: must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-keys"}},
 		"a key needs a name":                        {spec: "apiKeys: [{}]", want: []string{"spec.apiKeys[0].name: is required"}},
 		"two keys of one name are refused":          {spec: "apiKeys: [{name: a}, {name: a}]", want: []string{"spec.apiKeys[1]: repeats an earlier item; must be unique"}},
 		"a key's value in place of its name":        {spec: "apiKeys: [{name: wk_0000}]", want: []string{badKeyName}},

@@ -51,7 +51,7 @@ func (c Credentials) accessTokenHashes(tokens []v1alpha1.AccessToken) ([]auth.Cr
 		if secret == "" {
 			return nil, fmt.Errorf("spec.accessTokens[%d]: there is no token %q", i, token.Name)
 		}
-		hash := auth.Credential{Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.Scope)}
+		hash := auth.Credential{Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.GrantedScope())}
 		if token.ExpirationTime != nil {
 			expiration := token.ExpirationTime.UTC()
 			hash.ExpirationTime = &expiration
