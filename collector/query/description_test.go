@@ -36,6 +36,8 @@ type description struct {
 	schemas  *jsonschema.Compiler
 	// produced are the answers that were seen: method, call, status and content type.
 	produced map[string]bool
+	// bodies are what was seen in them, and the examples, by the schema that they follow.
+	bodies map[string]*schemaGroup
 }
 
 func describedAPI(t *testing.T) *description {
@@ -44,7 +46,7 @@ func describedAPI(t *testing.T) *description {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &description{t: t, document: document, schemas: jsonschema.NewCompiler(), produced: map[string]bool{}}
+	d := &description{t: t, document: document, schemas: jsonschema.NewCompiler(), produced: map[string]bool{}, bodies: map[string]*schemaGroup{}}
 	d.schemas.DefaultDraft(jsonschema.Draft2020)
 	d.schemas.AssertFormat()
 	if err := d.schemas.AddResource("openapi.json", document); err != nil {
@@ -161,6 +163,17 @@ func (d *description) checkBody(seen string, body []byte, schema []string) {
 	if err != nil {
 		d.t.Errorf("%s: %v\nin %s", seen, err, body)
 	}
+	d.keep(seen, body, schema)
+}
+
+// keep puts a body to those that other validators are asked about.
+func (d *description) keep(seen string, body []byte, schema []string) {
+	group := d.bodies[strings.Join(schema, " ")]
+	if group == nil {
+		group = &schemaGroup{Schema: d.at(schema...)}
+		d.bodies[strings.Join(schema, " ")] = group
+	}
+	group.Values = append(group.Values, seenValue{seen, body})
 }
 
 func (d *description) checkCSV(seen string, answer *httptest.ResponseRecorder, example any) {
@@ -251,6 +264,10 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	}
 
 	d.checkReplays(handler, api)
+
+	for _, refusal := range askAjv(openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
+		t.Errorf("Ajv: %s", refusal)
+	}
 
 	// Every described answer was produced.
 	for call := range d.object("paths") {
@@ -400,13 +417,35 @@ func TestDescribedParametersAreUnderstood(t *testing.T) {
 
 func TestExamplesFollowTheirSchemas(t *testing.T) {
 	d := describedAPI(t)
+	check := func(example any, schema ...string) {
+		t.Helper()
+		body, err := json.Marshal(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.checkBody("the example of "+strings.Join(schema, " "), body, schema)
+	}
 	for name := range d.object("components", "schemas") {
 		examples, _ := d.at("components", "schemas", name, "examples").([]any)
 		for _, example := range examples {
-			if err := d.validate(example, "components", "schemas", name); err != nil {
-				t.Errorf("%s: %v", name, err)
+			check(example, "components", "schemas", name)
+		}
+	}
+	for call := range d.object("paths") {
+		for method := range d.object("paths", call) {
+			for status := range d.object("paths", call, method, "responses") {
+				response := d.where([]string{"paths", call, method, "responses", status})
+				for contentType := range d.object(append(response, "content")...) {
+					example := d.at(append(response, "content", contentType, "example")...)
+					if example != nil && contentType != typeCSV {
+						check(example, append(response, "content", contentType, "schema")...)
+					}
+				}
 			}
 		}
+	}
+	for _, refusal := range askAjv(openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
+		t.Errorf("Ajv: %s", refusal)
 	}
 }
 
