@@ -27,6 +27,9 @@ type shop struct {
 	// now is the time of the next event.
 	now time.Time
 	ids int
+	// clock is Redis's, which goes by now.
+	address string
+	clock   *redistest.Clock
 }
 
 func newShop(t testing.TB, server *redisserver.Server) *shop {
@@ -34,7 +37,7 @@ func newShop(t testing.TB, server *redisserver.Server) *shop {
 	client, err := stream.Dial(server.URL(), stream.DialOptions{})
 	mustNot(t, err)
 	t.Cleanup(func() { mustNot(t, client.Close()) })
-	s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin}
+	s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin, address: server.URL()}
 	s.load()
 	s.view = s.follow()
 	return s
@@ -44,6 +47,7 @@ func newShop(t testing.TB, server *redisserver.Server) *shop {
 func (s *shop) load() {
 	s.Helper()
 	mustNot(s, s.client.Load(s.Context()))
+	s.clock = redistest.TurnClock(s, s.address)
 }
 
 // follow starts a view that ends with the test.
@@ -64,10 +68,11 @@ func (s *shop) follow() *View {
 // accept appends events of a name, a second apart.
 func (s *shop) accept(names ...string) {
 	s.Helper()
-	appender := stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour, Now: func() time.Time { return s.now }})
+	appender := stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour})
 	defer func() { mustNot(s, appender.Close(s.Context())) }()
 	for _, name := range names {
 		s.now = s.now.Add(time.Second)
+		s.clock.Stop(s.now)
 		s.ids++
 		e := event.Event{ID: fmt.Sprint(name, " ", s.ids), DeliveryID: uuid.New(), Name: name, ClientID: "c", Platforms: []string{"crm"}}
 		_, err := appender.Append(s.Context(), []stream.Addition{{Entry: e.Encode(), EventID: e.ID}})
@@ -215,7 +220,8 @@ func TestAViewOfAStreamThatWasTrimmedEmptyIsCompleteFromItsEnd(t *testing.T) {
 	s := newShop(t, redistest.Start(t, redisserver.Options{}))
 	s.accept("a", "b")
 	s.awaitNames("a b ")
-	_, err := s.stream.Trim(t.Context(), stream.TrimPolicy{HardBefore: s.now.Add(time.Hour)})
+	s.clock.Stop(s.now.Add(time.Hour))
+	_, err := s.stream.Trim(t.Context(), stream.TrimPolicy{HardAge: time.Minute})
 	mustNot(t, err)
 	second := s.follow()
 	s.await("a view that begins after the trimming is ready", func() bool { return second.Status().Ready })

@@ -35,10 +35,11 @@ func (i interrupted) ReadEvents(ctx context.Context, after stream.Position, coun
 // numbered appends events a second apart, the first of them at begin plus a second; their ids are their numbers.
 func (s *shop) numbered(count int) {
 	s.Helper()
-	appender := stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour, Now: func() time.Time { return s.now }})
+	appender := stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour})
 	defer func() { mustNot(s, appender.Close(context.Background())) }()
 	for range count {
 		s.now = s.now.Add(time.Second)
+		s.clock.Stop(s.now)
 		s.ids++
 		e := event.Event{ID: fmt.Sprint(s.ids), DeliveryID: uuid.New(), Name: "pageview", ClientID: "c", Platforms: []string{"crm"}}
 		_, err := appender.Append(context.Background(), []stream.Addition{{Entry: e.Encode(), EventID: e.ID}})
@@ -51,7 +52,8 @@ func (s *shop) keep(count int) {
 	s.Helper()
 	policy := stream.TrimPolicy{MaxEvents: int64(count)}
 	if count == 0 {
-		policy.HardBefore = s.now.Add(time.Hour)
+		s.clock.Stop(s.now.Add(time.Hour))
+		policy.HardAge = time.Minute
 	}
 	for more := true; more; {
 		result, err := s.stream.Trim(context.Background(), policy)
@@ -101,10 +103,11 @@ func TestAViewThatIsReadyToldTheTruthThoughMuchWasTrimmedMeanwhile(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := stream.Dial(redistest.Start(t, redisserver.Options{}).URL(), stream.DialOptions{})
+			address := redistest.Start(t, redisserver.Options{}).URL()
+			client, err := stream.Dial(address, stream.DialOptions{})
 			mustNot(t, err)
 			t.Cleanup(func() { mustNot(t, client.Close()) })
-			s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin}
+			s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin, address: address}
 			s.load()
 			s.numbered(all)
 			view := NewView(Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
@@ -138,10 +141,11 @@ func TestAViewThatIsReadyToldTheTruthThoughMuchWasTrimmedMeanwhile(t *testing.T)
 }
 
 func TestAnswersAreTrueWhileTrimmingOvertakesTheView(t *testing.T) {
-	client, err := stream.Dial(redistest.Start(t, redisserver.Options{}).URL(), stream.DialOptions{})
+	address := redistest.Start(t, redisserver.Options{}).URL()
+	client, err := stream.Dial(address, stream.DialOptions{})
 	mustNot(t, err)
 	t.Cleanup(func() { mustNot(t, client.Close()) })
-	s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin}
+	s := &shop{TB: t, client: client, stream: client.Stream("default", "shop"), now: begin, address: address}
 	s.load()
 	s.numbered(40)
 	view := NewView(Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})

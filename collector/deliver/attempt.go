@@ -105,7 +105,7 @@ func (l *lane) attempt(sending context.Context, batch []parcel) ([]platform.Verd
 	for i, p := range batch {
 		payloads[i] = p.payload
 	}
-	request := l.platform.Build(payloads, l.now())
+	request := l.platform.Build(payloads, l.wall())
 	start, end := time.Now(), l.tracing.start(sending, len(batch)) // the monotonic clock: a latency is no point in time
 	response, failure := l.exchange(sending, request)
 	latency := time.Since(start)
@@ -134,7 +134,7 @@ func (l *lane) exchange(sending context.Context, request platform.Request) (plat
 	for _, line := range request.Lines {
 		l.logger.LogAttrs(sending, slog.LevelInfo, "event", line...)
 	}
-	return platform.Response{At: l.now()}, nil
+	return platform.Response{At: l.wall()}, nil
 }
 
 // park schedules events that were taken before the gate closed: no attempt was made, nothing is recorded.

@@ -40,7 +40,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Tracing takes a span for each request to a platform; nil for none.
 	Tracing trace.TracerProvider
-	// Now is the clock; time.Now where nil.
+	// Now is this process's clock; time.Now where nil. Events are dated by another one, [stream.Clock].
 	Now func() time.Time
 	// DrainTimeout is how long requests under way may take to end when the engine stops; 25 s where 0.
 	DrainTimeout time.Duration
@@ -107,6 +107,11 @@ type Engine struct {
 	options Options
 	timing  timing
 	client  *client
+	// clock is the one by which events are dated; see [stream.Clock]. monotonic is for it.
+	clock     *stream.Clock
+	monotonic func() time.Duration
+	// clockRefused says that Redis's clock was not believed when it was looked at last.
+	clockRefused bool
 	// batch replaces how many events the platforms take a request, for measurements; 0 leaves them their own.
 	batch int
 }
@@ -119,7 +124,8 @@ func New(options Options) *Engine {
 	if options.DrainTimeout == 0 {
 		options.DrainTimeout = 25 * time.Second
 	}
-	return &Engine{options: options, timing: defaultTiming()}
+	started := time.Now()
+	return &Engine{options: options, timing: defaultTiming(), monotonic: func() time.Duration { return time.Since(started) }}
 }
 
 // Run delivers until the context ends, then lets requests under way end (at most for DrainTimeout; those that
@@ -137,6 +143,10 @@ func (e *Engine) Run(ctx context.Context) error {
 func (e *Engine) run(taking, alive context.Context) error {
 	e.client = newClient(e.options.Property.Egress, e.timing.request, e.options.Now)
 	defer e.client.close()
+	e.clock = stream.NewClock(e.options.Stream, e.options.Now, e.monotonic)
+	if !e.awaitClock(taking) {
+		return nil
+	}
 	var platforms sync.WaitGroup
 	for _, cfg := range e.options.Property.Platforms {
 		if cfg.Suspend {
@@ -254,7 +264,8 @@ func (e *Engine) lane(cfg config.Platform) *lane {
 		metrics:  o.Metrics,
 		tracing:  newTracing(o.Tracing, o.Property, cfg),
 		logger:   logger,
-		now:      o.Now,
+		now:      e.clock.Now,
+		wall:     o.Now,
 		timing:   e.timing,
 		held:     map[stream.Position]struct{}{},
 	}

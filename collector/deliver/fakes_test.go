@@ -37,7 +37,8 @@ type fault func(r *http.Request) *answer
 // receiver is a Webhook receiver that verifies what it gets the way the Standard Webhooks libraries do.
 type receiver struct {
 	*httptest.Server
-	t testing.TB
+	t         testing.TB
+	tolerance time.Duration // of timestamps
 
 	mu      sync.Mutex
 	fault   fault
@@ -46,7 +47,7 @@ type receiver struct {
 }
 
 func newReceiver(t testing.TB, f fault) *receiver {
-	r := &receiver{t: t, fault: f}
+	r := &receiver{t: t, fault: f, tolerance: 5 * time.Minute}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.Close)
 	return r
@@ -62,7 +63,7 @@ func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
 		return // the engine gave up
 	}
 	id := request.Header.Get("webhook-id")
-	if fault := verify(request, body); fault != "" {
+	if fault := verify(request, body, r.tolerance); fault != "" {
 		r.t.Errorf("webhook: %s", fault)
 		http.Error(w, fault, http.StatusBadRequest)
 		return
@@ -92,11 +93,11 @@ func (a *answer) write(w http.ResponseWriter) {
 }
 
 // verify returns what is wrong with a webhook, "" where nothing is.
-func verify(r *http.Request, body []byte) string {
+func verify(r *http.Request, body []byte, tolerance time.Duration) string {
 	id, stamp := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
-	if err != nil || time.Since(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
-		return "timestamp " + stamp + " is not of these five minutes"
+	if err != nil || time.Since(time.Unix(seconds, 0)).Abs() > tolerance {
+		return "timestamp " + stamp + " is not of these minutes"
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(signingSecret, "whsec_"))
 	if err != nil {
@@ -170,7 +171,8 @@ func tally(ids []string) map[string]int {
 // meta is a Conversions API that rejects like the real one: one bad event, and the whole batch is refused.
 type meta struct {
 	*httptest.Server
-	t testing.TB
+	t   testing.TB
+	now func() time.Time // by which events are too old or of the future
 
 	mu       sync.Mutex
 	fault    fault
@@ -180,7 +182,7 @@ type meta struct {
 }
 
 func newMeta(t testing.TB, f fault) *meta {
-	m := &meta{t: t, fault: f, token: accessToken, received: map[string]int{}}
+	m := &meta{t: t, fault: f, token: accessToken, received: map[string]int{}, now: time.Now}
 	m.Server = httptest.NewServer(http.HandlerFunc(m.serve))
 	t.Cleanup(m.Close)
 	return m
@@ -234,7 +236,7 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, e := range request.Data {
-		if subcode := e.fault(); subcode != 0 {
+		if subcode := e.fault(m.now()); subcode != 0 {
 			metaRefuses(w, 100, subcode)
 			return
 		}
@@ -252,8 +254,8 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 const poisonID = "poison"
 
 // fault returns the subcode for which Meta refuses the event, 0 where it does not.
-func (e *metaFakeEvent) fault() int {
-	age := time.Since(time.Unix(e.Time, 0))
+func (e *metaFakeEvent) fault(now time.Time) int {
+	age := now.Sub(time.Unix(e.Time, 0))
 	website := e.ActionSource == "website"
 	switch {
 	case e.Name == "" || e.ID == "" || e.ID == poisonID || !slices.Contains([]string{"website", "other", "system_generated"}, e.ActionSource):

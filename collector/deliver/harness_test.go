@@ -43,6 +43,9 @@ type harness struct {
 	mu          sync.Mutex
 	credentials map[string]map[string]string
 	clock       time.Duration
+	redisClock  *redistest.Clock
+	// wrong is how far the deliverer's own clock is ahead of that.
+	wrong time.Duration
 }
 
 func newHarness(t testing.TB, platforms ...config.Platform) *harness {
@@ -62,9 +65,10 @@ func newHarnessOn(t testing.TB, url string, platforms ...config.Platform) *harne
 		t.Fatal(err)
 	}
 	h := &harness{
-		t:      t,
-		url:    url,
-		stream: client.Stream("default", "shop"),
+		t:          t,
+		url:        url,
+		redisClock: redistest.TurnClock(t, url),
+		stream:     client.Stream("default", "shop"),
 		property: config.Property{
 			Namespace: "default", Name: "shop", Platforms: platforms, Egress: loopback,
 			Retention: config.Retention{Days: 62, MaxEvents: 1_000_000},
@@ -143,17 +147,26 @@ func (h *harness) credentialsOf(platform string) (map[string]string, error) {
 	return maps.Clone(keys), nil
 }
 
-// now is the real clock, put forward by what advance was given.
+// now is the real clock, put forward by what advance was given. Redis's clock and the engines' monotonic one go on likewise.
 func (h *harness) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Add(h.clock)
 }
 
+// wall is the deliverer's own clock.
+func (h *harness) wall() time.Time {
+	now := h.now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return now.Add(h.wrong)
+}
+
 func (h *harness) advance(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock += d
+	h.redisClock.Ahead(h.clock)
 }
 
 // running is an engine that has been started.
@@ -169,8 +182,10 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 	h.t.Helper()
 	e := New(Options{
 		Stream: h.stream, Property: h.property, Credentials: h.credentialsOf, Consumer: consumer, Metrics: h.metrics,
-		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.now, DrainTimeout: 5 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, DrainTimeout: 5 * time.Second,
 	})
+	started := time.Now()
+	e.monotonic = func() time.Duration { return h.now().Sub(started) }
 	e.timing = quickTiming()
 	if adjust != nil {
 		adjust(e)

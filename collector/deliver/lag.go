@@ -32,7 +32,7 @@ func (e *Engine) measureLagOf(taking context.Context, group stream.Group) {
 	m := e.options.Metrics
 	seconds := 0.0
 	if len(unread) > 0 {
-		seconds = max(0, e.options.Now().Sub(unread[0].Position.Time()).Seconds())
+		seconds = max(0, e.clock.Now().Sub(unread[0].Position.Time()).Seconds())
 	}
 	m.lagSeconds.WithLabelValues(group.Platform).Set(seconds)
 	m.waiting.WithLabelValues(group.Platform).Set(float64(group.Waiting))

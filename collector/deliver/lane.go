@@ -37,8 +37,9 @@ type lane struct {
 	metrics  *Metrics
 	tracing  tracing
 	logger   *slog.Logger
-	now      func() time.Time
-	timing   timing
+	// now is the clock by which events are dated, wall that of this process, which platforms are told.
+	now, wall func() time.Time
+	timing    timing
 
 	// slots bounds the requests that are under way.
 	slots *slots

@@ -20,6 +20,7 @@ type Metrics struct {
 	lagSeconds  *prometheus.GaugeVec
 	lagEvents   *prometheus.GaugeVec
 	waiting     *prometheus.GaugeVec
+	clockAhead  prometheus.Gauge
 
 	mu sync.Mutex
 	// mending is what a person has to mend, by platform.
@@ -53,9 +54,13 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			"Events that were not taken up yet.", "platform"),
 		waiting: gauge("weir_delivery_waiting_events",
 			"Events that wait for another attempt.", "platform"),
+		clockAhead: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "weir_redis_clock_ahead_seconds",
+			Help: "How far Redis's clock is ahead of the time that is believed, below 0 where it is behind; 0 where it is believed.",
+		}),
 	}
 	for _, collector := range []prometheus.Collector{
-		m.settled, m.deadLetters, m.attempts, m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting,
+		m.settled, m.deadLetters, m.attempts, m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting, m.clockAhead,
 	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("deliver: registering metrics: %w", err)

@@ -37,6 +37,7 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	const events, few = 1500, 100 * (breakAfter + firstRequests)
 	fb := newMeta(t, always(answer{status: 503}))
 	h := newHarness(t, fb.platform("meta"))
+	fb.now = h.now
 	want := map[stream.Position]record{}
 	for range events {
 		want[h.accept(pageview)] = record{"delivered", 0, ""}
@@ -136,6 +137,7 @@ func TestPoisonThatFailsWholeBatches(t *testing.T) {
 		judge.ServeHTTP(w, r)
 	})
 	h := newHarness(t, fb.platform("meta"))
+	fb.now = h.now
 	want := map[stream.Position]record{h.accept(purchase): {"retrying", 0, "http_500"}}
 	for range 20 {
 		want[h.accept(pageview)] = record{"delivered", 0, ""}

@@ -95,7 +95,7 @@ func (e *Engine) skipOpen(ctx context.Context, name string, idle time.Duration) 
 		func() ([]stream.Delivery, error) { return s.Read(ctx, name, consumer, maxTaken, 0) },
 		func() ([]stream.Delivery, error) {
 			// Due in a year: all that wait.
-			due, _, err := s.Due(ctx, name, e.options.Now().AddDate(1, 0, 0), e.timing.lease, maxTaken)
+			due, _, err := s.Due(ctx, name, e.clock.Now().AddDate(1, 0, 0), e.timing.lease, maxTaken)
 			return due, err
 		},
 		func() ([]stream.Delivery, error) {
@@ -129,7 +129,7 @@ func (e *Engine) skip(ctx context.Context, name string, deliveries []stream.Deli
 		}
 		settlements = append(settlements, stream.Settlement{Record: stream.Record{
 			Event: delivery.Position, Platform: name, Status: stream.Skipped,
-			Attempts: delivery.Attempts, Reason: reasonRemoved, At: e.options.Now(),
+			Attempts: delivery.Attempts, Reason: reasonRemoved, At: e.clock.Now(),
 		}})
 	}
 	if err := e.options.Stream.Settle(ctx, name, settlements); err != nil {

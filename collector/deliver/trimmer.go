@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
@@ -25,12 +26,15 @@ func (e *Engine) trim(taking context.Context) {
 }
 
 func (e *Engine) trimOnce(ctx context.Context) error {
+	if err := e.lookAtClock(ctx); err != nil {
+		return err
+	}
 	retention := e.options.Property.Retention
 	policy := stream.TrimPolicy{MaxEvents: retention.MaxEvents}
 	if retention.Days > 0 {
 		// What is older than the retention goes even if a platform still waits for it.
-		policy.HardBefore = e.options.Now().AddDate(0, 0, -retention.Days)
-		policy.Before = policy.HardBefore
+		policy.HardAge = time.Duration(retention.Days) * 24 * time.Hour
+		policy.Age = policy.HardAge
 	}
 	for {
 		result, err := e.options.Stream.Trim(ctx, policy)
@@ -58,7 +62,7 @@ func (e *Engine) recordTrimmed(ctx context.Context, lost []stream.Undelivered) e
 			continue // none of the platform's, or not to be told any more
 		}
 		records[item.Platform] = append(records[item.Platform], stream.Record{
-			Event: item.Entry.Position, Platform: item.Platform, Status: stream.Expired, Reason: reasonTrimmed, At: e.options.Now(),
+			Event: item.Entry.Position, Platform: item.Platform, Status: stream.Expired, Reason: reasonTrimmed, At: e.clock.Now(),
 		})
 	}
 	for name, list := range records {

@@ -92,7 +92,7 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 		}
 	}
 	now := h.now()
-	request := stream.ReplayRequest{Platform: text("platform", true), Now: now}
+	request := stream.ReplayRequest{Platform: text("platform", true)}
 	if request.Platform != "" && !slices.Contains(t.Property.PlatformNames(), request.Platform) {
 		faults.Add("platform", "The selected platform is invalid.")
 	}

@@ -65,11 +65,12 @@ func (a Access) grants(k keys) []grant {
 func appendGrants(k keys) []grant {
 	return []grant{
 		{[]string{"xadd"}, []string{"%W~" + k.events()}},
-		{[]string{"hset", "pexpire"}, []string{"%W~" + k.batchMemories(), "%W~" + k.claimBuckets(), "%W~" + k.claims()}},
+		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.claimBuckets(), "%W~" + k.claims()}},
 		{[]string{"hmget"}, []string{"%R~" + k.claimBuckets(), "%R~" + k.claims()}},
 		{[]string{"hget", "hlen"}, []string{"%R~" + k.batchMemories()}},
-		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.claims(), "~" + k.batches(), "~" + k.rate()}},
-		{[]string{"get"}, []string{"%R~" + k.rate()}},
+		{[]string{"get"}, []string{"%R~" + k.clock(), "%R~" + k.rate()}},
+		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.claims(), "~" + k.batches(), "~" + k.clock(), "~" + k.rate()}},
+		{[]string{"pexpire"}, []string{"%W~" + k.batchMemories()}},
 		{[]string{"set"}, []string{"%W~" + k.rate()}},
 		{[]string{"hdel"}, []string{"%W~" + k.claims()}},
 		{[]string{"unlink"}, []string{"%W~" + k.claimBuckets()}},
@@ -82,7 +83,9 @@ func deliverGrants(k keys) []grant {
 	events, deliveries := k.events(), k.deliveries()
 	due, open, attempts := k.due("*"), k.open("*"), k.attempts("*")
 	return []grant{
-		{[]string{"fcall"}, []string{"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix()}},
+		{[]string{"fcall"}, []string{
+			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.claims(), "~" + k.clock(),
+		}},
 		{[]string{"xpending", "xreadgroup", "xinfo|groups"}, []string{"%R~" + events}},
 		{[]string{"xrange", "xinfo|stream", "exists"}, []string{"%R~" + events, "%R~" + deliveries}},
 		{[]string{"xlen"}, []string{"%R~" + events}},
@@ -96,7 +99,11 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hget"}, []string{"%R~" + attempts}},
 		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
-		{[]string{"set"}, []string{"%W~" + k.paused("*")}},
+		{[]string{"get"}, []string{"%R~" + k.clock()}},
+		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
+		{[]string{"hmget"}, []string{"%R~" + k.claims()}},
+		{[]string{"hdel"}, []string{"%W~" + k.claims()}},
+		{[]string{"unlink"}, []string{"%W~" + k.claimBuckets()}},
 		{[]string{"getrange"}, []string{"%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},

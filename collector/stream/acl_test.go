@@ -22,7 +22,7 @@ var accesses = map[string]Access{"collector": AppendAccess, "deliverer": Deliver
 
 // ownKeys are the names of a property's keys as the threat model has them, each with a key of that name behind the prefix.
 var ownKeys = map[string]string{
-	"events": "events", "deliveries": "deliveries", "rate": "rate",
+	"events": "events", "deliveries": "deliveries", "rate": "rate", "clock": "clock",
 	"claims": "claims", "claims:SLOT": "claims:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
 	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta",
@@ -345,7 +345,7 @@ func answering(t *testing.T, s *Stream) {
 		ticker := time.NewTicker(5 * time.Millisecond)
 		defer ticker.Stop()
 		for ctx.Err() == nil {
-			if err := s.AnswerReplay(ctx, func(name string) bool { return name == "meta" }); err != nil && ctx.Err() == nil {
+			if err := s.AnswerReplay(ctx, time.Now(), func(name string) bool { return name == "meta" }); err != nil && ctx.Err() == nil {
 				t.Log(err)
 			}
 			<-ticker.C

@@ -28,15 +28,13 @@ const (
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
 	flushers = 2
 	// appendKeys is how many keys weir_append takes.
-	appendKeys = 3
+	appendKeys = 4
 )
 
 // AppenderOptions configure an [Appender].
 type AppenderOptions struct {
 	// Window is for how long an event_id or order_id is remembered; see [Appender.SetWindow].
 	Window time.Duration
-	// Now is the clock of windows and stream ids; nil means Redis's own, which all collectors share.
-	Now func() time.Time
 	// Logger is told when Redis goes and when it is back; nil tells no one.
 	Logger *slog.Logger
 	// Metrics record each batch; nil records none.
@@ -46,8 +44,10 @@ type AppenderOptions struct {
 // Appender appends events to one stream. Additions that are made at the same time are committed together, in one
 // call to Redis; when none is under way an addition goes at once. It is safe for concurrent use.
 type Appender struct {
-	stream  *Stream
-	now     func() time.Time
+	stream *Stream
+	// witness is this process's clock as it was at the start, told by the monotonic one: where Redis runs on the same machine
+	// it is not set together with Redis's.
+	witness func() time.Time
 	logger  *slog.Logger
 	metrics *Metrics
 	window  atomic.Int64
@@ -65,7 +65,9 @@ type Appender struct {
 
 // NewAppender starts an appender; [Appender.Close] ends it.
 func NewAppender(s *Stream, options AppenderOptions) *Appender {
-	a := &Appender{stream: s, now: options.Now, logger: options.Logger, metrics: options.Metrics}
+	a := &Appender{stream: s, logger: options.Logger, metrics: options.Metrics}
+	started := time.Now()
+	a.witness = func() time.Time { return started.Add(time.Since(started)) }
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
@@ -281,14 +283,10 @@ func (a *Appender) arguments(batch []*appendCall) []any {
 		digests += len(call.digests)
 	}
 	id := uuid.New()
-	var now any = ""
-	if a.now != nil {
-		now = a.now().UnixMilli()
-	}
 	k := a.stream.keys
 	args := make([]any, 0, appendKeys+8+2*digests+2*size)
-	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), a.window.Load(), now, id[:],
-		repeated(batch, digests), digests)
+	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), k.clock(),
+		a.window.Load(), a.witness().UnixMilli(), id[:], repeated(batch, digests), digests)
 	for _, call := range batch {
 		for i := range call.digests {
 			args = append(args, &call.digests[i].field)

@@ -31,10 +31,10 @@ func callsOf(k keys) map[string]call {
 	retries, digest := k.retries("meta"), strings.Repeat("d", fieldSize)
 	return map[string]call{
 		functionAppend: {
-			keys: []string{k.events(), k.claims(), k.batches()},
-			args: []any{1000, "", strings.Repeat("b", 16), "", 1, digest, "rest", "entry", ""}, free: []int{3, 7},
+			keys: []string{k.events(), k.claims(), k.batches(), k.clock()},
+			args: []any{1000, 1, strings.Repeat("b", 16), "", 1, digest, "rest", "entry", ""}, free: []int{3, 7},
 		},
-		functionAllow:        {keys: []string{k.rate()}, args: []any{10, 1, ""}},
+		functionAllow:        {keys: []string{k.rate()}, args: []any{10, 1}},
 		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2, empty: []int{1}, events: 4},
 		functionDestroyGroup: {keys: append([]string{k.events()}, retries...), args: []any{"meta"}},
 		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 1}},
@@ -46,7 +46,10 @@ func callsOf(k keys) map[string]call {
 			keys: append([]string{k.events(), k.deliveries()}, retries...),
 			args: []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"}, repeated: 3, events: 6, free: []int{2, 5, 8},
 		},
-		functionTrim: {keys: []string{k.events(), k.deliveries(), k.retryPrefix()}, args: []any{0, 0, 0, 1000}},
+		functionTrim: {
+			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.claims(), k.clock()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
+		},
+		functionLook: {keys: []string{k.clock()}, args: []any{1, 1}, empty: []int{0}},
 	}
 }
 
@@ -193,8 +196,10 @@ func TestWhatOneCallCosts(t *testing.T) {
 		args []any
 		most int64 // of the waiting events that may go
 	}{
-		functionDue:  {append([]string{s.keys.events()}, s.keys.retries("meta")...), []any{9999999999999, 9999999999999, 1000}, 1000},
-		functionTrim: {[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix()}, []any{9999999999999, 9999999999999, 1, 10000}, 10_000},
+		functionDue: {append([]string{s.keys.events()}, s.keys.retries("meta")...), []any{9999999999999, 9999999999999, 1000}, 1000},
+		functionTrim: {
+			[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()}, []any{0, 0, 1, 10000}, 10_000,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := s.redis.ZCard(ctx, s.keys.due("meta")).Val()

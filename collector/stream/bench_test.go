@@ -67,11 +67,10 @@ func BenchmarkAppend(b *testing.B) {
 func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, aged bool) {
 	server := redistest.Start(b, redisserver.Options{Persist: true, Fsync: fsync})
 	s := dial(b, server.URL()).Stream("default", "shop")
-	c := newClock(time.Now())
 	options := AppenderOptions{Window: week}
 	if aged {
-		c.advance(-week)
-		old := newAppender(b, s, AppenderOptions{Window: week, Now: c.now})
+		c := newClock(b, server.URL(), time.Now().Add(-week))
+		old := newAppender(b, s, options)
 		for range 2 {
 			for range 200 {
 				var additions []Addition
@@ -82,6 +81,7 @@ func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, ag
 			}
 			c.advance(week / 2)
 		}
+		dial(b, server.URL()) // with the library as it is
 	}
 	a := newAppender(b, s, options)
 	cpu := redisCPU(b, s)

@@ -203,9 +203,10 @@ func TestAllow(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStream(t)
+			s, c := newStreamAt(t, start)
 			for i, step := range test.steps {
-				got, err := s.allowAt(t.Context(), test.limit, step.n, start.Add(step.after))
+				c.set(start.Add(step.after))
+				got, err := s.Allow(t.Context(), test.limit, step.n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,12 +268,9 @@ func TestAccess(t *testing.T) {
 	query := asUser(t, server, ReadAccess, "query")
 	ctx := t.Context()
 
-	c := newClock(time.Now().Add(-time.Hour))
 	answering(t, deliver)
-	dated := newAppender(t, collect, AppenderOptions{Now: c.now})
 	a := newAppender(t, collect, AppenderOptions{})
 	mustAppend(t, a, addition("1", "order-1"), addition("1", ""), addition("2", "order-1"), addition("3", ""), addition("4", ""))
-	mustAppend(t, dated, addition("past", ""))
 	if _, err := collect.Allow(ctx, 10, 1); err != nil {
 		t.Error(err)
 	}
@@ -306,7 +304,8 @@ func TestAccess(t *testing.T) {
 			}
 			return err
 		},
-		func() error { _, err := deliver.Trim(ctx, TrimPolicy{Before: time.Now(), MaxEvents: 1}); return err },
+		func() error { _, err := deliver.Trim(ctx, TrimPolicy{Age: time.Nanosecond, MaxEvents: 1}); return err },
+		func() error { _, err := realClock(deliver).Look(ctx); return err },
 		func() error { return deliver.DestroyGroup(ctx, "meta") },
 		func() error { _, err := query.ReadEvents(ctx, 0, 10, 0); return err },
 		func() error { _, err := query.ReadEvents(ctx, 1<<62, 10, time.Millisecond); return err },

@@ -23,16 +23,24 @@ func (k keys) deliveries() string { return k.prefix + "deliveries" }
 func (k keys) importedEvents() string     { return k.prefix + "import:events" }
 func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries" }
 
-// claims is a hash of the claim buckets that are in use: SLOT → LENGTH:OPENED. It lives as long as the newest of them.
+// claims is a hash of the claim buckets that are in use: SLOT → LENGTH:OPENED. It has no expiry, which would go by Redis's
+// clock however that was set, and neither have the buckets.
 //
 // Behind it, and ":SLOT", there is a hash of the ids that were claimed in one stretch of time, half a window long
 // when it was opened: 6 bytes of digest → records of the claims whose digests begin so. LENGTH is in milliseconds, OPENED the
-// millisecond of its first claim. It lives for a window after its end. There are eight slots, so that a user can be allowed
-// these keys and no others.
+// millisecond of its first claim. What no window reaches any more is removed with the next claim, or by [Stream.Trim]. There
+// are eight slots, so that a user can be allowed these keys and no others.
 func (k keys) claims() string { return k.prefix + "claims" }
+
+// claimSlots is how many buckets of claims there may be.
+const claimSlots = 8
 
 // claimBuckets matches the keys of all claim buckets, and nothing else.
 func (k keys) claimBuckets() string { return k.claims() + ":[0-7]" }
+
+// clock is a string: SEEN:AHEAD:SINCE. When a deliverer looked at Redis's clock last, how far that was ahead of the time that
+// is believed, and since when, in milliseconds; see [Clock].
+func (k keys) clock() string { return k.prefix + "clock" }
 
 // batches is the root of the memory of committed batches; no key has this very name.
 //

@@ -26,6 +26,7 @@ const (
 	functionSettle       = "weir_settle"
 	functionReplay       = "weir_replay"
 	functionTrim         = "weir_trim"
+	functionLook         = "weir_look"
 )
 
 var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -42,7 +43,10 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
-	list := []string{s.keys.events(), s.keys.deliveries()}
+	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.claims()}
+	for slot := range claimSlots {
+		list = append(list, s.keys.claims()+":"+strconv.Itoa(slot))
+	}
 	for _, platform := range platforms {
 		list = append(list, s.keys.retries(platform)...)
 	}

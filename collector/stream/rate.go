@@ -21,19 +21,10 @@ type Allowance struct {
 // the allowance is whole, and is paid for with the time after it, so that a large batch passes under a small limit.
 // limit and n are at least 1. A failure of Redis is an error; nothing is taken then, as far as is known.
 func (s *Stream) Allow(ctx context.Context, limit, n int) (Allowance, error) {
-	return s.allowAt(ctx, limit, n, time.Time{})
-}
-
-// allowAt is Allow at a given time; the zero time means Redis's clock.
-func (s *Stream) allowAt(ctx context.Context, limit, n int, now time.Time) (Allowance, error) {
 	if limit < 1 || n < 1 {
 		return Allowance{}, errors.New("limit and number of events must be at least 1")
 	}
-	var micros any = ""
-	if !now.IsZero() {
-		micros = now.UnixMicro()
-	}
-	reply, err := s.redis.FCall(ctx, functionAllow, []string{s.keys.rate()}, limit, n, micros).Int64Slice()
+	reply, err := s.redis.FCall(ctx, functionAllow, []string{s.keys.rate()}, limit, n).Int64Slice()
 	if err != nil {
 		return Allowance{}, describe("count events against the rate limit", err)
 	}

@@ -134,17 +134,33 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// clock is a clock that tests set.
-type clock struct{ millis atomic.Int64 }
+// clock is a server's clock that stands still where a test sets it. Nobody looks at it, so every step of it is believed.
+type clock struct {
+	server *redistest.Clock
+	at     time.Time
+}
 
-func newClock(start time.Time) *clock {
-	c := &clock{}
-	c.millis.Store(start.UnixMilli())
+func newClock(t testing.TB, address string, start time.Time) *clock {
+	t.Helper()
+	c := &clock{server: redistest.TurnClock(t, address)}
+	c.set(start)
 	return c
 }
 
-func (c *clock) now() time.Time          { return time.UnixMilli(c.millis.Load()) }
-func (c *clock) advance(d time.Duration) { c.millis.Add(d.Milliseconds()) }
+func (c *clock) set(at time.Time) {
+	c.at = at
+	c.server.Stop(at)
+}
+
+func (c *clock) advance(d time.Duration) { c.set(c.at.Add(d)) }
+
+// newStreamAt is newStream with a clock that is set.
+func newStreamAt(t testing.TB, start time.Time) (*Stream, *clock) {
+	t.Helper()
+	address := redistest.URL(t)
+	s := dial(t, address).Stream("default", "shop")
+	return s, newClock(t, address, start)
+}
 
 // proxy stands between a client and Redis and can swallow answers.
 type proxy struct {

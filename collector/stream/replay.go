@@ -16,7 +16,7 @@ type ReplayRequest struct {
 	From, To time.Time
 	// Statuses are those to make again: [Failed], [Expired] or both.
 	Statuses []Status
-	// Now is when the replay is asked for.
+	// Now is when the replay is made, by [Clock]; whoever has a deliverer make it leaves it out.
 	Now time.Time
 }
 

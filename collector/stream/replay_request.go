@@ -37,7 +37,6 @@ type replayMessage struct {
 	Platform string `json:"platform"`
 	From     int64  `json:"from"`
 	To       int64  `json:"to"`
-	Now      int64  `json:"now"`
 	Statuses []int  `json:"statuses"` // numbered as in the stream
 }
 
@@ -49,7 +48,7 @@ type ReplayRequester struct{ Stream *Stream }
 func (r ReplayRequester) Replay(ctx context.Context, request ReplayRequest) (int, error) {
 	s, id := r.Stream, uuid.NewString()
 	message := replayMessage{
-		ID: id, Platform: request.Platform, From: request.From.UnixMilli(), To: request.To.UnixMilli(), Now: request.Now.UnixMilli(),
+		ID: id, Platform: request.Platform, From: request.From.UnixMilli(), To: request.To.UnixMilli(),
 	}
 	for _, status := range request.Statuses {
 		message.Statuses = append(message.Statuses, int(status))
@@ -93,8 +92,8 @@ func (r ReplayRequester) Replay(ctx context.Context, request ReplayRequest) (int
 
 // AnswerReplay takes a request for a replay, where there is one, makes it and answers. The platform must be one of
 // platforms; a request for another one, and one that cannot be read, is dropped. An error says what failed; whoever
-// asked has been told so.
-func (s *Stream) AnswerReplay(ctx context.Context, platforms func(name string) bool) error {
+// asked has been told so. now is when the replay is made: that of who asked is another clock's.
+func (s *Stream) AnswerReplay(ctx context.Context, now time.Time, platforms func(name string) bool) error {
 	text, err := s.redis.GetRange(ctx, s.keys.replayRequest(), 0, replayRequestSize-1).Result()
 	if err != nil || text == "" {
 		return describe("look for requests for replays", err)
@@ -110,7 +109,7 @@ func (s *Stream) AnswerReplay(ctx context.Context, platforms func(name string) b
 		return err
 	}
 	request := ReplayRequest{
-		Platform: message.Platform, From: time.UnixMilli(message.From), To: time.UnixMilli(message.To), Now: time.UnixMilli(message.Now),
+		Platform: message.Platform, From: time.UnixMilli(message.From), To: time.UnixMilli(message.To), Now: now,
 	}
 	for _, status := range []Status{Failed, Expired} {
 		if slices.Contains(message.Statuses, int(status)) {

@@ -43,9 +43,8 @@ func TestReplayPutsBack(t *testing.T) {
 		"the period's events though they began": {func(p []Position, r *ReplayRequest) { r.From = p[2].Time() }, []int{2, 6}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStream(t)
-			c := newClock(time.Now().Add(-time.Hour))
-			a := newAppender(t, s, AppenderOptions{Now: c.now})
+			s, c := newStreamAt(t, time.Now().Add(-time.Hour))
+			a := newAppender(t, s, AppenderOptions{})
 			for i := range 7 {
 				mustAppend(t, a, addition(fmt.Sprint(i), ""))
 				c.advance(time.Second)

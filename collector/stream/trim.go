@@ -10,11 +10,11 @@ const trimLimit = 1000
 
 // TrimPolicy says which events may go.
 type TrimPolicy struct {
-	// Before: older events go unless a group still has to hand them out, a deliverer holds them or they wait for
-	// another attempt. The zero time keeps all.
-	Before time.Time
-	// HardBefore: older events go whoever still needs them. The zero time is no such ceiling.
-	HardBefore time.Time
+	// Age: older events go unless a group still has to hand them out, a deliverer holds them or they wait for another
+	// attempt. 0 keeps all. Ages go by Redis's clock as far as it is believed; see [Clock].
+	Age time.Duration
+	// HardAge: older events go whoever still needs them. 0 is no such ceiling.
+	HardAge time.Duration
 	// MaxEvents is how many events stay at most, whoever still needs the oldest; 0 is no such ceiling.
 	MaxEvents int64
 }
@@ -38,11 +38,11 @@ type TrimResult struct {
 }
 
 // Trim removes events that the policy lets go, in one step of about 1,000, and the delivery records older than the
-// oldest event that stays. Call it again while More.
+// oldest event that stays. Claims that no window reaches any more go too. Call it again while More.
 func (s *Stream) Trim(ctx context.Context, policy TrimPolicy) (TrimResult, error) {
 	reply, err := s.redis.FCall(ctx, functionTrim,
-		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix()},
-		millisOrZero(policy.Before), millisOrZero(policy.HardBefore), policy.MaxEvents, trimLimit).Slice()
+		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()},
+		ageArgument(policy.Age), ageArgument(policy.HardAge), policy.MaxEvents, trimLimit).Slice()
 	if err != nil {
 		return TrimResult{}, describe("trim events", err)
 	}
@@ -69,9 +69,9 @@ func (s *Stream) Trim(ctx context.Context, policy TrimPolicy) (TrimResult, error
 	return result, nil
 }
 
-func millisOrZero(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+func ageArgument(age time.Duration) any {
+	if age <= 0 {
+		return ""
 	}
-	return t.UnixMilli()
+	return age.Milliseconds()
 }

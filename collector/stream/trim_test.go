@@ -11,18 +11,21 @@ import (
 
 var trimStart = time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
 
+// trimHour is the hour since trimStart in which hourly's streams are trimmed.
+const trimHour = 1000
+
 // hourly returns a stream with n events, one an hour since trimStart, and a group "meta" before them all.
 func hourly(t testing.TB, n int) (*Stream, []Position) {
 	t.Helper()
-	s := newStream(t)
-	c := newClock(trimStart)
-	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	s, c := newStreamAt(t, trimStart)
+	a := newAppender(t, s, AppenderOptions{})
 	var positions []Position
 	for i := range n {
 		mustAppend(t, a, addition(fmt.Sprint("hour-", i), ""))
-		positions = append(positions, At(c.now()))
+		positions = append(positions, At(c.at))
 		c.advance(time.Hour)
 	}
+	c.set(trimStart.Add(trimHour * time.Hour))
 	if _, err := s.EnsureGroup(t.Context(), "meta", GroupState{}); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +50,7 @@ func trimAll(t testing.TB, s *Stream, policy TrimPolicy) TrimResult {
 }
 
 func TestTrim(t *testing.T) {
-	hours := func(n int) time.Time { return trimStart.Add(time.Duration(n) * time.Hour) }
+	since := func(hour int) time.Duration { return time.Duration(trimHour-hour) * time.Hour }
 	deliver := func(from, to int) func(*testing.T, *Stream, []Position) {
 		return func(t *testing.T, s *Stream, p []Position) {
 			mustRead(t, s, "pod-1", to)
@@ -60,7 +63,7 @@ func TestTrim(t *testing.T) {
 	}
 	retryFirst := func(t *testing.T, s *Stream, p []Position) {
 		deliver(1, 10)(t, s, p)
-		mustSettle(t, s, retryAt(p[0], 1, hours(1000)))
+		mustSettle(t, s, retryAt(p[0], 1, trimStart.Add(trimHour*time.Hour)))
 	}
 	for name, test := range map[string]struct {
 		before func(*testing.T, *Stream, []Position)
@@ -69,15 +72,15 @@ func TestTrim(t *testing.T) {
 		left int
 		lost []int
 	}{
-		"removes what is old, to the event":                        {deliver(0, 10), TrimPolicy{Before: hours(4)}, 6, nil},
-		"removes everything where all is old and delivered":        {deliver(0, 10), TrimPolicy{Before: hours(100)}, 1, nil},
+		"removes what is old, to the event":                        {deliver(0, 10), TrimPolicy{Age: since(4)}, 6, nil},
+		"removes everything where all is old and delivered":        {deliver(0, 10), TrimPolicy{Age: since(100)}, 1, nil},
 		"keeps everything without a policy":                        {deliver(0, 10), TrimPolicy{}, 10, nil},
-		"keeps what was not handed out":                            {deliver(0, 3), TrimPolicy{Before: hours(100)}, 8, nil},
-		"keeps what a deliverer holds":                             {deliver(2, 10), TrimPolicy{Before: hours(100)}, 10, nil},
-		"keeps what waits for another attempt":                     {retryFirst, TrimPolicy{Before: hours(100)}, 10, nil},
-		"takes what was not handed out at the hard age":            {deliver(0, 3), TrimPolicy{HardBefore: hours(5)}, 5, []int{3, 4}},
-		"takes what a deliverer holds at the hard age":             {deliver(2, 10), TrimPolicy{HardBefore: hours(1)}, 9, []int{0}},
-		"takes what waits at the hard age":                         {retryFirst, TrimPolicy{HardBefore: hours(2)}, 8, []int{0}},
+		"keeps what was not handed out":                            {deliver(0, 3), TrimPolicy{Age: since(100)}, 8, nil},
+		"keeps what a deliverer holds":                             {deliver(2, 10), TrimPolicy{Age: since(100)}, 10, nil},
+		"keeps what waits for another attempt":                     {retryFirst, TrimPolicy{Age: since(100)}, 10, nil},
+		"takes what was not handed out at the hard age":            {deliver(0, 3), TrimPolicy{HardAge: since(5)}, 5, []int{3, 4}},
+		"takes what a deliverer holds at the hard age":             {deliver(2, 10), TrimPolicy{HardAge: since(1)}, 9, []int{0}},
+		"takes what waits at the hard age":                         {retryFirst, TrimPolicy{HardAge: since(2)}, 8, []int{0}},
 		"takes what is beyond the number of events":                {deliver(0, 0), TrimPolicy{MaxEvents: 8}, 8, []int{0, 1}},
 		"takes no more than is beyond the number of events":        {deliver(0, 10), TrimPolicy{MaxEvents: 10}, 10, nil},
 		"loses nothing where what is beyond it has been delivered": {deliver(0, 10), TrimPolicy{MaxEvents: 4}, 4, nil},
@@ -135,9 +138,8 @@ func TestTrimReportsEveryPlatform(t *testing.T) {
 }
 
 func TestTrimTakesManySteps(t *testing.T) {
-	s := newStream(t)
-	c := newClock(trimStart)
-	a := newAppender(t, s, AppenderOptions{Now: c.now})
+	s, c := newStreamAt(t, trimStart)
+	a := newAppender(t, s, AppenderOptions{})
 	const n = 5000
 	for i := 0; i < n; i += 500 {
 		var additions []Addition
@@ -149,7 +151,7 @@ func TestTrimTakesManySteps(t *testing.T) {
 	c.advance(time.Hour)
 	mustAppend(t, a, addition("last", ""))
 	for name, policy := range map[string]TrimPolicy{
-		"by age":    {Before: trimStart.Add(30 * time.Minute)},
+		"by age":    {Age: 30 * time.Minute},
 		"by number": {MaxEvents: n / 5},
 	} {
 		first, err := s.Trim(t.Context(), policy)
@@ -161,7 +163,7 @@ func TestTrimTakesManySteps(t *testing.T) {
 		}
 		trimAll(t, s, TrimPolicy{MaxEvents: n / 2})
 	}
-	trimAll(t, s, TrimPolicy{Before: trimStart.Add(30 * time.Minute)})
+	trimAll(t, s, TrimPolicy{Age: 30 * time.Minute})
 	if left := allEvents(t, s); len(left) != 1 || string(left[0].Data) != "entry of last" {
 		t.Errorf("%d events stay, want the last", len(left))
 	}
@@ -188,7 +190,7 @@ func TestTrimRemovesTheRecordsOfWhatIsGone(t *testing.T) {
 
 func TestTrimOfANewPropertyDoesNothing(t *testing.T) {
 	s := newStream(t)
-	result, err := s.Trim(t.Context(), TrimPolicy{Before: time.Now(), HardBefore: time.Now(), MaxEvents: 1})
+	result, err := s.Trim(t.Context(), TrimPolicy{Age: time.Nanosecond, HardAge: time.Nanosecond, MaxEvents: 1})
 	if err != nil || result.Removed != 0 || result.More {
 		t.Errorf("Trim = %+v, %v, want nothing", result, err)
 	}

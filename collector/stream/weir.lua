@@ -7,12 +7,12 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 6
+local VERSION = 7
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
 local MOST = 1000             -- fields for one command: Lua's stack has room for 8,000 arguments
-local SLACK = 60000           -- ms by which keys outlive their purpose
+local SLACK = 60000           -- ms by which a clock may be set back and go on with the bucket that it has
 local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
 local BATCH_PERIODS = 5       -- after so many a period's number comes again; its hashes live for less
 local SLOTS = 8               -- buckets of claims at a time, more than two windows take
@@ -99,10 +99,13 @@ end
 
 local function two_bytes(n) return string.char(math.floor(n / 256), n % 256) end
 
-local function server_ms()
+-- microseconds is Redis's clock. All that is decided here goes by it, and by no caller's.
+local function microseconds()
   local t = redis.call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
+  return t[1] * 1000000 + t[2]
 end
+
+local function server_ms() return math.floor(microseconds() / 1000) end
 
 local function split(id)
   local ms, seq = string.match(id, '^(%d+)-(%d+)$')
@@ -114,6 +117,56 @@ local function before(a, b)
   local a_ms, a_seq = split(a)
   local b_ms, b_seq = split(b)
   return a_ms < b_ms or (a_ms == b_ms and a_seq < b_seq)
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- The clock (clock.go)
+--
+-- Redis's clock may be set, or another node with another one may take over. A deliverer looks at it once a minute and
+-- writes down what it saw: when, how far Redis's clock is ahead of the time that is believed (behind: below 0), and since
+-- when. A step beyond TOLERANCE that no monotonic clock has seen is not believed: the time before goes on.
+
+local TOLERANCE = 3600000  -- ms by which clocks may differ
+local SETTLED = 86400000   -- ms after which a step is believed that the deliverer's clock agrees with
+
+-- last_look returns what was seen then: Redis's time, how far it was ahead, and since when; nil where nobody has looked.
+local function last_look(key)
+  local text = redis.call('GET', key)
+  local seen, ahead, since = string.match(text or '', '^(%d+):(%-?%d+):(%d+)$')
+  return tonumber(seen), tonumber(ahead), tonumber(since)
+end
+
+local function near(a, b) return math.abs(a - b) <= TOLERANCE end
+
+-- believed returns the time, a time that has passed for sure, by which alone something may be forgotten, and whether the time
+-- is that of Redis's clock. witness is the caller's: where Redis's clock is ahead, or nobody has looked for long, and the two
+-- agree, as after a pause of days, new things are dated by it, though nothing is forgotten for its sake yet.
+local function believed(key, witness)
+  local now = server_ms()
+  local seen, ahead = last_look(key)
+  if not seen then return now, now, true end
+  local looked = near(now, seen)
+  local sure = (looked and now or seen) - ahead
+  if witness and now > sure and near(now, witness) then return now, sure, true end
+  return sure, sure, looked and ahead == 0
+end
+
+-- weir_look: KEYS clock; ARGV ms that have passed on the caller's monotonic clock since it looked last, or "" where it
+-- has not, and its clock in ms. Replies with the time that is believed, and how far Redis's clock is ahead of it, in ms.
+local function look(keys, args)
+  expect(keys, 'clock')
+  local passed = args[1] ~= '' and whole(args[1], 'the time that has passed', 0, LATEST) or nil
+  local witness, now = time(args[2], 'the clock'), server_ms()
+  local seen, ahead, since = last_look(keys[1])
+  if not seen then seen, ahead, since, passed = now, 0, now, 0 end
+  local agrees, step = near(now, witness), now - seen - (passed or 0)
+  -- Whoever has just started cannot know how long nobody looked.
+  local paused = not passed and agrees and step > 0 and step <= SETTLED
+  if math.abs(step) > TOLERANCE and not paused then ahead, since = ahead + step, now end
+  local settled = agrees and now - since >= SETTLED
+  if math.abs(ahead) <= TOLERANCE or settled then ahead = 0 end
+  redis.call('SET', keys[1], number(now) .. ':' .. number(ahead) .. ':' .. number(since))
+  return { now - ahead, ahead }
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -138,10 +191,10 @@ local function slot_for(used)
   return oldest
 end
 
--- open_bucket returns the bucket that takes new claims, and a list of the others that have claims younger than the window.
--- What no window reaches any more goes: freed by the way, where its expiry would hold Redis up.
-local function open_bucket(root, window, now)
-  local wanted, current, used = math.ceil(window / 2), nil, {}
+-- buckets_in_use returns the buckets by slot. Those that no window reaches any more go: freed by the way, where an expiry would
+-- hold Redis up, and go by its clock however that was set.
+local function buckets_in_use(root, now)
+  local used = {}
   for slot, name in ipairs(redis.call('HMGET', root, unpack(SLOT_NAMES))) do
     if name then
       local length, opened = string.match(name, '^(%d+):(%d+)$')
@@ -150,13 +203,20 @@ local function open_bucket(root, window, now)
         redis.call('HDEL', root, SLOT_NAMES[slot])
         redis.call('UNLINK', root .. ':' .. SLOT_NAMES[slot])
       else
-        local bucket = { key = root .. ':' .. SLOT_NAMES[slot], length = length, opened = opened }
-        used[slot] = bucket
-        -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new claims.
-        local fits = length == wanted and opened <= now + SLACK and now < opened + length
-        if fits and not (current and current.opened > opened) then current = bucket end
+        used[slot] = { key = root .. ':' .. SLOT_NAMES[slot], length = length, opened = opened }
       end
     end
+  end
+  return used
+end
+
+-- open_bucket returns the bucket that takes new claims, and a list of the others that have claims not older than since.
+local function open_bucket(root, window, now, since)
+  local wanted, current, used = math.ceil(window / 2), nil, buckets_in_use(root, since + window)
+  for _, bucket in pairs(used) do
+    -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new claims.
+    local fits = bucket.length == wanted and bucket.opened <= now + SLACK and now < bucket.opened + wanted
+    if fits and not (current and current.opened > bucket.opened) then current = bucket end
   end
   if not current then
     local slot = slot_for(used)
@@ -164,18 +224,14 @@ local function open_bucket(root, window, now)
     used[slot] = current
     redis.call('UNLINK', current.key)
     redis.call('HSET', root, SLOT_NAMES[slot], number(wanted) .. ':' .. number(now))
-    local life = number(3 * wanted + 2 * SLACK) -- and longer than the bucket's
-    redis.call('PEXPIRE', root, life, 'NX')
-    redis.call('PEXPIRE', root, life, 'GT')
   end
   local others = {}
   for slot = 1, SLOTS do
     local bucket = used[slot]
-    if bucket and bucket ~= current and bucket.opened + bucket.length > now - window then others[#others + 1] = bucket end
+    if bucket and bucket ~= current and bucket.opened + bucket.length > since then others[#others + 1] = bucket end
   end
   local step = math.max(0, math.floor((now - current.opened) / math.ceil(wanted / STEPS)))
   current.step, current.step_with_id = two_bytes(step), two_bytes(WITH_ID + step)
-  current.life = number(current.opened + 3 * wanted - now + SLACK)
   return current, others
 end
 
@@ -232,7 +288,6 @@ local function keep(bucket, claims)
   for from = 1, #claims, MOST do
     redis.call('HSET', bucket.key, unpack(claims, from, math.min(from + MOST - 1, #claims)))
   end
-  redis.call('PEXPIRE', bucket.key, bucket.life, 'NX')
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -257,18 +312,24 @@ local function remember(root, batch, now, reply)
   if redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, (BATCH_PERIODS - 1) * BATCH_PERIOD) end
 end
 
--- add appends one entry and returns its stream id, or a table with err. at is "*" or "MS-*"; an entry is never
--- put before the stream's last one: where at is, Redis chooses the id. The caller may not read the stream to learn
--- which is the last.
-local function add(events, at, data)
+local function too_early(id) return type(id) == 'table' and id.err and string.find(id.err, 'equal or smaller', 1, true) end
+
+-- add appends one entry at "MS-*" and returns its stream id, or a table with err. An entry never comes before the stream's
+-- last one: where at is, Redis chooses the id. But Redis chooses by its own clock, and where that is not believed a time is
+-- taken that is a little later, at most twice as late as the last one, which the caller may not read.
+local function add(events, at, own_clock, data)
   local id = redis.pcall('XADD', events, at, 'e', data)
-  if type(id) == 'table' and id.err and at ~= '*' and string.find(id.err, 'equal or smaller', 1, true) then
-    return redis.pcall('XADD', events, '*', 'e', data)
+  if not too_early(id) then return id end
+  local later = own_clock and LATEST or 1000
+  while later <= 2 * TOLERANCE do
+    id = redis.pcall('XADD', events, number(tonumber(string.match(at, '^%d+')) + later) .. '-*', 'e', data)
+    if not too_early(id) then return id end
+    later = 2 * later
   end
-  return id
+  return redis.pcall('XADD', events, '*', 'e', data)
 end
 
--- following returns the id for the entry after id, "*" or "MS-*" as wanted, but for a sequence number that would
+-- following returns the id for the entry after id, "MS-*" as wanted, but for a sequence number that would
 -- outgrow a packed position: that happens only when the clock stands still or goes back.
 local function following(id, wanted)
   if #id <= 20 then return wanted end
@@ -293,7 +354,7 @@ local function check_additions(args, count)
   if digests ~= count then wrong('there must be a digest for each id') end
 end
 
--- weir_append: KEYS events, claims, batches; ARGV window in ms, now in ms or "" for the server's clock, batch id (16
+-- weir_append: KEYS events, claims, batches, clock; ARGV window in ms, the caller's clock in ms, batch id (16
 -- bytes), "1" where two of the digests have the same field, else "", number of digests; then of each digest the field and
 -- after those of each the rest, the digests being each event's of its event_id and, where it has one, of its order_id;
 -- then for each event: entry, and event id where there is an order_id, else "". Replies with a flat list of the exceptions,
@@ -304,26 +365,22 @@ end
 -- Claims are written after the events that they are for, and nothing between can fail. An event that is not appended
 -- claims nothing.
 local function append(keys, args)
-  expect(keys, 'events', 'claims', 'batches')
+  expect(keys, 'events', 'claims', 'batches', 'clock')
   local events, claims, batches = keys[1], keys[2], keys[3]
-  local window, batch = whole(args[1], 'the window', 1, LONGEST), args[3]
+  local window, witness, batch = whole(args[1], 'the window', 1, LONGEST), time(args[2], 'the clock'), args[3]
   local count = whole(args[5], 'the number of digests', 1, 2 * MOST_ADDITIONS)
   if #batch ~= 16 then wrong('a batch id must have 16 bytes') end
   check_additions(args, count)
-  local wanted, now = '*', nil
-  if args[2] == '' then
-    now = server_ms()
-  else
-    now = whole(args[2], 'now', 0, LATEST)
-    wanted = number(now) .. '-*'
-  end
+  local now, passed, own_clock = believed(keys[4], witness)
+  local wanted = number(now) .. '-*'
   local known = recall(batches, batch, now)
   if known then return known end
 
-  local bucket, others = open_bucket(claims, window, now)
+  local since = passed - window
+  local bucket, others = open_bucket(claims, window, now, since)
   local fields, rests = 5, 5 + count -- behind these arguments
   local stored = ask(bucket.key, args, fields + 1, rests)
-  local older = find_older(others, now - window, args, fields + 1, rests)
+  local older = find_older(others, since, args, fields + 1, rests)
   -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
@@ -342,7 +399,7 @@ local function append(keys, args)
     end
     local failure = nil
     if not first then
-      local added = add(events, at, args[i])
+      local added = add(events, at, own_clock, args[i])
       if type(added) == 'table' then
         failure = added.err
       else
@@ -370,19 +427,13 @@ end
 ----------------------------------------------------------------------------------------------------------------
 -- Rate (rate.go)
 
--- weir_allow: KEYS rate; ARGV events a second, events wanted, now in µs or "" for the server's clock. Replies
+-- weir_allow: KEYS rate; ARGV events a second, events wanted. Replies
 -- with 1 or 0, how many more are allowed now, and the µs until the wanted ones are. The allowance of one second may be
 -- used at once; more than that at once is allowed when it is whole, and paid for afterwards.
 local function allow(keys, args)
   expect(keys, 'rate')
   local limit, wanted = whole(args[1], 'the limit', 1, LATEST), whole(args[2], 'the number of events', 1, MOST_ADDITIONS)
-  local now
-  if args[3] == '' then
-    local t = redis.call('TIME')
-    now = t[1] * 1000000 + t[2]
-  else
-    now = whole(args[3], 'now', 0, LARGEST)
-  end
+  local now = microseconds()
   local second, interval = 1000000, 1000000 / limit
   local full = tonumber(redis.call('GET', keys[1]) or 0)
   -- What no call can have left, as after the clock was set back, counts for nothing.
@@ -681,15 +732,19 @@ local function trim_hard(events, groups, hard_before, max_events, limit)
   return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), #ids == limit, lost
 end
 
--- weir_trim: KEYS events, deliveries, prefix of the retry keys; ARGV ms below which entries go unless a group needs
--- them, ms below which they go whoever needs them, number of entries above which the oldest go whoever needs them
+-- weir_trim: KEYS events, deliveries, prefix of the retry keys, claims, clock; ARGV age in ms beyond which entries go unless a
+-- group needs them, age beyond which they go whoever needs them ("": no such ceiling), number of entries above which the oldest go whoever needs them
 -- (0: no such ceiling), and about how many entries to remove at most. Replies with how many events were removed, 1 where
--- more remain to be removed, and a list of {group, id, entry} that were removed undelivered.
+-- more remain to be removed, and a list of {group, id, entry} that were removed undelivered. Claims that no window reaches
+-- any more go too: those of a property that has fallen silent.
 local function trim(keys, args)
-  expect(keys, 'events', 'deliveries', 'retry:')
+  expect(keys, 'events', 'deliveries', 'retry:', 'claims', 'clock')
   local events, deliveries = keys[1], keys[2]
-  local keep_from, hard_before = time(args[1], 'the time to trim to'), time(args[2], 'the time to trim to')
+  local _, passed = believed(keys[5])
+  local keep_from = args[1] ~= '' and passed - whole(args[1], 'the age', 0, LATEST) or 0
+  local hard_before = args[2] ~= '' and passed - whole(args[2], 'the age', 0, LATEST) or 0
   local max_events, limit = whole(args[3], 'the most events', 0, LARGEST), whole(args[4], 'the limit', 1, MOST_TRIMMED)
+  buckets_in_use(keys[4], passed)
   if redis.call('EXISTS', events) == 0 then return { 0, 0, {} } end
   local groups = read_groups(events, keys[3])
   local floor = number(math.max(0, keep_from)) .. '-0'
@@ -709,6 +764,7 @@ redis.register_function('weir_append', append)
 redis.register_function('weir_allow', allow)
 redis.register_function('weir_replay', replay)
 -- What frees memory or closes what is under way must go on when memory is full.
+redis.register_function { function_name = 'weir_look', callback = look, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_due', callback = due, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_settle', callback = settle, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_ensure_group', callback = ensure_group, flags = { 'allow-oom' } }

@@ -1,0 +1,58 @@
+package stream
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Clock is a property's clock: Redis's, by which events are dated, as far as it is believed. Redis's clock may be set, or
+// another node with another one takes over. A step of more than an hour that this process's monotonic clock has not seen is not
+// believed: until Redis's clock is back, the time before goes on, and nothing becomes old by it. It is believed after all when a
+// day later this process's own clock agrees with it.
+//
+// Between two looks it goes by the monotonic clock. [Clock.Look] comes before all else. It is safe for concurrent use.
+type Clock struct {
+	stream *Stream
+	// wall is this process's clock, monotonic how long something runs.
+	wall      func() time.Time
+	monotonic func() time.Duration
+	last      atomic.Pointer[look]
+}
+
+// look is what a [Clock] was told.
+type look struct {
+	at       time.Duration // on the monotonic clock
+	believed time.Time
+}
+
+// NewClock makes a clock. wall is this process's, which may be set; monotonic says how long something runs, the same
+// thing always.
+func NewClock(s *Stream, wall func() time.Time, monotonic func() time.Duration) *Clock {
+	return &Clock{stream: s, wall: wall, monotonic: monotonic}
+}
+
+// Look asks Redis for the time and notes there what is believed. It returns by how much Redis's clock is ahead of that, or
+// behind where that is negative; 0 where it is believed. It is to be called once a minute.
+func (c *Clock) Look(ctx context.Context) (ahead time.Duration, err error) {
+	var passed any = ""
+	at := c.monotonic()
+	if last := c.last.Load(); last != nil {
+		passed = (at - last.at).Milliseconds()
+	}
+	reply, err := c.stream.redis.FCall(ctx, functionLook, []string{c.stream.keys.clock()}, passed, c.wall().UnixMilli()).Int64Slice()
+	if err != nil {
+		return 0, describe("look at redis's clock", err)
+	}
+	if len(reply) != 2 {
+		return 0, malformedReply(functionLook)
+	}
+	c.last.Store(&look{at, time.UnixMilli(reply[0]).UTC()})
+	return time.Duration(reply[1]) * time.Millisecond, nil
+}
+
+// Now is the time that is believed.
+func (c *Clock) Now() time.Time {
+	last := c.last.Load()
+	return last.believed.Add(c.monotonic() - last.at)
+}
