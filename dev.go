@@ -154,7 +154,7 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 		if err := redises.prepare(ctx, address); err != nil {
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
-		files, err := resources.PodConfig(p.Property, credentials.property(p.Name).rendered(), resources.Options{
+		files, err := resources.PodConfig(p.Property, credentials.property(p.id()).rendered(), resources.Options{
 			EgressAllowCIDRs: o.egress, PlatformEndpoints: o.endpoints, RedisURL: address,
 		})
 		if err != nil {

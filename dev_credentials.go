@@ -20,7 +20,9 @@ type devCredentials struct {
 
 // devProperty is what a person needs to send to a property and to read from it.
 type devProperty struct {
-	ID string `json:"id"`
+	// Namespace and ID tell Properties apart. The id alone stands in paths of the read API: the token says which is meant.
+	Namespace string `json:"namespace"`
+	ID        string `json:"id"`
 	// CollectURL is the part of the collection endpoint before /collect/.
 	CollectURL   string     `json:"collect_url"`
 	BaseURL      string     `json:"base_url"`
@@ -46,8 +48,8 @@ type devToken struct {
 func (c devCredentials) renewed(properties []*loadedProperty, host string) devCredentials {
 	var all devCredentials
 	for _, p := range properties {
-		before := c.property(p.Name)
-		now := devProperty{ID: p.Name, CollectURL: host, BaseURL: host + "/api/v1"}
+		before := c.property(p.id())
+		now := devProperty{Namespace: p.Namespace, ID: p.Name, CollectURL: host, BaseURL: host + "/api/v1"}
 		for _, key := range p.Spec.APIKeys {
 			brought := p.apiKeys[key.Name]
 			secret := cmp.Or(brought, before.key(key.Name))
@@ -66,7 +68,7 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 		all.Properties = append(all.Properties, now)
 	}
 	for _, p := range slices.Concat(c.Properties, c.Kept) {
-		if !slices.ContainsFunc(all.Properties, func(served devProperty) bool { return served.ID == p.ID }) {
+		if !slices.ContainsFunc(all.Properties, func(served devProperty) bool { return served.name() == p.name() }) {
 			all.Kept = append(all.Kept, p)
 		}
 	}
@@ -74,14 +76,16 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 }
 
 // property returns the credentials of one property.
-func (c devCredentials) property(id string) devProperty {
+func (c devCredentials) property(name objectName) devProperty {
 	for _, p := range slices.Concat(c.Properties, c.Kept) {
-		if p.ID == id {
+		if p.name() == name {
 			return p
 		}
 	}
-	return devProperty{ID: id}
+	return devProperty{Namespace: name.namespace, ID: name.name}
 }
+
+func (p devProperty) name() objectName { return objectName{p.Namespace, p.ID} }
 
 // key returns the named key that was made here, or "".
 func (p devProperty) key(name string) string {

@@ -67,12 +67,12 @@ func (o demoOptions) fill(ctx context.Context, directories []string, output io.W
 		err = o.fillOne(ctx, &property, address, start)
 		switch {
 		case errors.Is(err, stream.ErrNotEmpty):
-			fmt.Fprintf(output, "%s has events already: --demo-events leaves it as it is\n", property.Name)
+			fmt.Fprintf(output, "%s/%s has events already: --demo-events leaves it as it is\n", property.Namespace, property.Name)
 		case err != nil:
-			return fmt.Errorf("--demo-events: %s: %w", property.Name, err)
+			return fmt.Errorf("--demo-events: %s/%s: %w", property.Namespace, property.Name, err)
 		default:
-			fmt.Fprintf(output, "%s has a past now: %d events of %d days, seed %d, made up in %s\n",
-				property.Name, o.events, o.days, o.seed, time.Since(start).Round(time.Millisecond))
+			fmt.Fprintf(output, "%s/%s has a past now: %d events of %d days, seed %d, made up in %s\n",
+				property.Namespace, property.Name, o.events, o.days, o.seed, time.Since(start).Round(time.Millisecond))
 		}
 	}
 	return nil

@@ -77,7 +77,7 @@ func (o *devOptions) fakeAccounts(properties []*loadedProperty) (map[config.Plat
 			if platform.Webhook != nil {
 				platform.Webhook = &config.Webhook{URL: fakeWebhookPath(p, platform.Name)}
 			}
-			platform.Name = p.Name + "/" + platform.Name
+			platform.Name = p.id().String() + "/" + platform.Name
 			accounts[platform.Type] = append(accounts[platform.Type], fakes.Account{Platform: platform, Credentials: keys})
 		}
 	}

@@ -76,12 +76,12 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 
 	printed := w.stdout.String()
 	for _, line := range []string{
-		"fake Meta: shop/meta · Purchase · id A-1 · 49.9 EUR · em ",
-		"fake GA4: shop/analytics · purchase · id O-1 · 49.9 EUR\n",
-		"fake TikTok: shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
-		"fake Pinterest: shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
-		"fake Mixpanel: shop/product · purchase · id A-1 · 49.9 EUR\n",
-		"fake Webhook: shop/crm · purchase · id ",
+		"fake Meta: default/shop/meta · Purchase · id A-1 · 49.9 EUR · em ",
+		"fake GA4: default/shop/analytics · purchase · id O-1 · 49.9 EUR\n",
+		"fake TikTok: default/shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
+		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
+		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
+		"fake Webhook: default/shop/crm · purchase · id ",
 	} {
 		if !strings.Contains(printed, line) {
 			t.Errorf("%q was not printed:\n%s", line, printed)

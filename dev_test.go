@@ -86,16 +86,22 @@ func startWeirDev(t *testing.T, stateDir string, args ...string) *weirDev {
 		}
 		return strings.Contains(w.stdout.String(), "listening on ")
 	})
+	w.devProperty = w.served(stateDir)[0]
+	return w
+}
+
+// served are the properties of credentials.json.
+func (w *weirDev) served(stateDir string) []devProperty {
+	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join(stateDir, "credentials.json"))
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	var credentials devCredentials
 	if err := json.Unmarshal(text, &credentials); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	w.devProperty = credentials.Properties[0]
-	return w
+	return credentials.Properties
 }
 
 // killRedis kills the redis-server that weir dev runs below its state directory, as a crash would.
@@ -377,4 +383,35 @@ func TestDevLoadsTheLibraryIntoARedisThatLostIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "events are taken again", func() bool { return weir.collect(`{"event": "lead"}`).status == http.StatusAccepted })
+}
+
+func TestDevServesOneNameInTwoNamespaces(t *testing.T) {
+	folder := writeManifests(t, map[string]string{
+		"1.yaml": "apiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: shop, namespace: production}\nspec: {currency: EUR}\n",
+		"2.yaml": "apiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: shop, namespace: staging}\nspec: {currency: EUR}\n",
+	})
+	state := filepath.Join(t.TempDir(), "state")
+	weir := startWeirDev(t, state, "-f", folder)
+	served := weir.served(state)
+	if len(served) != 2 || served[0].Namespace != "production" || served[1].Namespace != "staging" {
+		t.Fatalf("served are %+v", served)
+	}
+	for _, p := range served {
+		weir.devProperty = p
+		if got := weir.collect(`{"event": "` + p.Namespace + `", "event_id": "1"}`); got.body != `{"ok":true,"event_id":"1"}` {
+			t.Errorf("%s: %d %s", p.Namespace, got.status, got.body)
+		}
+	}
+	for _, p := range served {
+		weir.devProperty = p
+		await(t, p.Namespace+" has its event", func() bool { return strings.Contains(weir.read("/events").body, `"event":"`+p.Namespace+`"`) })
+		if got := weir.read("/events"); strings.Count(got.body, `"event_id":"1"`) != 1 {
+			t.Errorf("%s has others' events: %s", p.Namespace, got.body)
+		}
+	}
+	weir.stop()
+	again := startWeirDev(t, state, "-f", filepath.Join(folder, "2.yaml"))
+	if diff := cmp.Diff(served[1].APIKeys, again.APIKeys); diff != "" {
+		t.Errorf("API keys of staging (-before +after):\n%s", diff)
+	}
 }

@@ -73,7 +73,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 		"default: none", repeated(&o.Pods.AllowedAnnotations))
 	flags.Func("allow-toleration", "taint that Properties' pods may tolerate, as `KEY`, PREFIX* or * for any; may be repeated; "+
 		"default: none", repeated(&o.Pods.AllowedTolerations))
-	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and, if need be, {namespace} in it; default: they have to name one")
+	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and {namespace} in it, and a dot between them; default: they have to name one")
 	flags.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
 	flags.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", repeated(&ingressFrom))
 	flags.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", repeated(&metricsFrom))
@@ -107,7 +107,8 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	o.PlatformEndpoints = parseEndpoints(endpoints, fault)
 	o.Exposure.AllowedHosts = parseHosts(hosts, fault)
 	if template := o.Exposure.HostTemplate; template != "" && !hostTemplate.MatchString(template) {
-		fault("--host-template: %q must be a host in lower case with {name} in it, as in {name}.{namespace}.collect.example.com", template)
+		fault("--host-template: %q must be a host in lower case with {name} and {namespace} in it, once each and with a dot between them, "+
+			"as in {name}.{namespace}.collect.example.com", template)
 	}
 	o.Network = resources.NetworkRules{
 		Disabled:    !networkPolicies,
@@ -144,8 +145,9 @@ func checkAddress(name, address string, fault func(format string, args ...any)) 
 	}
 }
 
-// hostTemplate is a host's name in which {name} stands somewhere, and {namespace} may.
-var hostTemplate = regexp.MustCompile(`^([a-z0-9.-]|\{namespace\})*\{name\}([a-z0-9.-]|\{namespace\})*\.[a-z0-9-]*[a-z0-9]$`)
+// hostTemplate is a host's name in which {name} and {namespace} stand once each. The dot between them, which neither can
+// hold, keeps the hosts of a-b in c and of a in b-c apart.
+var hostTemplate = regexp.MustCompile(`^[a-z0-9.-]*(\{name\}[a-z0-9-]*\.[a-z0-9.-]*\{namespace\}|\{namespace\}[a-z0-9-]*\.[a-z0-9.-]*\{name\})[a-z0-9.-]*\.[a-z0-9-]*[a-z0-9]$`)
 
 // hostPattern is a host, *.DOMAIN or *, in which {namespace} may stand.
 var hostPattern = regexp.MustCompile(`^(\*|(\*\.)?([a-z0-9.-]|\{namespace\})+)$`)

@@ -144,8 +144,8 @@ func (l *propertyLoader) readProperty(ctx context.Context, file string, manifest
 	l.properties = append(l.properties, &loadedProperty{Property: property, file: file})
 }
 
-// checkClaims sees to what only one Property may have: a name, which is the property id of the read API, a
-// collectHost, an API key. In a cluster the older Property keeps it; in files the first one does.
+// checkClaims sees to what only one Property may have: a name in its namespace and on its API host, a collectHost, an API
+// key. In a cluster the older Property keeps it; in files the first one does.
 func (l *propertyLoader) checkClaims() {
 	for i, younger := range l.properties {
 		for _, older := range l.properties[:i] {
@@ -155,12 +155,9 @@ func (l *propertyLoader) checkClaims() {
 }
 
 func (l *propertyLoader) checkClaimsOf(younger, older *loadedProperty) {
-	switch {
-	case younger.id() == older.id():
+	if younger.id() == older.id() {
 		l.faultAt(younger, "metadata.name", "must be unique, but stands in %s already", older.file)
 		return // and so does all the rest
-	case younger.Name == older.Name:
-		l.faultAt(younger, "metadata.name", "must be unique across namespaces, because it is the property id of the read API, but is that of %s (%s) already", older.id(), older.file)
 	}
 	mine, theirs := younger.Spec.Exposure, older.Spec.Exposure
 	if mine.CollectHost != "" && (mine.CollectHost == theirs.CollectHost || mine.CollectHost == theirs.APIHost) {
@@ -168,6 +165,9 @@ func (l *propertyLoader) checkClaimsOf(younger, older *loadedProperty) {
 	}
 	if mine.APIHost != "" && mine.APIHost == theirs.CollectHost {
 		l.faultAt(younger, "spec.exposure.apiHost", "must not be the collectHost of another Property, but is that of %s (%s)", older.id(), older.file)
+	}
+	if mine.APIHost != "" && mine.APIHost == theirs.APIHost && younger.Name == older.Name {
+		l.faultAt(younger, "spec.exposure.apiHost", "must be another, because on this one the name is that of %s (%s) already", older.id(), older.file)
 	}
 	for i, key := range younger.Spec.APIKeys {
 		secret, brought := younger.apiKeys[key.Name]

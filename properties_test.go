@@ -362,9 +362,15 @@ func TestClaims(t *testing.T) {
 			first: property("a", "one", ""), second: strings.Split(property("a", "one", ""), "---\n")[1],
 			want: []string{"2.yaml: Property a/one: metadata.name: must be unique, but stands in 1.yaml already"},
 		},
-		"one id in two namespaces": {
-			first: property("a", "one", ""), second: property("b", "one", ""),
-			want: []string{"2.yaml: Property b/one: metadata.name: must be unique across namespaces, because it is the property id of the read API, but is that of a/one (1.yaml) already"},
+		"one name in two namespaces": {first: property("a", "one", ""), second: property("b", "one", "")},
+		"one name in two namespaces, on API hosts of their own": {
+			first:  property("a", "one", exposed("collectHost: one.example.com, apiHost: api.example.com")),
+			second: property("b", "one", exposed("collectHost: two.example.com, apiHost: api.staging.example.com")),
+		},
+		"one name in two namespaces, on one API host": {
+			first:  property("a", "one", exposed("collectHost: one.example.com, apiHost: api.example.com")),
+			second: property("b", "one", exposed("collectHost: two.example.com, apiHost: api.example.com")),
+			want:   []string{"2.yaml: Property b/one: spec.exposure.apiHost: must be another, because on this one the name is that of a/one (1.yaml) already"},
 		},
 		"an apiHost may be shared": {
 			first: property("a", "one", exposed("collectHost: one.example.com, apiHost: api.example.com")), second: property("a", "two", exposed("collectHost: two.example.com, apiHost: api.example.com")),

@@ -166,6 +166,52 @@ func TestQueriesAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
+// TestPropertiesOfOneNameAreToldApart looks at what alerts and dashboards group by: a Property's name is its own only in
+// its namespace.
+func TestPropertiesOfOneNameAreToldApart(t *testing.T) {
+	var texts []string
+	for _, alert := range alerts(t) {
+		texts = append(texts, alert.Expr, alert.Annotations["summary"], alert.Annotations["description"])
+	}
+	paths, err := filepath.Glob(filepath.Join(chart, "files", "dashboards", "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d dashboards, error %v", len(paths), err)
+	}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(content)) {
+			texts = append(texts, strings.TrimSpace(line))
+		}
+	}
+	groups := 0
+	for _, text := range texts {
+		for _, match := range groupPattern.FindAllStringSubmatch(text, -1) {
+			labels := strings.Split(strings.ReplaceAll(match[1], " ", ""), ",")
+			if slices.Contains(labels, "property") {
+				groups++
+				if !slices.Contains(labels, "namespace") {
+					t.Errorf("by property without namespace: %s", text)
+				}
+			}
+		}
+		if rest := namespacedPattern.ReplaceAllString(text, ""); shownPattern.MatchString(rest) {
+			t.Errorf("a Property is shown without its namespace: %s", text)
+		}
+	}
+	if groups < 10 {
+		t.Errorf("%d groups by property were found", groups)
+	}
+}
+
+var (
+	groupPattern      = regexp.MustCompile(`\bby \(([^)]*)\)`)
+	shownPattern      = regexp.MustCompile(`\{\{ ?(\$labels\.)?property ?\}\}`)
+	namespacedPattern = regexp.MustCompile(`\{\{ ?(\$labels\.)?namespace ?\}\}/\{\{ ?(\$labels\.)?property ?\}\}`)
+)
+
 func TestMetricsOfAQuery(t *testing.T) {
 	got := metricsOf(`sum by (le) (rate(weir_append_duration_seconds_bucket{kind!~"a|b", pod="{x=}"}[5m])) / process_cpu_seconds_total`)
 	want := []metric{{"weir_append_duration_seconds_bucket", []string{"kind", "pod"}}, {"process_cpu_seconds_total", nil}}

@@ -114,12 +114,14 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a value that does not exist":          {[]string{"--set", "operator.replica=3"}, "replica"},
-		"a group that does not exist":          {[]string{"--set", "postgres.enabled=true"}, "postgres"},
-		"a number of the wrong kind":           {[]string{"--set", "operator.replicas=two"}, "/operator/replicas"},
-		"a range that is none":                 {[]string{"--set", "tenants.egressAllowCIDRs={10.0.0.0}"}, "/tenants/egressAllowCIDRs/0"},
-		"hosts that are no list":               {[]string{"--set", "tenants.allowedHosts.shops=shop.example.com"}, "/tenants/allowedHosts/shops"},
-		"a platform's endpoint without scheme": {[]string{"--set", "tenants.platformEndpoints.Meta=proxy.example.com"}, "/tenants/platformEndpoints/Meta"},
+		"a value that does not exist":                {[]string{"--set", "operator.replica=3"}, "replica"},
+		"a group that does not exist":                {[]string{"--set", "postgres.enabled=true"}, "postgres"},
+		"a number of the wrong kind":                 {[]string{"--set", "operator.replicas=two"}, "/operator/replicas"},
+		"a range that is none":                       {[]string{"--set", "tenants.egressAllowCIDRs={10.0.0.0}"}, "/tenants/egressAllowCIDRs/0"},
+		"a host template that a-b/c and a/b-c share": {[]string{"--set", `tenants.hostTemplate=\{name\}-\{namespace\}.example.com`}, "/tenants/hostTemplate"},
+		"a host template without namespace":          {[]string{"--set", `tenants.hostTemplate=\{name\}.example.com`}, "/tenants/hostTemplate"},
+		"hosts that are no list":                     {[]string{"--set", "tenants.allowedHosts.shops=shop.example.com"}, "/tenants/allowedHosts/shops"},
+		"a platform's endpoint without scheme":       {[]string{"--set", "tenants.platformEndpoints.Meta=proxy.example.com"}, "/tenants/platformEndpoints/Meta"},
 		"a peer of a NetworkPolicy's that is none": {
 			[]string{"--set-json", `networkPolicy.ingressFrom=[{"namespace": "edge"}]`}, "/networkPolicy/ingressFrom/0",
 		},

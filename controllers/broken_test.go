@@ -126,8 +126,8 @@ func TestTheOlderPropertyKeepsAHostAndAnID(t *testing.T) {
 		t.Errorf("the condition does not say which host is whose: %s", text)
 	}
 	p = waitFor(t, second, "alpha", v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonHostConflict)
-	if text := message(p, v1alpha1.ConditionExposed); !strings.Contains(text, "metadata.name") {
-		t.Errorf("the condition does not say that the id is taken: %s", text)
+	if text := message(p, v1alpha1.ConditionExposed); !strings.Contains(text, "on api.claims.example.com the name alpha is") {
+		t.Errorf("the condition does not say that the name is taken: %s", text)
 	}
 	for name := range owned(t, p) {
 		if strings.HasPrefix(name, "Ingress") {

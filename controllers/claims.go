@@ -3,9 +3,10 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -14,89 +15,94 @@ import (
 
 // Indexes of the Property cache: by what only one Property may have.
 const (
-	indexName        = "weir.dev/name"
 	indexCollectHost = "weir.dev/collect-host"
 	indexAPIHost     = "weir.dev/api-host"
+	indexAPIPath     = "weir.dev/api-path"
 )
 
-func namesOf(object client.Object) []string { return []string{object.GetName()} }
+// claim is what of hosts a Property asks for.
+type claim struct{ collectHost, apiHost, name string }
 
-func (e ExposureRules) collectHostOf(object client.Object) []string {
-	return given(e.complete(object.(*v1alpha1.Property)).CollectHost)
-}
-
-func apiHostOf(object client.Object) []string {
-	return given(object.(*v1alpha1.Property).Spec.Exposure.APIHost)
-}
-
-func given(host string) []string {
-	if host == "" {
-		return nil
+// claimOf returns what a Property claims: nothing where it is not exposed, or may not have what it asks for anyway.
+func (e ExposureRules) claimOf(property *v1alpha1.Property) claim {
+	exposure := e.complete(property)
+	if exposure.Type == v1alpha1.ExposureNone || strings.HasPrefix(property.Namespace, clusterOwned) || e.refusedHost(property) != "" {
+		return claim{}
 	}
-	return []string{host}
+	return claim{exposure.CollectHost, exposure.APIHost, property.Name}
 }
 
-// hostsOf are the hosts of a Property, the one that the template gives it among them.
-func (e ExposureRules) hostsOf(object client.Object) []string {
-	property := object.(*v1alpha1.Property)
+// hostsOf are the hosts that a Property asks for, the one that the template gives it among them.
+func (e ExposureRules) hostsOf(property *v1alpha1.Property) []string {
 	exposure := e.complete(property)
 	hosts := slices.DeleteFunc([]string{exposure.CollectHost, exposure.APIHost}, func(host string) bool { return host == "" })
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
 }
 
-// rivals returns the other Properties that have the name, or a host that no two may have. Those that share an API
-// host are none: they may be many.
-func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([]v1alpha1.Property, error) {
-	found := map[string]v1alpha1.Property{}
-	look := func(index, value string) error {
-		var list v1alpha1.PropertyList
-		if err := r.Client.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
-			return err
-		}
-		for _, other := range list.Items {
-			if other.UID != property.UID {
-				found[other.Namespace+"/"+other.Name] = other
-			}
+// apiPath is where the read API of the Property is; "" where it is not exposed.
+func (c claim) apiPath() string {
+	if c.apiHost == "" {
+		return ""
+	}
+	return c.apiHost + "/" + c.name
+}
+
+// indexed returns an indexer by a part of the claim.
+func (e ExposureRules) indexed(part func(claim) string) client.IndexerFunc {
+	return func(object client.Object) []string {
+		if value := part(e.claimOf(object.(*v1alpha1.Property))); value != "" {
+			return []string{value}
 		}
 		return nil
 	}
-	if err := look(indexName, property.Name); err != nil {
-		return nil, err
+}
+
+// indexers are those of the indexes by what Properties claim.
+func (e ExposureRules) indexers() map[string]client.IndexerFunc {
+	return map[string]client.IndexerFunc{
+		indexCollectHost: e.indexed(func(c claim) string { return c.collectHost }),
+		indexAPIHost:     e.indexed(func(c claim) string { return c.apiHost }),
+		indexAPIPath:     e.indexed(claim.apiPath),
 	}
-	exposure := r.Options.Exposure.complete(property)
-	for _, claim := range []struct{ index, host string }{
-		{indexCollectHost, exposure.CollectHost}, {indexAPIHost, exposure.CollectHost}, {indexCollectHost, exposure.APIHost},
-	} {
-		if claim.host == "" {
-			continue
+}
+
+// rivals returns the other Properties on whose claims the Property's may depend: those that claim what it claims, those
+// that claim what these claim, and so on.
+func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([]v1alpha1.Property, error) {
+	seen := map[types.UID]bool{property.UID: true}
+	var others []v1alpha1.Property
+	for open := []v1alpha1.Property{*property}; len(open) > 0; open = open[1:] {
+		c := r.Options.Exposure.claimOf(&open[0])
+		for _, same := range []struct{ index, value string }{
+			{indexCollectHost, c.collectHost}, {indexAPIHost, c.collectHost}, {indexCollectHost, c.apiHost}, {indexAPIPath, c.apiPath()},
+		} {
+			if same.value == "" {
+				continue
+			}
+			var list v1alpha1.PropertyList
+			if err := r.Client.List(ctx, &list, client.MatchingFields{same.index: same.value}); err != nil {
+				return nil, err
+			}
+			for _, other := range list.Items {
+				if !seen[other.UID] {
+					seen[other.UID] = true
+					others, open = append(others, other), append(open, other)
+				}
+			}
 		}
-		if err := look(claim.index, claim.host); err != nil {
-			return nil, err
-		}
-	}
-	others := make([]v1alpha1.Property, 0, len(found))
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		others = append(others, found[name])
 	}
 	return others, nil
 }
 
-// claims sees to what only one Property of a cluster may have: the older keeps it, the younger is not exposed.
+// claims sees to what only one Property may have.
 func (r *Reconciler) claims(ctx context.Context, s *scope) error {
 	others, err := r.rivals(ctx, s.property)
 	if err != nil {
 		return err
 	}
-	for i := range others {
-		others[i].Spec.Exposure = s.options.Exposure.complete(&others[i])
-		if s.options.Exposure.refusedHost(&others[i]) != "" {
-			// What it may not have it does not keep from others. Its name, which all may choose, it does.
-			others[i].Spec.Exposure = v1alpha1.Exposure{}
-		}
-		if s.exposureFault = conflict(s.property, &others[i]); s.exposureFault != nil {
-			return nil
-		}
+	if s.exposureFault = s.options.Exposure.lost(s.property, others); s.exposureFault != nil {
+		return nil
 	}
 	s.exposureFault, s.exposureKept = s.options.Exposure.check(s.property)
 	if s.exposureFault == nil && s.property.Spec.Exposure.Type == v1alpha1.ExposureGateway && !gatewayAvailable(s) {
@@ -115,20 +121,49 @@ func gatewayAvailable(s *scope) bool {
 	return false
 }
 
-// conflict says what of mine the older of two Properties has, nil where there is nothing or mine is the older.
-func conflict(mine, other *v1alpha1.Property) *fault {
-	if !older(other, mine) {
+// lost says what of the Property's claim another has, nil where it has all. Hosts go by age: each in turn gets all that
+// it claims, unless one who got theirs has some of it. So whoever is refused keeps nothing from others.
+func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Property) *fault {
+	byAge := make([]*v1alpha1.Property, len(rivals))
+	for i := range rivals {
+		byAge[i] = &rivals[i]
+	}
+	byAge = slices.DeleteFunc(byAge, func(other *v1alpha1.Property) bool { return !older(other, property) })
+	slices.SortFunc(byAge, func(a, b *v1alpha1.Property) int {
+		if older(a, b) {
+			return -1
+		}
+		return 1
+	})
+	var holders []*v1alpha1.Property
+	conflict := func(mine *v1alpha1.Property) *fault {
+		for _, holder := range holders {
+			if taken := e.claimOf(mine).conflict(e.claimOf(holder), holder); taken != nil {
+				return taken
+			}
+		}
 		return nil
 	}
-	whose := fmt.Sprintf("the older Property %s in namespace %s", other.Name, other.Namespace)
-	ours, theirs := mine.Spec.Exposure, other.Spec.Exposure
+	for _, other := range byAge {
+		if conflict(other) == nil {
+			holders = append(holders, other)
+		}
+	}
+	return conflict(property)
+}
+
+// conflict says what of my claim is part of the holder's, nil where nothing is. An API host may be shared by Properties
+// of different names: the paths tell them apart.
+func (c claim) conflict(theirs claim, holder *v1alpha1.Property) *fault {
+	whose := fmt.Sprintf("the older Property %s in namespace %s", holder.Name, holder.Namespace)
 	switch {
-	case mine.Name == other.Name:
-		return newFault(v1alpha1.ReasonHostConflict, "metadata.name: is the property id of %s; give this one another name", whose)
-	case ours.CollectHost != "" && (ours.CollectHost == theirs.CollectHost || ours.CollectHost == theirs.APIHost):
-		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", ours.CollectHost, whose)
-	case ours.APIHost != "" && ours.APIHost == theirs.CollectHost:
-		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", ours.APIHost, whose)
+	case c.collectHost != "" && (c.collectHost == theirs.collectHost || c.collectHost == theirs.apiHost):
+		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", c.collectHost, whose)
+	case c.apiHost != "" && c.apiHost == theirs.collectHost:
+		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", c.apiHost, whose)
+	case c.apiPath() != "" && c.apiPath() == theirs.apiPath():
+		return newFault(v1alpha1.ReasonHostConflict,
+			"spec.exposure.apiHost: on %s the name %s is that of %s; choose another host, or name this Property otherwise", c.apiHost, c.name, whose)
 	default:
 		return nil
 	}

@@ -39,3 +39,11 @@ func Refusals(options Options, property *v1alpha1.Property) []string {
 	}
 	return messages
 }
+
+// Lost is why a Property does not get its hosts, in the words of its condition; "" where it does.
+func Lost(rules ExposureRules, property *v1alpha1.Property, rivals []v1alpha1.Property) string {
+	if lost := rules.lost(property, rivals); lost != nil {
+		return lost.reason + " " + lost.message
+	}
+	return ""
+}

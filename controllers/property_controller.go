@@ -177,7 +177,7 @@ type scope struct {
 	now           time.Time
 	available     map[schema.GroupVersionKind]bool
 
-	// exposureFault is why the Property may not have its hosts or its id.
+	// exposureFault is why the Property may not have its hosts.
 	exposureFault *fault
 	// exposureKept leaves what exposes the Property as it is in spite of the fault.
 	exposureKept bool

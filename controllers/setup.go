@@ -18,12 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -100,7 +102,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	build := ctrl.NewControllerManagedBy(mgr).Named("property").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		For(&v1alpha1.Property{}).
-		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests)).
+		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, owner).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.referringRequests)).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Pod")), handler.EnqueueRequestsFromMapFunc(podRequests)).
@@ -135,9 +137,9 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 // index makes the lookups of the reconciler cheap.
 func index(ctx context.Context, indexer client.FieldIndexer, exposure ExposureRules) error {
 	property := &v1alpha1.Property{}
-	for field, values := range map[string]client.IndexerFunc{
-		indexName: namesOf, indexCollectHost: exposure.collectHostOf, indexAPIHost: apiHostOf, indexSecret: referredSecrets,
-	} {
+	indexers := exposure.indexers()
+	indexers[indexSecret] = referredSecrets
+	for field, values := range indexers {
 		if err := indexer.IndexField(ctx, property, field, values); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ const (
 const (
 	// ReasonNotExposed: exposure.type is None. True.
 	ReasonNotExposed = "NotExposed"
-	// ReasonHostConflict: an older Property has the collectHost, or the name that is the property id. False.
+	// ReasonHostConflict: an older Property has the collectHost, or the name on the apiHost. False.
 	ReasonHostConflict = "HostConflict"
 	// ReasonHostMissing: there is no collectHost, and the operator has no template for one. False.
 	ReasonHostMissing = "HostMissing"

@@ -22,7 +22,8 @@ type Property struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// Standard object metadata. The name is the property id of the read API: at most 40 lower-case letters,
-	// digits and '-', a letter first. No two Properties of a cluster may have the same name; the older keeps it.
+	// digits and '-', a letter first. Of two Properties that have the same name and the same API host, in two
+	// namespaces, the older is exposed.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
