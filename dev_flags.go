@@ -84,7 +84,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	if o.roles, err = role.Parse(roles); err != nil {
 		fault("--roles: %v", err)
 	}
-	o.egress = parseRanges(cidrs, fault)
+	o.egress = parseRanges("--egress-allow-cidr", cidrs, fault)
 	o.endpoints = parseEndpoints(endpoints, fault)
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -95,13 +95,13 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	return o, nil
 }
 
-// parseRanges reads the values of --egress-allow-cidr.
-func parseRanges(cidrs []string, fault func(format string, args ...any)) []netip.Prefix {
+// parseRanges reads the values of a flag that allows ranges.
+func parseRanges(name string, cidrs []string, fault func(format string, args ...any)) []netip.Prefix {
 	var ranges []netip.Prefix
 	for _, cidr := range cidrs {
 		prefix, err := netip.ParsePrefix(cidr)
 		if err != nil {
-			fault("--egress-allow-cidr: %q must be a range as in 10.0.0.0/8 or fd00::/8", cidr)
+			fault("%s: %q must be a range as in 10.0.0.0/8 or fd00::/8", name, cidr)
 			continue
 		}
 		ranges = append(ranges, prefix.Masked())

@@ -45,7 +45,7 @@ type leaderElection struct {
 func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error) {
 	var o operatorOptions
 	var redisURLFile string
-	var cidrs, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
+	var cidrs, redisCIDRs, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
 	networkPolicies := true
 	repeated := func(into *[]string) func(string) error {
 		return func(value string) error { *into = append(*into, value); return nil }
@@ -61,6 +61,8 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	flags.StringVar(&o.metricsListen, "metrics-listen", ":8080", "`ADDRESS` for /metrics; 0 for none")
 	flags.StringVar(&o.healthListen, "health-listen", ":8081", "`ADDRESS` for /healthz and /readyz")
 	flags.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", repeated(&cidrs))
+	flags.Func("redis-allow-cidr", "private range in which the operator connects to the Redis that a Property brings, as `CIDR`; may be repeated; "+
+		"default: none, only public addresses", repeated(&redisCIDRs))
 	flags.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", repeated(&endpoints))
 	flags.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
 		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", repeated(&hosts))
@@ -103,7 +105,8 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	if o.Image == "" {
 		fault("--image: must name the image that the Properties' pods run")
 	}
-	o.EgressAllowCIDRs = parseRanges(cidrs, fault)
+	o.EgressAllowCIDRs = parseRanges("--egress-allow-cidr", cidrs, fault)
+	o.RedisAllowCIDRs = parseRanges("--redis-allow-cidr", redisCIDRs, fault)
 	o.PlatformEndpoints = parseEndpoints(endpoints, fault)
 	o.Exposure.AllowedHosts = parseHosts(hosts, fault)
 	if template := o.Exposure.HostTemplate; template != "" && !hostTemplate.MatchString(template) {

@@ -29,7 +29,7 @@ func everyOperatorFlag(redisURLFile string) []string {
 		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
-		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8",
+		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8", "--redis-allow-cidr=10.96.0.1/12",
 		"--platform-endpoint=Meta=https://meta.example.com", "--allow-host=shops=*.shop.example.com", "--allow-host=*=example.com",
 		"--allow-ingress-annotation=example.com/*",
 		"--allow-ingress-class=nginx", "--allow-gateway=edge/*", "--allow-pod-annotation=example.org/*", "--allow-toleration=dedicated", "--host-template={name}.{namespace}.example.com", "--network-policies=false",
@@ -55,6 +55,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 		Options: controllers.Options{
 			RedisURL: "redis://weir:password@redis:6379", Image: "weir:1",
 			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			RedisAllowCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 			PlatformEndpoints: map[config.PlatformType]string{config.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{
 				AllowedHosts:       map[string][]string{"shops": {"*.shop.example.com"}, "*": {"example.com"}},
@@ -111,6 +112,7 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		"an argument without a flag":                 {[]string{"--image=x", "start"}, []string{`"start" is no flag`}},
 		"a file that there is not":                   {[]string{"--image=x", "--redis-url-file=/nowhere"}, []string{"--redis-url-file", "/nowhere"}},
 		"a file without a URL, which is not shown":   {[]string{"--image=x", "--redis-url-file=" + noURL}, []string{"--redis-url-file", "redis://"}},
+		"a range for Redis that is none":             {[]string{"--image=x", "--redis-allow-cidr=any"}, []string{"--redis-allow-cidr", "any"}},
 		"a range that is none":                       {[]string{"--image=x", "--egress-allow-cidr=10.0.0.0"}, []string{"--egress-allow-cidr", "10.0.0.0"}},
 		"an endpoint of no platform":                 {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
 		"a host without a namespace":                 {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},

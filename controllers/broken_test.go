@@ -75,7 +75,7 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 		"a platform's Secret that is not there": {"a-platform", webhook, v1alpha1.ConditionPlatformsReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.platforms[0] (crm)", "signingSecret"}, secret("crm", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
 		"a Redis URL that is not there": {"a-redis", ownRedis("nowhere"), v1alpha1.ConditionRedisReady, v1alpha1.ReasonSecretMissing,
-			[]string{"spec.redis.urlSecretKeyRef", "nowhere"}, secret("nowhere", "url", redistest.URL(t)), v1alpha1.ReasonReady},
+			[]string{"spec.redis.urlSecretKeyRef", "nowhere"}, secret("nowhere", "url", tenantsRedis(t)), v1alpha1.ReasonReady},
 		"a currency that there is not": {"a-currency", func(p *v1alpha1.Property) { p.Spec.Currency = "XQX" }, v1alpha1.ConditionWorkloadsAvailable, v1alpha1.ReasonConfigurationInvalid,
 			[]string{"spec.currency"}, edit("a-currency", func(s *v1alpha1.PropertySpec) { s.Currency = "USD" }), v1alpha1.ReasonProgressing},
 		"a host that the operator does not allow": {"a-host", ingress(v1alpha1.Exposure{CollectHost: "collect.elsewhere.net"}), v1alpha1.ConditionExposed, v1alpha1.ReasonHostNotAllowed,

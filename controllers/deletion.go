@@ -108,7 +108,10 @@ func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Proper
 			return fmt.Errorf("%s", missing.message)
 		}
 	}
-	return r.Redis.release(ctx, target, property, redisUserNames(property))
+	if err := r.Redis.release(ctx, target, property, redisUserNames(property)); err != nil {
+		return explainRedis(err)
+	}
+	return nil
 }
 
 func redisUserNames(property *v1alpha1.Property) []string {

@@ -41,7 +41,7 @@ func deleted(t testing.TB, namespace, name string) {
 }
 
 func TestDeletionByItsPolicy(t *testing.T) {
-	address := redistest.URL(t)
+	address := tenantsRedis(t)
 	admin, ctx := dial(t, address), context.Background()
 	usersLeft := func(namespace string) int {
 		users, err := admin.ACLList(ctx).Result()
@@ -160,7 +160,7 @@ func TestAPropertyIsLetGoWhenItsRedisCannotBeCleared(t *testing.T) {
 		create(t, property(namespace, "shop"))
 		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
 		deleted(t, namespace, "shop")
-		leftBehind(t, namespace, "connection refused")
+		leftBehind(t, namespace, "it refuses connections")
 	})
 	t.Run("because the API server does not say where it is", func(t *testing.T) {
 		namespace, withheld := newNamespace(t), &atomic.Bool{}
@@ -168,7 +168,7 @@ func TestAPropertyIsLetGoWhenItsRedisCannotBeCleared(t *testing.T) {
 			namespaces: []string{namespace}, Options: controllers.Options{Now: twoMinutesLater},
 			wrap: func(c client.Client) client.Client { return &withheldSecret{c, "mine", withheld} },
 		})
-		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": redistest.URL(t)}})
+		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": tenantsRedis(t)}})
 		create(t, property(namespace, "shop", ownRedis("mine")))
 		settled(t, namespace, "shop")
 		withheld.Store(true)
@@ -212,7 +212,7 @@ func TestAPropertyWaitsForItsRedisForTwoMinutes(t *testing.T) {
 func TestANamespaceIsNeverHeldUpByARedisThatIsGone(t *testing.T) {
 	t.Parallel()
 	namespace, ctx := newNamespace(t), context.Background()
-	redisServer, logged := redistest.Start(t, redisserver.Options{}), &lockedBuffer{}
+	redisServer, logged := redistest.Start(t, redisserver.Options{Loopback: true}), &lockedBuffer{}
 	var later atomic.Int64
 	startOperator(t, operatorOptions{
 		namespaces: []string{namespace}, log: slog.New(slog.NewTextHandler(logged, nil)),

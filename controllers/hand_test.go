@@ -75,7 +75,7 @@ func (h *byHand) start(f *fuse, options controllers.Options, recorder events.Eve
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	redis := controllers.NewRedisAccess(slog.New(slog.DiscardHandler))
+	redis := controllers.NewRedisAccess(slog.New(slog.DiscardHandler), loopback)
 	reconciler := &controllers.Reconciler{
 		Client: &watchedClient{Client: h.manager.GetClient(), before: func(string) error { return f.burn() }, after: func(string) error { return f.ash() }},
 		Live:   mortalReader{h.manager.GetAPIReader(), f}, Redis: redis, Recorder: recorder, Options: options,

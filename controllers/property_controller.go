@@ -31,6 +31,8 @@ const Finalizer = "weir.dev/redis"
 type Options struct {
 	// RedisURL is the Redis of Properties that bring none; "" for none. It has a user who may administer.
 	RedisURL string
+	// RedisAllowCIDRs are private ranges in which the operator may connect to the Redis that a Property brings.
+	RedisAllowCIDRs []netip.Prefix
 	// Image is what the pods run.
 	Image string
 	// EgressAllowCIDRs are private ranges that deliveries may reach.

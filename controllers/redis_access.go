@@ -3,16 +3,20 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/egress"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -23,7 +27,15 @@ const (
 	redisInterval = 3 * time.Second
 	// redisPatience is how long one look, or one reconcile's change, may take.
 	redisPatience = 5 * time.Second
+	// tenantPatience is how long a reconcile's change of a tenant's Redis may take: one that does not answer keeps a worker
+	// from other Properties.
+	tenantPatience = 2 * time.Second
+	// mostTenantServers is how many Redis servers the Properties of a namespace may bring.
+	mostTenantServers = 32
 )
+
+// errTooMany says that a namespace has more of its own than it may.
+var errTooMany = fmt.Errorf("the Properties of this namespace bring more than %d Redis servers", mostTenantServers)
 
 // RedisAccess administers the Redis servers that Properties are kept in: the function library, a user per property
 // and role. It is the one place of the operator that speaks Redis. It is safe for concurrent use.
@@ -31,6 +43,8 @@ type RedisAccess struct {
 	logger *slog.Logger
 	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
 	changed chan event.TypedGenericEvent[types.NamespacedName]
+	// guard is asked where a tenant's Redis may be.
+	guard egress.Guard
 
 	mu      sync.Mutex
 	servers map[redisTarget]*redisServer
@@ -45,10 +59,32 @@ type redisTarget struct {
 	own bool
 }
 
-// redisServer is one Redis.
-type redisServer struct {
+// dialOptions say how it is reached.
+func (a *RedisAccess) dialOptions(target redisTarget) stream.DialOptions {
+	if target.own {
+		return stream.DialOptions{}
+	}
+	return stream.DialOptions{Control: a.guard.Control, Untrusted: true}
+}
+
+// check says whether the URL is one, as far as can be told without connecting.
+func (a *RedisAccess) check(target redisTarget) error {
+	return stream.CheckURL(target.url, a.dialOptions(target))
+}
+
+// redisLink is a connection to a Redis.
+type redisLink struct {
 	client *stream.Client
 	users  *stream.Users
+}
+
+// redisServer is one Redis.
+type redisServer struct {
+	target redisTarget
+	// link is replaced where a tenant's Redis turns out unfit, and all with it that the library has noted for its sake.
+	link atomic.Pointer[redisLink]
+	// looking is whether somebody looks at it.
+	looking atomic.Bool
 
 	mu     sync.Mutex
 	looked bool
@@ -73,34 +109,40 @@ func (s redisState) String() string {
 		if err == nil {
 			return ""
 		}
-		return err.Error()
+		return stream.Explain(err).Error()
 	}
 	return text(s.fitness) + "|" + text(s.library)
 }
 
-// NewRedisAccess makes it; Start keeps looking.
-func NewRedisAccess(logger *slog.Logger) *RedisAccess {
+// NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
+func NewRedisAccess(logger *slog.Logger, allowed []netip.Prefix) *RedisAccess {
 	return &RedisAccess{
-		logger: logger, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
+		logger: logger, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
 		servers: map[redisTarget]*redisServer{}, homes: map[types.NamespacedName]redisTarget{},
 	}
 }
 
-// Start looks at every Redis until ctx ends. It is what the manager runs while this operator leads.
+// Start looks at every Redis until ctx ends, and waits for none on account of another. It is what the manager runs while this
+// operator leads.
 func (a *RedisAccess) Start(ctx context.Context) error {
 	ticker := time.NewTicker(redisInterval)
 	defer ticker.Stop()
+	var looks sync.WaitGroup
 	for {
 		select {
 		case <-ctx.Done():
+			looks.Wait()
 			return a.close()
 		case <-ticker.C:
 		}
-		var all sync.WaitGroup
 		for _, server := range a.list() {
-			all.Go(func() { a.look(ctx, server) })
+			if server.looking.CompareAndSwap(false, true) {
+				looks.Go(func() {
+					defer server.looking.Store(false)
+					a.look(ctx, server)
+				})
+			}
 		}
-		all.Wait()
 	}
 }
 
@@ -113,7 +155,7 @@ func (a *RedisAccess) list() []*redisServer {
 func (a *RedisAccess) close() error {
 	var errs []error
 	for _, server := range a.list() {
-		errs = append(errs, server.client.Close())
+		errs = append(errs, server.link.Load().client.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -127,18 +169,57 @@ func (a *RedisAccess) server(target redisTarget, property types.NamespacedName) 
 	}
 	server := a.servers[target]
 	if server == nil {
-		client, err := stream.Dial(target.url, stream.DialOptions{})
+		if !target.own && a.brought(property.Namespace) >= mostTenantServers {
+			return nil, errTooMany
+		}
+		link, err := a.dial(target)
 		if err != nil {
 			return nil, err
 		}
 		server = &redisServer{
-			client: client, users: stream.NewUsers(client), wanted: map[types.NamespacedName][]stream.User{},
+			target: target, wanted: map[types.NamespacedName][]stream.User{},
 			kept: map[types.NamespacedName]bool{}, platforms: map[types.NamespacedName][]string{}, pausing: map[types.NamespacedName]map[string]string{},
 		}
+		server.link.Store(link)
 		a.servers[target] = server
 	}
 	a.homes[property] = target
 	return server, nil
+}
+
+func (a *RedisAccess) dial(target redisTarget) (*redisLink, error) {
+	client, err := stream.Dial(target.url, a.dialOptions(target))
+	if err != nil {
+		return nil, err
+	}
+	return &redisLink{client, stream.NewUsers(client)}, nil
+}
+
+// brought counts the Redis servers of a namespace's own; the lock is held.
+func (a *RedisAccess) brought(namespace string) int {
+	found := map[redisTarget]bool{}
+	for property, target := range a.homes {
+		if property.Namespace == namespace && !target.own {
+			found[target] = true
+		}
+	}
+	return len(found)
+}
+
+// renew begins anew with a Redis of a tenant's: what it has had the library note, such as nodes by other and other names, goes.
+func (a *RedisAccess) renew(server *redisServer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.servers[server.target] != server {
+		return // it has been closed meanwhile
+	}
+	link, err := a.dial(server.target)
+	if err != nil {
+		return // not with the URL of a link that there is
+	}
+	if err := server.link.Swap(link).client.Close(); err != nil {
+		a.logger.Warn("close the connections to a Redis", "error", stream.Explain(err))
+	}
 }
 
 // home returns the Redis that the Property is kept in, as far as is known.
@@ -160,7 +241,7 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 	after := server.check(ctx)
 	tell := map[types.NamespacedName]bool{}
 	if after.reachable() {
-		mended, err := server.users.Check(ctx, server.allUsers)
+		mended, err := server.link.Load().users.Check(ctx, server.allUsers)
 		if err != nil && !errors.Is(err, stream.ErrDenied) {
 			after.fitness = err
 		} else if mended > 0 {
@@ -170,6 +251,9 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 			tell[property] = true
 		}
 	}
+	if !server.target.own && !after.reachable() {
+		a.renew(server)
+	}
 	if !slices.Contains(a.list(), server) {
 		return // it has been closed meanwhile: nobody is kept there any more
 	}
@@ -178,7 +262,7 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 	server.mu.Unlock()
 	if after.String() != before.String() {
 		if err := errors.Join(after.fitness, after.library); err != nil {
-			a.logger.WarnContext(ctx, "redis is not as it should be", "error", err)
+			a.logger.WarnContext(ctx, "redis is not as it should be", "error", stream.Explain(err))
 		}
 		for property := range platforms {
 			tell[property] = true
@@ -201,9 +285,10 @@ func (s *redisServer) allUsers() []stream.User {
 }
 
 func (s *redisServer) check(ctx context.Context) redisState {
-	state := redisState{fitness: s.client.Check(ctx)}
+	client := s.link.Load().client
+	state := redisState{fitness: client.Check(ctx)}
 	if state.reachable() {
-		state.library = s.client.Load(ctx)
+		state.library = client.Load(ctx)
 	}
 	return state
 }
@@ -218,7 +303,7 @@ func (s redisState) reachable() bool {
 func (s *redisServer) lookAtPlatforms(ctx context.Context, platforms map[types.NamespacedName][]string) map[types.NamespacedName]bool {
 	changed := map[types.NamespacedName]bool{}
 	for property, names := range platforms {
-		paused, err := s.client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, names)
+		paused, err := s.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, names)
 		if err != nil {
 			return changed
 		}
@@ -240,7 +325,7 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 	if err != nil {
 		return redisState{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, target.patience())
 	defer cancel()
 	wanted := make([]stream.User, len(users))
 	for i, user := range users {
@@ -262,16 +347,35 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 	if !state.reachable() {
 		return state, nil
 	}
-	if err := server.users.Set(ctx, wanted); err != nil || kept {
-		return state, err
+	link := server.link.Load()
+	if err := link.users.Set(ctx, wanted); err != nil || kept {
+		return state, server.failed(err)
 	}
-	if err := server.client.Stream(property.Namespace, property.Name).Keep(ctx, platformNames(property)); err != nil {
-		return state, err
+	if err := link.client.Stream(property.Namespace, property.Name).Keep(ctx, platformNames(property)); err != nil {
+		return state, server.failed(err)
 	}
 	server.mu.Lock()
 	server.kept[key] = true
 	server.mu.Unlock()
 	return state, nil
+}
+
+// failed notes why a tenant's Redis does not do what it is asked, so that until the next look nobody else waits for it.
+func (s *redisServer) failed(err error) error {
+	if err != nil && !s.target.own && !errors.Is(err, stream.ErrDenied) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.state.fitness = err
+	}
+	return err
+}
+
+// patience is how long a reconcile waits for it.
+func (t redisTarget) patience() time.Duration {
+	if t.own {
+		return redisPatience
+	}
+	return tenantPatience
 }
 
 // share notes that the Property's pods share the URL's own user: there is nobody to put back.
@@ -306,24 +410,29 @@ func (a *RedisAccess) release(ctx context.Context, target redisTarget, property 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, target.patience())
 	defer cancel()
 	server.mu.Lock()
 	delete(server.wanted, key)
+	state := server.state
 	server.mu.Unlock()
-	if err := server.users.Remove(ctx, users...); err != nil && !errors.Is(err, stream.ErrDenied) {
-		return err
+	if !target.own && !state.reachable() {
+		return state.fitness
+	}
+	link := server.link.Load()
+	if err := link.users.Remove(ctx, users...); err != nil && !errors.Is(err, stream.ErrDenied) {
+		return server.failed(err)
 	}
 	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
-		err = server.client.Erase(ctx, property.Namespace, property.Name)
+		err = link.client.Erase(ctx, property.Namespace, property.Name)
 	} else {
 		retention := time.Duration(property.Spec.Retention.Days) * 24 * time.Hour
-		err = server.client.Stream(property.Namespace, property.Name).Expire(ctx, retention, platformNames(property))
+		err = link.client.Stream(property.Namespace, property.Name).Expire(ctx, retention, platformNames(property))
 	}
 	if err == nil {
 		a.forget(key)
 	}
-	return err
+	return server.failed(err)
 }
 
 // forget drops what is known of a Property that is gone, and the Redis that it was the last one in.
@@ -349,8 +458,8 @@ func (a *RedisAccess) leave(property types.NamespacedName) {
 	server.mu.Unlock()
 	if !slices.Contains(slices.Collect(maps.Values(a.homes)), target) {
 		delete(a.servers, target)
-		if err := server.client.Close(); err != nil {
-			a.logger.Warn("close the connections to a Redis", "error", err)
+		if err := server.link.Load().client.Close(); err != nil {
+			a.logger.Warn("close the connections to a Redis", "error", stream.Explain(err))
 		}
 	}
 }
@@ -365,24 +474,3 @@ func accessOf(role resources.Role) stream.Access {
 		return stream.ReadAccess
 	}
 }
-
-// redisFaultOf is the condition for what is wrong with a Redis, nil where nothing is.
-func redisFaultOf(err error) *fault {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, stream.ErrEvictionEnabled):
-		return newFault(v1alpha1.ReasonEvictionEnabled, "%v; run CONFIG SET maxmemory-policy noeviction, and write it into Redis's configuration", err)
-	case errors.Is(err, stream.ErrVersion):
-		return newFault(v1alpha1.ReasonRedisUnsupported, "%v", err)
-	case errors.Is(err, stream.ErrDefaultUser):
-		return newFault(v1alpha1.ReasonRedisUnsupported, "%v; run ACL SETUSER default off ~* &* +@all (see docs/operations.md)", err)
-	case errors.Is(err, stream.ErrDenied):
-		return newFault(v1alpha1.ReasonRedisAdminDenied, "%v; give the user of the Redis URL the commands acl, function and info (see docs/operations.md)", err)
-	default:
-		return newFault(v1alpha1.ReasonRedisUnreachable, "%v", err)
-	}
-}
-
-// deniedByRedis says whether the URL's user may not administer.
-func deniedByRedis(err error) bool { return errors.Is(err, stream.ErrDenied) }

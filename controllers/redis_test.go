@@ -243,7 +243,7 @@ func TestEveryNodeOfAClusterHasUsersAndFunctions(t *testing.T) {
 // that user and never comes back as the one before.
 func TestTheUserOfAnOwnersRedisMayChange(t *testing.T) {
 	t.Parallel()
-	namespace, address, ctx := newNamespace(t), redistest.URL(t), context.Background()
+	namespace, address, ctx := newNamespace(t), tenantsRedis(t), context.Background()
 	admin := dial(t, address)
 	do := func(command ...any) {
 		t.Helper()
@@ -320,7 +320,7 @@ func TestARedisThatIsNotFitIsAConditionThatHealsByItself(t *testing.T) {
 	})
 	t.Run("gone and back", func(t *testing.T) {
 		namespace := newNamespace(t)
-		redisServer := redistest.Start(t, redisserver.Options{})
+		redisServer := redistest.Start(t, redisserver.Options{Loopback: true})
 		startOperator(t, operatorOptions{namespaces: []string{namespace}})
 		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": "redis://127.0.0.1:1"}})
 		create(t, property(namespace, "shop", ownRedis("mine")))
@@ -328,6 +328,12 @@ func TestARedisThatIsNotFitIsAConditionThatHealsByItself(t *testing.T) {
 		change(t, &corev1.Secret{}, namespace, "mine", func(s *corev1.Secret) { s.Data["url"] = []byte(redisServer.URL()) })
 		settled(t, namespace, "shop")
 	})
+}
+
+// tenantsRedis starts a Redis of its own for the test, where a tenant's can be: not at a socket of the machine.
+func tenantsRedis(t testing.TB) string {
+	t.Helper()
+	return redistest.Start(t, redisserver.Options{Loopback: true}).URL()
 }
 
 func ownRedis(secret string) func(*v1alpha1.Property) {
@@ -342,7 +348,7 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := redistest.URL(t)
+	address := tenantsRedis(t)
 	admin, ctx := dial(t, address), context.Background()
 	granted := func(t *testing.T, begins, name string) string {
 		t.Helper()
@@ -385,7 +391,7 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 }
 
 func TestARedisWhoseUserMayNotAdminister(t *testing.T) {
-	address := redistest.URL(t)
+	address := tenantsRedis(t)
 	admin, ctx := dial(t, address), context.Background()
 	namespace := newNamespace(t)
 	limited := func(name string, rules ...string) string {

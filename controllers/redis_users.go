@@ -21,6 +21,9 @@ const (
 	redisKeyUser     = "username"
 )
 
+// redisURLField is where a Property says which Redis is its own.
+const redisURLField = "spec.redis.urlSecretKeyRef"
+
 // roleAccess is what the roles' pods reach Redis with.
 type roleAccess struct {
 	urls map[resources.Role]string
@@ -39,61 +42,54 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		s.redisFault = fault
 		return err
 	}
-	base, err := url.Parse(target.url)
-	if err != nil {
-		s.redisFault = newFault(v1alpha1.ReasonSecretInvalid, "the Redis URL must look like redis://user:password@host:6379/0")
+	if err := r.Redis.check(target); err != nil {
+		s.redisFault = redisFaultOf(target, err)
 		return nil
 	}
-	access := &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
+	base, err := url.Parse(target.url)
+	if err != nil {
+		return explainRedis(err) // not one that has just been checked
+	}
+	s.access = &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
 	var users []roleUser
 	for _, role := range resources.Roles() {
-		user, roleURL, taken, err := r.redisUser(ctx, s, role, base, target.url)
+		user, kept, taken, err := r.redisUser(ctx, s, role, base, target.url)
 		if err != nil || taken != nil {
-			s.redisFault = taken
+			s.access, s.redisFault = nil, taken
 			return err
 		}
 		users = append(users, user)
-		access.urls[role] = roleURL
+		s.access.urls[role] = kept
 	}
 	state, err := r.Redis.ensure(ctx, target, s.property, users)
 	shared := deniedByRedis(err) && !target.own
-	switch {
-	case shared:
-		return r.shareRedis(ctx, s, target, access.port)
-	case err != nil:
-		s.redisFault = redisFaultOf(err)
-	case state.fitness != nil:
-		s.redisFault = redisFaultOf(state.fitness)
-	case state.library != nil:
-		s.redisFault = redisFaultOf(state.library)
+	if shared {
+		if err = r.Redis.share(target, s.property); err == nil {
+			s.redisNote = newFault(v1alpha1.ReasonSharedUser,
+				"the user of spec.redis may not make users, so all roles share it: nothing but the network keeps one from the others' commands (see docs/operations.md)")
+		}
+	}
+	for _, problem := range []error{err, state.fitness, state.library} {
+		if s.redisFault == nil {
+			s.redisFault = redisFaultOf(target, problem)
+		}
 	}
 	if s.redisFault != nil {
 		s.again(redisInterval)
 	}
-	s.access = access
-	for role, roleURL := range access.urls {
-		if err := r.writeRoleURL(ctx, s, role, roleURL); err != nil {
+	if err != nil || !state.reachable() {
+		return nil // whether the roles have users, or share the URL's, is as it was
+	}
+	for _, user := range users {
+		roleURL := target.url // as managed ones have it, whose user may not make users
+		if !shared {
+			roleURL = withUser(base, user.name, user.password)
+		}
+		s.access.urls[user.role] = roleURL
+		if err := r.writeRoleURL(ctx, s, user.role, roleURL); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// shareRedis is for a Redis of the owner's whose user may not make users, as managed ones have it: all roles then
-// use the URL as it is.
-func (r *Reconciler) shareRedis(ctx context.Context, s *scope, target redisTarget, port int32) error {
-	if err := r.Redis.share(target, s.property); err != nil {
-		return err
-	}
-	s.access = &roleAccess{urls: map[resources.Role]string{}, port: port}
-	for _, role := range resources.Roles() {
-		s.access.urls[role] = target.url
-		if err := r.writeRoleURL(ctx, s, role, target.url); err != nil {
-			return err
-		}
-	}
-	s.redisNote = newFault(v1alpha1.ReasonSharedUser,
-		"the user of spec.redis may not make users, so all roles share it: nothing but the network keeps one from the others' commands (see docs/operations.md)")
 	return nil
 }
 
@@ -106,29 +102,23 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 		}
 		return redisTarget{url: r.Options.RedisURL, own: true}, nil, nil
 	}
-	const field = "spec.redis.urlSecretKeyRef"
-	value, missing, err := r.secretValue(ctx, property.Namespace, field, property.Spec.Redis.URLSecretKeyRef)
+	value, missing, err := r.secretValue(ctx, property.Namespace, redisURLField, property.Spec.Redis.URLSecretKeyRef)
 	if err != nil || missing != nil {
 		return redisTarget{}, missing, err
 	}
-	address := strings.TrimSpace(value)
-	if parsed, err := url.Parse(address); err != nil || (parsed.Scheme != "redis" && parsed.Scheme != "rediss" && parsed.Scheme != "unix") {
-		return redisTarget{}, newFault(v1alpha1.ReasonSecretInvalid, "%s: must be a URL that begins with redis://, rediss:// or unix://", field), nil
-	}
-	return redisTarget{url: address}, nil, nil
+	return redisTarget{url: strings.TrimSpace(value)}, nil, nil
 }
 
-// redisUser returns the role's user and the URL with it. The fault says that the name of its Secret is taken.
+// redisUser returns the role's user, and the URL that stands in the role's Secret. The fault says that the name of its Secret is taken.
 func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, shared string) (roleUser, string, *fault, error) {
 	user := roleUser{role: role, name: redisUserName(s.property, role)}
-	address := ""
+	var kept []byte
 	secret, taken, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
 		user.password = string(data[redisKeyPassword])
 		if user.password == "" {
 			user.password = rand.Text()
 		}
-		address = withUser(base, user.name, user.password)
-		kept := []byte(address)
+		kept = []byte(withUser(base, user.name, user.password))
 		if s.property.Spec.Redis != nil && string(data[redisKeyURL]) == shared {
 			kept = data[redisKeyURL] // what was found before; only Redis tells whether it is still so
 		}
@@ -141,7 +131,7 @@ func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Rol
 		user.rolling = true
 		s.again(redisOverlap - age)
 	}
-	return user, address, nil, nil
+	return user, string(kept), nil, nil
 }
 
 // writeRoleURL makes a role's Secret hold another URL than the one with the role's own user.

@@ -65,7 +65,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	}))
 	settled(t, namespace, "shop")
 	waitFor(t, namespace, "shop", v1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, v1alpha1.ReasonSecretInvalid)
-	for name, reason := range map[string]string{"away": v1alpha1.ReasonRedisUnreachable, "wrong": v1alpha1.ReasonRedisUnreachable, "odd": v1alpha1.ReasonSecretInvalid} {
+	for name, reason := range map[string]string{"away": v1alpha1.ReasonRedisUnreachable, "wrong": v1alpha1.ReasonRedisAuthenticationFailed, "odd": v1alpha1.ReasonSecretInvalid} {
 		create(t, property(namespace, name, ownRedis(name)))
 		waitFor(t, namespace, name, v1alpha1.ConditionRedisReady, metav1.ConditionFalse, reason)
 	}

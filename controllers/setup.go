@@ -89,7 +89,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	redis := NewRedisAccess(logger)
+	redis := NewRedisAccess(logger, options.RedisAllowCIDRs)
 	optional := &optionalKinds{manager: mgr}
 	r := &Reconciler{
 		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),

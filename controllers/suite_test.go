@@ -118,6 +118,9 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	if o.Image == "" {
 		o.Image = "weir:test"
 	}
+	if o.RedisAllowCIDRs == nil {
+		o.RedisAllowCIDRs = loopback
+	}
 	if o.Exposure.AllowedHosts == nil {
 		o.Exposure.AllowedHosts = map[string][]string{"*": {"*"}}
 	}

@@ -37,7 +37,7 @@ const (
 
 // Reasons of RedisReady. False.
 const (
-	// ReasonRedisUnreachable: Redis does not answer, or refuses the credentials.
+	// ReasonRedisUnreachable: Redis does not answer.
 	ReasonRedisUnreachable = "RedisUnreachable"
 	// ReasonRedisUnsupported: Redis is older than 7.0, or lacks what is needed.
 	ReasonRedisUnsupported = "RedisUnsupported"
@@ -45,6 +45,20 @@ const (
 	ReasonEvictionEnabled = "EvictionEnabled"
 	// ReasonRedisAdminDenied: the user of the Redis URL may not administer users or functions.
 	ReasonRedisAdminDenied = "RedisAdminDenied"
+	// ReasonRedisInfoDenied: the user of the Redis URL may not use the command INFO.
+	ReasonRedisInfoDenied = "RedisInfoDenied"
+	// ReasonRedisFunctionsMissing: Redis has no Functions, or others of the library's name.
+	ReasonRedisFunctionsMissing = "RedisFunctionsMissing"
+	// ReasonRedisAuthenticationFailed: Redis does not take the URL's user and password.
+	ReasonRedisAuthenticationFailed = "RedisAuthenticationFailed"
+	// ReasonRedisTLSFailed: there is no encrypted connection, because of a certificate for example.
+	ReasonRedisTLSFailed = "RedisTLSFailed"
+	// ReasonRedisProtocolError: what answers is no Redis, or answers with more than is taken.
+	ReasonRedisProtocolError = "RedisProtocolError"
+	// ReasonRedisAddressDenied: Redis is at an address that the operator does not allow.
+	ReasonRedisAddressDenied = "RedisAddressDenied"
+	// ReasonRedisLimitReached: the namespace's Properties bring more Redis servers than they may.
+	ReasonRedisLimitReached = "RedisLimitReached"
 )
 
 // ReasonSharedUser of RedisReady means that the user of spec.redis may not make users, so that all roles share it.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,8 +42,8 @@ var (
 // use.
 type Client struct {
 	redis redis.UniversalClient
-	// nodes reaches the primary and the replicas that Sentinels name; nil without Sentinels.
-	nodes func() *redis.ClusterClient
+	// sentinels say where the Redis is; nil without them.
+	sentinels *sentinels
 	// place is the URL without user and password.
 	place string
 	// user is what new connections authenticate as; nil for nobody.
@@ -54,61 +54,51 @@ type Client struct {
 // (user:password@host:port/db), unix:///path, redis://host:port?addr=host2:port for a cluster, and
 // redis://host:port?master_name=NAME&addr=… for Sentinels. User and password are Redis's in all of them; what Sentinels
 // ask for stands in sentinel_username and sentinel_password behind the question mark; db and skip_verify may stand there
-// too, and nothing else. An error repeats nothing of the URL.
+// too, and nothing else. The error is [ErrURL], and repeats nothing of the URL.
 func Dial(address string, how DialOptions) (*Client, error) {
-	parsed, err := url.Parse(address)
+	parsed, err := parseURL(address, how.Untrusted)
 	if err != nil {
-		return nil, errMalformed
-	}
-	// A tenant may bring the URL: how many connections a process makes, and for how long it waits, is not theirs to say.
-	for parameter := range parsed.Query() {
-		if !slices.Contains([]string{"addr", "master_name", "sentinel_username", "sentinel_password", "db", "skip_verify"}, parameter) {
-			return nil, errMalformed
-		}
+		return nil, err
 	}
 	client := &Client{place: withoutUser(parsed)}
 	client.user.Store(parsed.User)
 	switch query := parsed.Query(); {
 	case query.Has("master_name"):
-		options, err := sentinelOptions(parsed)
-		if err != nil {
-			return nil, errMalformed
+		if client.sentinels, err = newSentinels(parsed, how, client.credentials); err != nil {
+			return nil, ErrURL
 		}
-		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
-		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
-		options.Dialer = (&dialer{how, options.TLSConfig}).dial
-		options.CredentialsProvider = client.credentials
-		client.redis = redis.NewFailoverClient(options)
-		client.nodes = sync.OnceValue(func() *redis.ClusterClient { return redis.NewFailoverClusterClient(options) })
+		client.redis = client.sentinels.client()
 	case query.Has("addr"):
 		options, err := redis.ParseClusterURL(address)
 		if err != nil {
-			return nil, errMalformed
+			return nil, ErrURL
 		}
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		options.Dialer = (&dialer{how, options.TLSConfig}).dial
+		options.Dialer = (&dialer{DialOptions: how, tls: options.TLSConfig}).dial
 		options.CredentialsProvider = client.credentials
 		client.redis = redis.NewClusterClient(options)
 	default:
 		options, err := redis.ParseURL(address)
 		if err != nil {
-			return nil, errMalformed
+			return nil, ErrURL
 		}
-		// Callers decide about resending: only some commands may run twice.
-		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
-		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
-		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		options.Dialer = (&dialer{how, options.TLSConfig}).dial
-		options.CredentialsProvider = client.credentials
+		prepare(options, how, client.credentials)
 		client.redis = redis.NewClient(options)
 	}
 	return client, nil
 }
 
-// errMalformed repeats nothing of the URL, which has a password in it.
-var errMalformed = errors.New("the Redis URL must look like redis://user:password@host:6379/0, rediss://… or unix:///path, with no parameters but addr, master_name, sentinel_username, sentinel_password, db and skip_verify")
+// prepare completes the options of a client of one server.
+func prepare(options *redis.Options, how DialOptions, credentials func() (string, string)) {
+	// Callers decide about resending: only some commands may run twice.
+	options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
+	options.ContextTimeoutEnabled, options.DisableIdentity = true, true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	options.Dialer = (&dialer{DialOptions: how, tls: options.TLSConfig}).dial
+	options.CredentialsProvider = credentials
+}
 
 // Authenticate makes the client use the user and password of a URL for the connections that it makes from now on.
 // Those that it has stay: Redis asks nobody for the password again. The error is [ErrOtherRedis] where the URL differs
@@ -116,7 +106,7 @@ var errMalformed = errors.New("the Redis URL must look like redis://user:passwor
 func (c *Client) Authenticate(address string) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return errMalformed
+		return ErrURL
 	}
 	if withoutUser(parsed) != c.place {
 		return ErrOtherRedis
@@ -132,38 +122,12 @@ func (c *Client) credentials() (name, password string) {
 	return user.Username(), password
 }
 
-func withoutUser(address *url.URL) string {
-	place := *address
-	place.User = nil
-	return place.String()
-}
-
-// sentinelOptions reads the URL of Sentinels. The Redis library takes the URL's user for theirs.
-func sentinelOptions(address *url.URL) (*redis.FailoverOptions, error) {
-	query := address.Query()
-	username, password := query.Get("sentinel_username"), query.Get("sentinel_password")
-	query.Del("sentinel_username")
-	query.Del("sentinel_password")
-	own := *address
-	own.User, own.RawQuery = nil, query.Encode()
-	options, err := redis.ParseFailoverURL(own.String())
-	if err != nil {
-		return nil, err
-	}
-	options.SentinelUsername, options.SentinelPassword = username, password
-	if address.User != nil {
-		options.Username = address.User.Username()
-		options.Password, _ = address.User.Password()
-	}
-	return options, nil
-}
-
 // Close closes the connections; blocked reads end with an error.
 func (c *Client) Close() error {
-	if c.nodes == nil {
-		return c.redis.Close()
+	if c.sentinels != nil {
+		c.sentinels.close()
 	}
-	return errors.Join(c.redis.Close(), c.nodes().Close())
+	return c.redis.Close()
 }
 
 // Ping says whether Redis answers.
@@ -175,38 +139,57 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 // Check says whether every primary node answers, is new enough ([ErrVersion]) and keeps what it is given
-// ([ErrEvictionEnabled], [ErrDefaultUser]). The user needs the INFO command, and ACL for the last.
+// ([ErrEvictionEnabled], [ErrDefaultUser]). The user needs the INFO command ([ErrInfoDenied]), and ACL for the last.
 func (c *Client) Check(ctx context.Context) error {
 	return c.eachPrimary(ctx, func(ctx context.Context, node redis.Cmdable) error {
-		server, err := node.Info(ctx, "server").Result()
+		version, err := info(ctx, node, "server", "redis_version")
 		if err != nil {
-			return fmt.Errorf("reach redis: %w", err)
+			return err
 		}
-		version := infoField(server, "redis_version")
 		major, _, _ := strings.Cut(version, ".")
-		if number, err := strconv.Atoi(major); err != nil || number < minimumMajor {
-			return fmt.Errorf("%w, not %q", ErrVersion, version)
+		if number, err := strconv.Atoi(major); err != nil {
+			return ErrVersion
+		} else if number < minimumMajor {
+			return &Problem{ErrVersion, fmt.Sprintf("it is version %d", number)}
 		}
-		memory, err := node.Info(ctx, "memory").Result()
+		policy, err := info(ctx, node, "memory", "maxmemory_policy")
 		if err != nil {
-			return fmt.Errorf("reach redis: %w", err)
+			return err
 		}
-		if policy := infoField(memory, "maxmemory_policy"); policy != "noeviction" {
-			return fmt.Errorf("%w, not %s", ErrEvictionEnabled, policy)
+		if policy != "noeviction" {
+			if slices.Contains(evictionPolicies, policy) {
+				return &Problem{ErrEvictionEnabled, "it is " + policy}
+			}
+			return ErrEvictionEnabled
 		}
 		return checkReplay(ctx, node)
 	})
 }
 
+// evictionPolicies are Redis's, but for the one under which nothing is evicted.
+var evictionPolicies = []string{
+	"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "volatile-lrm",
+	"allkeys-lru", "allkeys-lfu", "allkeys-random", "allkeys-lrm",
+}
+
+// info returns a field of a section of INFO, "" where it is missing.
+func info(ctx context.Context, node redis.Cmdable, section, field string) (string, error) {
+	text, err := node.Info(ctx, section).Result()
+	if redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "unknown command") {
+		return "", ErrInfoDenied
+	}
+	if err != nil {
+		return "", fmt.Errorf("reach redis: %w", err)
+	}
+	return infoField(text, field), nil
+}
+
 // checkReplay says whether a node that has an append-only file gets everything back from it: [ErrDefaultUser]. Transactions
 // in the file, which is how Redis writes what a function does, are run as the default user. A user without ACL cannot look.
 func checkReplay(ctx context.Context, node redis.Cmdable) error {
-	persistence, err := node.Info(ctx, "persistence").Result()
-	if err != nil {
-		return fmt.Errorf("reach redis: %w", err)
-	}
-	if infoField(persistence, "aof_enabled") != "1" {
-		return nil
+	enabled, err := info(ctx, node, "persistence", "aof_enabled")
+	if err != nil || enabled != "1" {
+		return err
 	}
 	verdict, err := node.ACLDryRun(ctx, "default", "XADD", keysOf("any", "any").events(), "*", "e", "").Result()
 	if _, refused := errors.AsType[redis.Error](err); refused {
@@ -251,14 +234,29 @@ func (c *Client) Stream(namespace, name string) *Stream {
 }
 
 // RouteLogs sends what the Redis library has to say (connections that fail, mostly) to logger at level debug,
-// instead of the process's standard error. It holds for the whole process, so main calls it, before [Dial].
+// instead of the process's standard error, without what servers have answered. It holds for the whole process, so main calls it, before [Dial].
 func RouteLogs(logger *slog.Logger) { redis.SetLogger(libraryLog{logger}) }
 
 type libraryLog struct{ logger *slog.Logger }
 
-// Printf implements the Redis library's logger.
+// Printf implements the Redis library's logger. What it says of an error is said in our own words, and of the texts in it
+// nothing at all: they may be what somebody's server has answered.
 func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
-	l.logger.DebugContext(ctx, "redis library", "says", fmt.Sprintf(format, args...))
+	own := make([]any, len(args))
+	for i, arg := range args {
+		switch value := arg.(type) {
+		case error:
+			own[i] = Explain(value)
+			if operation, ok := errors.AsType[*net.OpError](value); ok && operation.Addr != nil {
+				own[i] = fmt.Errorf("%s: %w", operation.Addr, Explain(value))
+			}
+		case int, int64, uint64, bool, time.Duration:
+			own[i] = value
+		default:
+			own[i] = "…"
+		}
+	}
+	l.logger.DebugContext(ctx, "redis library", "says", fmt.Sprintf(format, own...))
 }
 
 // await runs a read that may block and returns at once when ctx ends. What the read brings after that goes to

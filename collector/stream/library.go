@@ -33,7 +33,7 @@ var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)
 
 // Load puts the function library into every primary node that lacks it, has an older version, or has other
 // code under the same version. A newer version stays: its functions serve older callers too. The user needs the
-// FUNCTION command; without it the error is [ErrDenied].
+// FUNCTION command; without it the error is [ErrDenied], and where Redis has none [ErrFunctions].
 func (c *Client) Load(ctx context.Context) error {
 	ours, err := versionOf(library)
 	if err != nil {
@@ -42,22 +42,34 @@ func (c *Client) Load(ctx context.Context) error {
 	return c.eachPrimary(ctx, func(ctx context.Context, node redis.Cmdable) error {
 		loaded, err := node.FunctionList(ctx, redis.FunctionListQuery{LibraryNamePattern: libraryName, WithCode: true}).Result()
 		if err != nil {
-			return deniedOr(fmt.Errorf("look for redis function library %s: %w", libraryName, err))
+			return functionError(err)
 		}
 		if len(loaded) > 0 {
 			theirs, err := versionOf(loaded[0].Code)
 			if err != nil {
-				return fmt.Errorf("redis function library %s is not Weir's: %w", libraryName, err)
+				return &Problem{ErrLibrary, "it has another of the name " + libraryName}
 			}
 			if theirs > ours || loaded[0].Code == library {
 				return nil
 			}
 		}
 		if err := node.FunctionLoadReplace(ctx, library).Err(); err != nil {
-			return deniedOr(fmt.Errorf("load redis function library %s: %w", libraryName, err))
+			return functionError(err)
 		}
 		return nil
 	})
+}
+
+// functionError tells apart why there are no functions.
+func functionError(err error) error {
+	switch {
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		return &Problem{ErrDenied, "it lacks the command function"}
+	case redis.HasErrorPrefix(err, "unknown command"), redis.HasErrorPrefix(err, "unknown subcommand"):
+		return ErrFunctions
+	default:
+		return fmt.Errorf("load redis function library %s: %w", libraryName, err)
+	}
 }
 
 func versionOf(code string) (int, error) {

@@ -76,6 +76,9 @@ func (c *Client) Erase(ctx context.Context, namespace, name string) error {
 // PausedFor is how long [Stream.PausePlatform] holds, unless it is said again.
 const PausedFor = 6 * time.Second
 
+// longestReason is how much is read of why a platform is paused.
+const longestReason = 64
+
 // PausedPlatforms returns those of the platforms that a deliverer has paused, with the reason for each, as
 // [Stream.PausePlatform] noted it.
 func (s *Stream) PausedPlatforms(ctx context.Context, platforms []string) (map[string]string, error) {
@@ -83,16 +86,18 @@ func (s *Stream) PausedPlatforms(ctx context.Context, platforms []string) (map[s
 	if len(platforms) == 0 {
 		return paused, nil
 	}
-	keys := make([]string, len(platforms))
-	for i, platform := range platforms {
-		keys[i] = s.keys.paused(platform)
-	}
-	values, err := s.redis.MGet(ctx, keys...).Result()
+	values := make([]*redis.StringCmd, len(platforms))
+	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, platform := range platforms {
+			values[i] = pipe.GetRange(ctx, s.keys.paused(platform), 0, longestReason-1)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read which platforms are paused: %w", err)
 	}
 	for i, value := range values {
-		if reason, there := value.(string); there {
+		if reason := value.Val(); reason != "" {
 			paused[platforms[i]] = reason
 		}
 	}

@@ -255,8 +255,8 @@ func deniedOr(err error) error {
 // eachNode calls do for the one server, or for each node of a cluster or that Sentinels name, replicas too: one that takes
 // over has what it needs then.
 func (c *Client) eachNode(ctx context.Context, do func(context.Context, *redis.Client) error) error {
-	if c.nodes != nil {
-		return c.nodes().ForEachShard(ctx, do)
+	if c.sentinels != nil {
+		return c.sentinels.eachNode(ctx, do)
 	}
 	switch client := c.redis.(type) {
 	case *redis.ClusterClient:

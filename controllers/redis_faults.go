@@ -1,0 +1,63 @@
+package controllers
+
+import (
+	"errors"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// redisFaults are the conditions for what may be wrong with a Redis, each with what to do about it.
+var redisFaults = []struct {
+	problem        error
+	reason, advice string
+}{
+	{stream.ErrEvictionEnabled, v1alpha1.ReasonEvictionEnabled, "run CONFIG SET maxmemory-policy noeviction, and write it into Redis's configuration"},
+	{stream.ErrVersion, v1alpha1.ReasonRedisUnsupported, ""},
+	{stream.ErrDefaultUser, v1alpha1.ReasonRedisUnsupported, "run ACL SETUSER default off ~* &* +@all (see docs/operations.md)"},
+	{stream.ErrDenied, v1alpha1.ReasonRedisAdminDenied, "give the user of the Redis URL the commands acl, function and info (see docs/operations.md)"},
+	{stream.ErrInfoDenied, v1alpha1.ReasonRedisInfoDenied, "give it to the user of the Redis URL (see docs/operations.md)"},
+	{stream.ErrFunctions, v1alpha1.ReasonRedisFunctionsMissing, "use Redis 7.0 or newer, or Valkey, with Functions"},
+	{stream.ErrLibrary, v1alpha1.ReasonRedisFunctionsMissing, "remove what has the name with FUNCTION DELETE"},
+	{stream.ErrAuthentication, v1alpha1.ReasonRedisAuthenticationFailed, "correct them in the URL, or in Redis"},
+	{stream.ErrTLS, v1alpha1.ReasonRedisTLSFailed, "rediss:// is with TLS, redis:// without"},
+	{stream.ErrReply, v1alpha1.ReasonRedisProtocolError, "check host and port, and whether it has to be rediss://"},
+	{stream.ErrAddress, v1alpha1.ReasonRedisAddressDenied,
+		"private addresses are connected to where the operator allows them: ask for the range with --redis-allow-cidr"},
+	{stream.ErrURL, v1alpha1.ReasonSecretInvalid, ""},
+	{errTooMany, v1alpha1.ReasonRedisLimitReached, "use one for several Properties, or several namespaces"},
+}
+
+// redisFaultOf is the condition for what is wrong with a Redis, nil where nothing is. It repeats nothing that the server
+// has answered.
+func redisFaultOf(target redisTarget, err error) *fault {
+	if err == nil {
+		return nil
+	}
+	problem, field := explainRedis(err), ""
+	if !target.own {
+		field = redisURLField + ": "
+	}
+	for _, known := range redisFaults {
+		if !errors.Is(problem, known.problem) {
+			continue
+		}
+		message := problem.Error()
+		if known.advice != "" {
+			message += "; " + known.advice
+		}
+		return newFault(known.reason, "%s%s", field, message)
+	}
+	return newFault(v1alpha1.ReasonRedisUnreachable, "%s%v", field, problem)
+}
+
+// explainRedis is an error in words that may be shown to anybody.
+func explainRedis(err error) error {
+	if errors.Is(err, errTooMany) {
+		return errTooMany
+	}
+	return stream.Explain(err)
+}
+
+// deniedByRedis says whether the URL's user may not administer.
+func deniedByRedis(err error) bool { return errors.Is(err, stream.ErrDenied) }
