@@ -111,7 +111,10 @@ func (t *traces) cleanURL(raw string) string {
 
 // isClean says of most URLs in which there is nothing to take out that there is nothing, without looking at their parts.
 func (t *traces) isClean(raw string) bool {
-	if mayHoldContact(raw) || strings.Contains(raw, "?#") || strings.HasSuffix(raw, "?") || strings.HasSuffix(raw, "#") {
+	if suspected := suspicionOf(raw); suspected == anyContact || suspected == plainNumber && t.phoneIn(raw) {
+		return false
+	}
+	if strings.Contains(raw, "?#") || strings.HasSuffix(raw, "?") || strings.HasSuffix(raw, "#") {
 		return false
 	}
 	if t.name == "" {

@@ -24,14 +24,16 @@ type Acceptance struct {
 func Pseudonymise(v *Valid, a Acceptance) Event {
 	e := v.event
 	e.DeliveryID, e.Platforms = a.DeliveryID, a.Platforms
-	if e.ID == "" {
-		e.ID = a.DeliveryID.String()
-	}
 	email, name := lower(trim(v.person.email)), trim(v.person.firstName)
+	if isASCII(name) {
+		name = lower(name) // once; in other scripts it matters when
+	}
 	e.User = v.person.hashes(email, name, a.Variants.Union(Variants(EmailLower, PhoneDigits)))
 
 	traces := tracesOf(email, v.person.phone, lower(name))
-	e.ID = traces.hashedContact(e.ID)
+	if e.ID = traces.hashedContact(e.ID); e.ID == "" {
+		e.ID = a.DeliveryID.String() // which is ours, whatever its digits look like
+	}
 	e.ClientID = traces.hashedContact(e.ClientID)
 	e.OrderID = traces.hashedContact(e.OrderID)
 	e.ContentID = traces.withoutContact(e.ContentID)
@@ -65,7 +67,7 @@ func canonicalUUID(text string) (uuid.UUID, bool) {
 }
 
 // hashes returns the wanted variants of what is known; email and name are the person's, trimmed, the address also in lower
-// case. Of a datum that the caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
+// case, and so is a name in ASCII. Of a datum that the caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
 func (p *person) hashes(email, name string, wanted VariantSet) Hashes {
 	var h Hashes
 	put := func(v Variant, normalised string) {

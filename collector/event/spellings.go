@@ -89,15 +89,17 @@ func hasHidden(text string) bool {
 // hasBracketedWord says whether a text may have an "at" or a "dot" in brackets, which most brackets have not.
 func hasBracketedWord(text string) bool {
 	for i := range len(text) {
-		if meanings[text[i]] != bracket {
-			continue
-		}
-		word := strings.TrimLeft(text[i+1:], " \t\n\f\r")
-		if len(word) >= len("at)") && (word[0]|0x20 == 'a' && word[1]|0x20 == 't' || word[0]|0x20 == 'd' && word[1]|0x20 == 'o' && word[2]|0x20 == 't') {
+		if meanings[text[i]] == bracket && isBracketedWord(text[i+1:]) {
 			return true
 		}
 	}
 	return false
+}
+
+// isBracketedWord says whether what stands behind a bracket may be an "at" or a "dot".
+func isBracketedWord(text string) bool {
+	word := strings.TrimLeft(text, " \t\n\f\r")
+	return len(word) >= len("at)") && (word[0]|0x20 == 'a' && word[1]|0x20 == 't' || word[0]|0x20 == 'd' && word[1]|0x20 == 'o' && word[2]|0x20 == 't')
 }
 
 // unescape returns what an escape with a backslash stands for.

@@ -38,9 +38,17 @@ var retina = regexp.MustCompile(`^[1-9](?:\.[0-9])?x\.(?i:png|jpe?g|webp|gif|avi
 
 // contactIn says whether a text holds an e-mail address or this person's phone number, however it is encoded.
 func (t *traces) contactIn(text string) bool {
-	if !mayHoldContact(text) {
+	switch suspicionOf(text) {
+	case noContact:
 		return false
+	case plainNumber:
+		return t.phoneIn(text)
+	default:
+		return t.contactInAnySpelling(text)
 	}
+}
+
+func (t *traces) contactInAnySpelling(text string) bool {
 	return inAnySpelling(text, func(form string) bool { return t.emailIn(form) || t.phoneIn(form) })
 }
 
@@ -99,35 +107,56 @@ var meanings = func() (meanings [256]byte) {
 	return meanings
 }()
 
-// mayHoldContact says whether it is worth to look for a contact at all, which costs much more: an address has an "@" and
-// a number its digits with nothing but punctuation between them, unless either is encoded. Base64 of a contact has capitals.
-func mayHoldContact(text string) bool {
-	digits, capitals, others := 0, false, false
+// suspicion says how to look for a contact in a text.
+type suspicion byte
+
+const (
+	// noContact: not at all.
+	noContact suspicion = iota
+	// plainNumber: for a phone number, and in the text as it stands: nothing in it is encoded.
+	plainNumber
+	// anyContact: for anything in any spelling, which costs much more.
+	anyContact
+)
+
+// suspicionOf looks at a text once: an address has an "@" and a number its digits with nothing but punctuation between them,
+// unless either is encoded. Base64 of a contact has capitals.
+func suspicionOf(text string) suspicion {
+	digits, number, capitals, unusual, foreign := 0, false, false, false, false
 	for i := range len(text) {
 		switch meanings[text[i]] {
 		case tell:
-			return true
+			return anyContact
 		case digit:
-			if digits++; digits == shortestPhone {
-				return true
-			}
+			digits++
+			number = number || digits == shortestPhone
 		case letter:
 			digits = 0
 		case capital:
 			digits, capitals = 0, true
 		case ampersand:
 			if isEntity(text[i+1:]) {
-				return true
+				return anyContact
 			}
+			unusual = true
 		case bracket:
-			if rest := strings.TrimLeft(text[i+1:], " "); len(rest) > 1 && (rest[0]|0x20) == 'a' && (rest[1]|0x20) == 't' {
-				return true
+			if isBracketedWord(text[i+1:]) {
+				return anyContact
 			}
+		case control:
+			unusual = true
 		case wide:
-			others = true
+			foreign = true
 		}
 	}
-	return others && isUnusual(text) || capitals && len(text) >= shortestBase64 && mayBeBase64(text)
+	switch {
+	case number && (unusual || foreign), foreign && isUnusual(text), (number || capitals) && len(text) >= shortestBase64 && mayBeBase64(text):
+		return anyContact
+	case number:
+		return plainNumber
+	default:
+		return noContact
+	}
 }
 
 // isEntity says whether what stands behind an "&" may be an entity, which a query's next parameter is not.
@@ -196,7 +225,7 @@ func (t *traces) phoneIn(text string) bool {
 			}
 			run, apart = append(run, '0'+value), false
 		case unicode.IsLetter(r):
-			if t.isPhone(run, groups) {
+			if len(run) >= shortestPhone && t.isPhone(run, groups) {
 				return true
 			}
 			run, groups, apart = run[:0], groups[:0], true
@@ -209,10 +238,14 @@ func (t *traces) phoneIn(text string) bool {
 
 // digitValue returns the value of a decimal digit of any script.
 func digitValue(r rune) (value byte, isDigit bool) {
-	switch {
-	case r >= '0' && r <= '9':
-		return byte(r - '0'), true
-	case r < utf8.RuneSelf || !unicode.IsDigit(r):
+	if r < utf8.RuneSelf {
+		return byte(r - '0'), r >= '0' && r <= '9'
+	}
+	return digitOf(r)
+}
+
+func digitOf(r rune) (value byte, isDigit bool) {
+	if !unicode.IsDigit(r) {
 		return 0, false
 	}
 	for _, digits := range unicode.Nd.R16 { // each is of as many tens of digits as follow one another
