@@ -20,6 +20,9 @@ type Clock struct {
 	last      atomic.Pointer[look]
 }
 
+// followed is up to which step back a [Clock] goes on as it went: those beyond are believed only after a day.
+const followed = time.Hour
+
 // look is what a [Clock] was told.
 type look struct {
 	at       time.Duration // on the monotonic clock
@@ -47,7 +50,14 @@ func (c *Clock) Look(ctx context.Context) (ahead time.Duration, err error) {
 	if len(reply) != 2 {
 		return 0, malformedReply(functionLook)
 	}
-	c.last.Store(&look{at, time.UnixMilli(reply[0]).UTC()})
+	believed := time.UnixMilli(reply[0]).UTC()
+	if last := c.last.Load(); last != nil {
+		// What waits for a time goes by this clock, and is not to wait longer where Redis's is set back a little.
+		if own := last.believed.Add(at - last.at); own.After(believed) && own.Sub(believed) <= followed {
+			believed = own
+		}
+	}
+	c.last.Store(&look{at, believed})
 	return time.Duration(reply[1]) * time.Millisecond, nil
 }
 
