@@ -3,8 +3,10 @@ package controllers
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -12,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,9 +77,10 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 			return true, nil
 		}
 	}
+	held := valuesOf(desired)
 	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(resources.ManagedBy), client.ForceOwnership)
 	if err != nil {
-		return false, fmt.Errorf("apply %s %s: %w", object.Kind, object.Name, err)
+		return false, objectFailed("apply", key, held, err)
 	}
 	r.applied.put(property.UID, key, appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))})
 	return true, nil
@@ -102,7 +106,22 @@ func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Objec
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	return metadata, err
+	return metadata, objectFailed("read", objectKey{object.GroupVersionKind, object.Name}, nil, err)
+}
+
+// valuesOf are what a Secret holds.
+func valuesOf(object *unstructured.Unstructured) map[string][]byte {
+	if object.GetKind() != "Secret" {
+		return nil
+	}
+	held := map[string][]byte{}
+	encoded, _, _ := unstructured.NestedStringMap(object.Object, "data")
+	for key, text := range encoded {
+		if value, err := base64.StdEncoding.DecodeString(text); err == nil {
+			held[key] = value
+		}
+	}
+	return held
 }
 
 // prune deletes what is the Property's and no longer desired. The Secrets that are made once stay.
@@ -128,10 +147,11 @@ func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Propert
 			kinds = append(kinds, kind)
 		}
 	}
+	var errs []error
 	for _, kind := range kinds {
 		owned, err := r.owned(ctx, property, kind)
 		if err != nil {
-			return err
+			errs = append(errs, err)
 		}
 		for i := range owned {
 			key := objectKey{kind, owned[i].Name}
@@ -142,12 +162,13 @@ func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Propert
 			uid := owned[i].UID
 			err := r.Client.Delete(ctx, &owned[i], client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 			if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-				return fmt.Errorf("delete %s %s: %w", kind.Kind, owned[i].Name, err)
+				errs = append(errs, objectFailed("delete", key, nil, err))
+				continue
 			}
 			r.applied.drop(property.UID, key)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // indexOwner finds objects by the UID of the Property that controls them.

@@ -98,7 +98,8 @@ func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([
 // claims sees to what only one Property may have.
 func (r *Reconciler) claims(ctx context.Context, s *scope) error {
 	others, err := r.rivals(ctx, s.property)
-	if err != nil {
+	if err != nil { // whose the hosts are is not known: what there is stays
+		s.exposureFault, s.exposureKept = new(failureOf(err)), true
 		return err
 	}
 	if s.exposureFault = s.options.Exposure.lost(s.property, others); s.exposureFault != nil {

@@ -2,10 +2,12 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,12 +33,12 @@ func conditionChecks() []struct {
 		checks []check
 		good   func(*scope) fault
 	}{
-		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere},
+		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere, failuresOf(v1alpha1.ConditionCredentialsReady)},
 			ready("every API key and access token exists")},
-		{v1alpha1.ConditionRedisReady, []check{redisIsFit}, redisIsReady},
-		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree, configurationIsValid, podsAreAllowed, podsRun},
+		{v1alpha1.ConditionRedisReady, []check{redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
+		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree(v1alpha1.ConditionWorkloadsAvailable), configurationIsValid, podsAreAllowed, failuresOf(v1alpha1.ConditionWorkloadsAvailable), podsRun},
 			ready("the pods of all roles run as the spec has them")},
-		{v1alpha1.ConditionExposed, []check{hostsAreFree}, exposedAsAsked},
+		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed)}, exposedAsAsked},
 		{v1alpha1.ConditionPlatformsReady, []check{platformsAccept},
 			ready("no platform refuses deliveries")},
 	}
@@ -53,11 +55,14 @@ func redisIsReady(s *scope) fault {
 	return fault{v1alpha1.ReasonReady, "Redis answers and has the Property's users and functions"}
 }
 
-func namesAreFree(s *scope) *fault {
-	if len(s.foreign) == 0 {
-		return nil
+func namesAreFree(condition string) check {
+	return func(s *scope) *fault {
+		if len(s.foreign[condition]) == 0 {
+			return nil
+		}
+		return newFault(v1alpha1.ReasonObjectConflict, "%s: not this Property's, and left alone; delete or rename it, or name the Property otherwise",
+			strings.Join(s.foreign[condition], ", "))
 	}
-	return newFault(v1alpha1.ReasonObjectConflict, "%s: not this Property's, and left alone; delete or rename it, or name the Property otherwise", strings.Join(s.foreign, ", "))
 }
 
 func configurationIsValid(s *scope) *fault { return s.configurationFault }
@@ -155,32 +160,81 @@ func firstFault(s *scope, checks []check) *fault {
 	return nil
 }
 
-// writeStatus writes the status once, where it has changed, and makes an event of each condition that has turned.
+// writeStatus writes the status once, where it has changed.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
-	if s.deployments == nil {
-		return nil // a phase failed and will be tried again: nothing is known that would be worth saying
-	}
 	before := s.property.DeepCopy()
 	s.property.Status = statusOf(s)
 	if equality.Semantic.DeepEqual(before.Status, s.property.Status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, s.property, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy)); err != nil {
-		return client.IgnoreNotFound(err)
+	if err := r.patchStatus(ctx, s.property, before); err != nil {
+		return err
 	}
 	r.written.Store(s.property.UID, writtenStatus{s.cachedVersion, *s.property.Status.DeepCopy()})
-	for _, condition := range s.property.Status.Conditions {
+	return nil
+}
+
+// notReady says of a Property with which nothing else can be done why that is so. It returns the error, for it to be
+// tried again, but for one that passes.
+func (r *Reconciler) notReady(ctx context.Context, property *v1alpha1.Property, err error) error {
+	if err == nil || passing(err) || apierrors.IsNotFound(err) {
+		return err
+	}
+	return errors.Join(err, r.writeNotReady(ctx, property, failureOf(leaves(err)[0])))
+}
+
+// writeNotReady leaves the other conditions as they are: nobody has looked.
+func (r *Reconciler) writeNotReady(ctx context.Context, property *v1alpha1.Property, why fault) error {
+	before := property.DeepCopy()
+	property.Status.ObservedGeneration = property.Generation
+	meta.SetStatusCondition(&property.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: why.reason, Message: why.message,
+		ObservedGeneration: property.Generation, LastTransitionTime: metav1.NewTime(r.Options.Now()),
+	})
+	if equality.Semantic.DeepEqual(before.Status, property.Status) {
+		return nil
+	}
+	return r.patchStatus(ctx, property, before)
+}
+
+// patchStatus writes a status, and makes an event of each condition that has turned. One that cannot be written is an
+// event, too: there is no other place to say it.
+func (r *Reconciler) patchStatus(ctx context.Context, property, before *v1alpha1.Property) error {
+	patched := property.DeepCopy()
+	err := r.Client.Status().Patch(ctx, patched, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		err = objectFailed("write the status of", propertyKey(property), nil, err)
+		if why := failureOf(err); why.reason == v1alpha1.ReasonRefused {
+			r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "StatusNotWritten", why.reason, "%s", shortened(why.message, mostNote))
+		}
+		return err
+	}
+	patched.DeepCopyInto(property)
+	for _, condition := range property.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
 			continue
 		}
-		kind := corev1.EventTypeNormal
-		if condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonProgressing {
-			kind = corev1.EventTypeWarning
-		}
-		r.Recorder.Eventf(s.property, nil, kind, condition.Reason, condition.Type, "%s", condition.Message)
+		r.tell(property, condition)
 	}
 	return nil
+}
+
+// mostNote is how long the note of an event may be, in bytes: the API server refuses a longer one.
+const mostNote = 1000
+
+// tell makes an event of a condition that has turned. Its reason, which is what kubectl shows, says which one turned to
+// what, such as RedisReadyFalse; the action is the condition's reason.
+func (r *Reconciler) tell(property *v1alpha1.Property, condition metav1.Condition) {
+	kind := corev1.EventTypeNormal
+	if condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonProgressing {
+		kind = corev1.EventTypeWarning
+	}
+	note := condition.Reason + ": " + condition.Message
+	r.Recorder.Eventf(property, nil, kind, condition.Type+string(condition.Status), condition.Reason, "%s", shortened(note, mostNote))
 }
 
 // writtenStatus is a status that was written, and the version of the Property that it was made from.

@@ -1,7 +1,9 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,32 +29,36 @@ const (
 // accepted: deleting its Secret revokes it.
 func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	s.accepted = s.property.DeepCopy()
+	s.accepted.Spec.APIKeys, s.accepted.Spec.AccessTokens = nil, nil
+	s.credentials = resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}}
 	secret, taken, err := r.credentialsSecret(ctx, s)
-	if err != nil || taken != nil {
-		s.credentialsFault = taken
+	s.credentialsFault = taken
+	if secret == nil {
+		s.credentialsUnknown = true
 		return err
 	}
-	s.credentials = resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}}
 	for _, token := range s.property.Spec.AccessTokens {
-		s.credentials.AccessTokens[token.Name] = string(secret.Data[accessTokenPrefix+token.Name])
+		if value := string(secret.Data[accessTokenPrefix+token.Name]); value != "" {
+			s.credentials.AccessTokens[token.Name] = value
+			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
+		}
 	}
-	s.accepted.Spec.APIKeys = nil
+	errs := []error{err}
 	for i, key := range s.property.Spec.APIKeys {
 		value := string(secret.Data[apiKeyPrefix+key.Name])
 		if key.SecretKeyRef != nil {
 			var fault *fault
-			if value, fault, err = r.broughtKey(ctx, s.property, i); err != nil {
-				return err
-			}
-			if fault != nil {
-				s.credentialsFault = fault
-				continue
-			}
+			var unread error
+			value, fault, unread = r.broughtKey(ctx, s.property, i)
+			errs, s.credentialsUnknown = append(errs, unread), s.credentialsUnknown || unread != nil
+			s.credentialsFault = cmp.Or(s.credentialsFault, fault)
 		}
-		s.credentials.APIKeys[key.Name] = value
-		s.accepted.Spec.APIKeys = append(s.accepted.Spec.APIKeys, key)
+		if value != "" {
+			s.credentials.APIKeys[key.Name] = value
+			s.accepted.Spec.APIKeys = append(s.accepted.Spec.APIKeys, key)
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *fault, error) {
@@ -111,9 +117,14 @@ func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.S
 	})
 }
 
+// secretKey names a Secret in errors.
+func secretKey(name string) objectKey {
+	return objectKey{corev1.SchemeGroupVersion.WithKind("Secret"), name}
+}
+
 // createOnce keeps a Secret whose content no apply may ever overwrite: next says what shall be in it, given what
 // is. It is written with a precondition, so that of two operators one makes the keys. The fault says that the name is
-// taken by somebody else's Secret.
+// taken by somebody else's Secret. Beside an error it returns the Secret as it is, where it could be read.
 func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, *fault, error) {
 	current, err := r.readSecret(ctx, s.property.Namespace, name)
 	if err != nil {
@@ -134,7 +145,7 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 			Data: next(nil),
 		}
 		if err := r.Client.Create(ctx, secret, client.FieldOwner(resources.ManagedBy)); err != nil {
-			return nil, nil, err
+			return nil, nil, objectFailed("create", secretKey(name), secret.Data, err)
 		}
 		r.secrets.put(key, secret)
 		return secret, nil, nil
@@ -146,7 +157,7 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 	updated := current.DeepCopy()
 	updated.Data = data
 	if err := r.Client.Update(ctx, updated, client.FieldOwner(resources.ManagedBy)); err != nil {
-		return nil, nil, err
+		return current, nil, objectFailed("update", secretKey(name), data, err)
 	}
 	r.secrets.put(key, updated)
 	return updated, nil, nil

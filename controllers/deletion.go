@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	before := property.DeepCopy()
 	controllerutil.RemoveFinalizer(property, Finalizer)
 	if err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, objectFailed("take the finalizer off", propertyKey(before), nil, client.IgnoreNotFound(err))
 	}
 	r.released.Store(keyOf(property), property.UID)
 	r.secrets.forget(secretNames(property)...)
@@ -74,6 +75,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 
 // endWorkloads deletes what runs pods, and what would start them again.
 func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Property) error {
+	var errs []error
 	for _, kind := range []schema.GroupVersionKind{
 		{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, {Group: "apps", Version: "v1", Kind: "Deployment"},
 	} {
@@ -87,12 +89,10 @@ func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Proper
 			}
 			owned[i].SetGroupVersionKind(kind)
 			err := r.Client.Delete(ctx, &owned[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
-			if client.IgnoreNotFound(err) != nil {
-				return err
-			}
+			errs = append(errs, objectFailed("delete", objectKey{kind, owned[i].Name}, nil, client.IgnoreNotFound(err)))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // releaseRedis finds the Property's Redis even where the Secret with its URL went first, as it does when a whole

@@ -3,7 +3,10 @@ package controllers
 import (
 	"context"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -46,4 +49,12 @@ func Lost(rules ExposureRules, property *v1alpha1.Property, rivals []v1alpha1.Pr
 		return lost.reason + " " + lost.message
 	}
 	return ""
+}
+
+// Backoff is how long what failed waits.
+var Backoff = newBackoff
+
+// IsNews says whether a change of a Property has it reconciled.
+func IsNews(backoff workqueue.TypedRateLimiter[reconcile.Request], before, after *v1alpha1.Property) bool {
+	return changesOfProperties(backoff).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }

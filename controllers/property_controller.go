@@ -4,15 +4,13 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,6 +44,8 @@ type Options struct {
 	Network resources.NetworkRules
 	// Leases keep other releases from the same namespaces; nil where there can be none.
 	Leases *NamespaceLeases
+	// LongestBackoff is how long what failed waits at most to be tried again; 0 for half a minute.
+	LongestBackoff time.Duration
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
 }
@@ -85,8 +85,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=operator.weir.dev,verbs=get;create;update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile brings one Property closer to what it asks for. An error is retried, later each time; what its owner
-// has to mend becomes a condition instead.
+// Reconcile brings one Property closer to what it asks for. What its owner has to mend becomes a condition. So does what
+// fails, which is tried again, later each time.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	property := &v1alpha1.Property{}
 	if err := r.Client.Get(ctx, request.NamespacedName, property); err != nil {
@@ -96,68 +96,59 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if leases := r.Options.Leases; leases != nil {
-		if rival, err := leases.Rival(ctx, property.Namespace); rival != "" || err != nil {
-			return ctrl.Result{RequeueAfter: leases.Duration / 6}, err
+		rival, err := leases.Rival(ctx, property.Namespace)
+		if err != nil {
+			return ctrl.Result{}, r.notReady(ctx, property, err)
+		}
+		if rival != "" {
+			return ctrl.Result{RequeueAfter: leases.Duration / 6}, nil
 		}
 	}
 	if !property.DeletionTimestamp.IsZero() {
-		return r.finish(ctx, property)
+		result, err := r.finish(ctx, property)
+		return result, r.notReady(ctx, property, err)
 	}
 	if strings.HasPrefix(property.Namespace, clusterOwned) {
-		return ctrl.Result{}, r.refuseNamespace(ctx, property)
+		return ctrl.Result{}, r.writeNotReady(ctx, property, *newFault(v1alpha1.ReasonNamespaceNotServed,
+			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
 	}
 	if err := r.addFinalizer(ctx, property); err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, r.notReady(ctx, property, err)
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
 	r.recallStatus(property)
 	s := &scope{podFaults: r.Options.refusedPods(property), property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
-	err := r.run(ctx, s,
-		r.claims,
-		r.credentials,
-		r.redisAccess,
-		r.workloads,
-		r.observe,
-	)
-	if statusErr := r.writeStatus(ctx, s); err == nil {
-		err = statusErr
+	r.run(ctx, s)
+	if s.behind {
+		return ctrl.Result{RequeueAfter: cacheLag}, nil // with what a reconcile knows then there is something to say
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: cacheLag}, nil // the cache is behind what we wrote, or somebody else was faster
+	if err := errors.Join(append(s.errs, r.writeStatus(ctx, s))...); err != nil {
+		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: s.lookAgain}, err
+	return ctrl.Result{RequeueAfter: s.lookAgain}, nil
 }
 
 // clusterOwned begins the names of the cluster's own namespaces. In them the operator makes nothing: what runs there has
 // rights over the whole cluster.
 const clusterOwned = "kube-"
 
-// refuseNamespace says why nothing is made of a Property.
-func (r *Reconciler) refuseNamespace(ctx context.Context, property *v1alpha1.Property) error {
-	before := property.DeepCopy()
-	property.Status.ObservedGeneration = property.Generation
-	meta.SetStatusCondition(&property.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNotServed,
-		Message:            "metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another",
-		ObservedGeneration: property.Generation, LastTransitionTime: metav1.NewTime(r.Options.Now()),
-	})
-	if equality.Semantic.DeepEqual(before.Status, property.Status) {
-		return nil
-	}
-	return r.Client.Status().Patch(ctx, property, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy))
-}
-
 // cacheLag is how long to wait for the cache to catch up.
 const cacheLag = 100 * time.Millisecond
 
-// run calls the phases in order until one fails.
-func (r *Reconciler) run(ctx context.Context, s *scope, phases ...func(context.Context, *scope) error) error {
-	for _, phase := range phases {
-		if err := phase(ctx, s); err != nil {
-			return err
-		}
+// run calls the phases in order. One that fails stops what needs it, and nothing else.
+func (r *Reconciler) run(ctx context.Context, s *scope) {
+	for _, phase := range []struct {
+		condition string
+		run       func(context.Context, *scope) error
+	}{
+		{v1alpha1.ConditionExposed, r.claims},
+		{v1alpha1.ConditionCredentialsReady, r.credentials},
+		{v1alpha1.ConditionRedisReady, r.redisAccess},
+		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},
+		{v1alpha1.ConditionWorkloadsAvailable, r.observe},
+	} {
+		s.failed(phase.condition, phase.run(ctx, s))
 	}
-	return nil
 }
 
 // addFinalizer comes before anything is made in Redis.
@@ -166,7 +157,12 @@ func (r *Reconciler) addFinalizer(ctx context.Context, property *v1alpha1.Proper
 	if !controllerutil.AddFinalizer(property, Finalizer) {
 		return nil
 	}
-	return r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return objectFailed("set the finalizer of", propertyKey(before), nil, err)
+}
+
+func propertyKey(property *v1alpha1.Property) objectKey {
+	return objectKey{v1alpha1.GroupVersion.WithKind(v1alpha1.Kind), property.Name}
 }
 
 // scope is what one reconcile finds out, phase by phase. What the owner has to mend is a fault, which a condition
@@ -185,19 +181,26 @@ type scope struct {
 	exposureKept bool
 	// podFaults are what of the roles' pods the operator does not allow: their Deployments are left as they are.
 	podFaults map[resources.Role]*fault
-	// credentials are in the clear; accepted is the Property with the API keys that there are.
+	// credentials are in the clear; accepted is the Property with the API keys and access tokens that there are.
 	credentials      resources.Credentials
 	accepted         *v1alpha1.Property
 	credentialsFault *fault
-	// access is what the roles reach Redis with; nil until there are users.
+	// credentialsUnknown says that they could not be read or made: what the pods go by stays as it is.
+	credentialsUnknown bool
+	// access is what the roles reach Redis with, each that has a Secret for it; nil where nobody knows the Redis.
 	access     *roleAccess
 	redisFault *fault
 	redisNote  *fault
-	// configurationFault is what of the spec the pods would refuse; foreign is whose name is taken.
+	// configurationFault is what of the spec the pods would refuse; foreign is
+	// whose name is taken, by condition.
 	configurationFault *fault
-	foreign            []string
+	foreign            map[string][]string
 	deployments        map[resources.Role]*deploymentState
 	platformFaults     []platformFault
+	// errs are what failed, failures the same by condition. behind says that the cache does not have what we wrote.
+	errs     []error
+	failures map[string][]fault
+	behind   bool
 	// lookAgain is when to reconcile without being told to; 0 for never.
 	lookAgain time.Duration
 }

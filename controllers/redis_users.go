@@ -1,8 +1,10 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -37,9 +39,9 @@ const redisOverlap = 5 * time.Minute
 // redisAccess gives each role a user of its own in the Property's Redis. A password is made once and lives in the
 // role's Secret; whoever deletes that Secret gets a new one, and the old password holds until the pods have it.
 func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
-	target, fault, err := r.redisTarget(ctx, s.property)
-	if err != nil || fault != nil {
-		s.redisFault = fault
+	target, missing, err := r.redisTarget(ctx, s.property)
+	if err != nil || missing != nil {
+		s.redisFault = missing
 		return err
 	}
 	if err := r.Redis.check(target); err != nil {
@@ -52,11 +54,13 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	}
 	s.access = &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
 	var users []roleUser
+	var foreign *fault
+	var errs []error
 	for _, role := range resources.Roles() {
 		user, kept, taken, err := r.redisUser(ctx, s, role, base, target.url)
-		if err != nil || taken != nil {
-			s.access, s.redisFault = nil, taken
-			return err
+		if err != nil || taken != nil { // the other roles go on, and so does looking at Redis
+			errs, foreign = append(errs, err), cmp.Or(foreign, taken)
+			continue
 		}
 		users = append(users, user)
 		s.access.urls[role] = kept
@@ -77,8 +81,9 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	if s.redisFault != nil {
 		s.again(redisInterval)
 	}
+	s.redisFault = cmp.Or(s.redisFault, foreign)
 	if err != nil || !state.reachable() {
-		return nil // whether the roles have users, or share the URL's, is as it was
+		return errors.Join(errs...) // whether the roles have users, or share the URL's, is as it was
 	}
 	for _, user := range users {
 		roleURL := target.url // as managed ones have it, whose user may not make users
@@ -87,10 +92,11 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		}
 		s.access.urls[user.role] = roleURL
 		if err := r.writeRoleURL(ctx, s, user.role, roleURL); err != nil {
-			return err
+			errs = append(errs, err)
+			delete(s.access.urls, user.role)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // redisTarget returns the Property's own Redis, or the operator's.

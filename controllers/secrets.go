@@ -35,7 +35,7 @@ func (r *Reconciler) readSecret(ctx context.Context, namespace, name string) (*c
 		r.secrets.forget(key)
 		return nil, nil
 	} else if err != nil {
-		return nil, err
+		return nil, objectFailed("read", secretKey(name), nil, err)
 	}
 	secret.ManagedFields = nil
 	r.secrets.put(key, secret)

@@ -99,9 +99,10 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 		return err
 	}
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.Property{}, handler.OnlyControllerOwner())
+	backoff := newBackoff(options.LongestBackoff)
 	build := ctrl.NewControllerManagedBy(mgr).Named("property").
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		For(&v1alpha1.Property{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff}).
+		For(&v1alpha1.Property{}, builder.WithPredicates(changesOfProperties(backoff))).
 		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, owner).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.referringRequests)).

@@ -134,12 +134,17 @@ func TestForeignObjectsAreNeverTakenOver(t *testing.T) {
 	}
 	named := func(t *testing.T, condition, prefix string) {
 		t.Helper()
-		p := waitFor(t, namespace, "shop", condition, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
-		for name := range foreign {
-			if text := message(p, condition); strings.HasPrefix(name, prefix) && !strings.Contains(text, strings.TrimPrefix(name, "Secret ")) {
-				t.Errorf("%s does not name the %s: %s", condition, name, text)
+		eventually(t, func() error { // what waits for something else is found to be taken when that is free
+			p := waitFor(t, namespace, "shop", condition, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
+			for name := range foreign {
+				exposes := strings.HasPrefix(name, "Ingress ") || strings.HasPrefix(name, "HTTPRoute ")
+				text := message(p, condition)
+				if strings.HasPrefix(name, prefix) && exposes == (condition == v1alpha1.ConditionExposed) && !strings.Contains(text, strings.TrimPrefix(name, "Secret ")) {
+					return fmt.Errorf("%s does not name the %s: %s", condition, name, text)
+				}
 			}
-		}
+			return nil
+		})
 		untouched(t)
 	}
 
@@ -150,6 +155,7 @@ func TestForeignObjectsAreNeverTakenOver(t *testing.T) {
 	named(t, v1alpha1.ConditionRedisReady, "Secret shop-redis-collector") // the first of three
 	free(t, "Secret shop-redis-")
 	named(t, v1alpha1.ConditionWorkloadsAvailable, "")
+	named(t, v1alpha1.ConditionExposed, "")
 	if len(foreign) < 16 {
 		t.Errorf("only %d kinds and names were left to the last", len(foreign))
 	}

@@ -70,21 +70,21 @@ func TestEventsTellOfTransitionsAndOfNothingElse(t *testing.T) {
 		want []string
 	}{
 		{"a new Property has each of its conditions for the first time", func(t *testing.T) { create(t, property(hand.namespace, "shop")) }, []string{
-			"Normal CredentialsReady Ready", "Normal Exposed NotExposed", "Normal PlatformsReady Ready", "Normal Ready Progressing",
-			"Normal RedisReady Ready", "Normal WorkloadsAvailable Progressing",
+			"Normal CredentialsReadyTrue Ready", "Normal ExposedTrue NotExposed", "Normal PlatformsReadyTrue Ready", "Normal ReadyFalse Progressing",
+			"Normal RedisReadyTrue Ready", "Normal WorkloadsAvailableFalse Progressing",
 		}},
 		{"a change of the spec that no condition turns with", edit(func(s *v1alpha1.PropertySpec) { s.EventAliases = map[string]v1alpha1.EventName{"view": "pageview"} }), nil},
 		{"a rollout that gets on, which only the message says", pods(1), nil},
 		{"a platform without its Secret", edit(func(s *v1alpha1.PropertySpec) { s.Platforms = []v1alpha1.Platform{webhook("crm")} }),
-			[]string{"Warning PlatformsReady SecretMissing"}},
+			[]string{"Warning PlatformsReadyFalse SecretMissing"}},
 		{"another one, for the same reason", edit(func(s *v1alpha1.PropertySpec) { s.Platforms = append(s.Platforms, webhook("mail")) }), nil},
 		{"the first one's Secret, for the other's is still missing", provide("crm"), nil},
-		{"both Secrets", provide("mail"), []string{"Normal PlatformsReady Ready"}},
-		{"a Secret that goes", remove("crm"), []string{"Warning PlatformsReady SecretMissing"}},
-		{"and comes back", provide("crm"), []string{"Normal PlatformsReady Ready"}},
-		{"and goes again", remove("crm"), []string{"Warning PlatformsReady SecretMissing"}},
-		{"a Redis that evicts", policy("allkeys-lru"), []string{"Warning Ready EvictionEnabled", "Warning RedisReady EvictionEnabled"}},
-		{"and does no longer", policy("noeviction"), []string{"Normal Ready Progressing", "Normal RedisReady Ready"}},
+		{"both Secrets", provide("mail"), []string{"Normal PlatformsReadyTrue Ready"}},
+		{"a Secret that goes", remove("crm"), []string{"Warning PlatformsReadyFalse SecretMissing"}},
+		{"and comes back", provide("crm"), []string{"Normal PlatformsReadyTrue Ready"}},
+		{"and goes again", remove("crm"), []string{"Warning PlatformsReadyFalse SecretMissing"}},
+		{"a Redis that evicts", policy("allkeys-lru"), []string{"Warning ReadyFalse EvictionEnabled", "Warning RedisReadyFalse EvictionEnabled"}},
+		{"and does no longer", policy("noeviction"), []string{"Normal ReadyFalse Progressing", "Normal RedisReadyTrue Ready"}},
 	}
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {
@@ -98,8 +98,8 @@ func TestEventsTellOfTransitionsAndOfNothingElse(t *testing.T) {
 			}
 			var got []string
 			for len(recorder.Events) > 0 {
-				words := strings.Fields(<-recorder.Events) // type, reason, action, which is the condition
-				got = append(got, words[0]+" "+words[2]+" "+words[1])
+				words := strings.Fields(<-recorder.Events) // type, reason, which is the condition and its status, action, which is its reason
+				got = append(got, strings.Join(words[:3], " "))
 			}
 			slices.Sort(got)
 			if diff := cmp.Diff(step.want, got); diff != "" {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	managerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -109,6 +109,8 @@ type operatorOptions struct {
 	wrap       func(client.Client) client.Client
 	log        *slog.Logger
 	syncPeriod *time.Duration
+	// user is as whom it speaks to the API server; nobody's rights are bounded by default.
+	user string
 }
 
 // startOperator runs the operator for some namespaces until the test, or whoever calls stop, ends it.
@@ -129,9 +131,11 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	}
 	caching := controllers.CacheOptions(o.namespaces)
 	caching.SyncPeriod = o.syncPeriod
-	mgr, err := ctrl.NewManager(server.config, ctrl.Options{
+	config := rest.CopyConfig(server.config)
+	config.Impersonate.UserName = o.user
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: server.scheme, Cache: caching, Logger: logr.FromSlogHandler(o.log.Handler()),
-		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
+		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {
 		t.Fatal(err)

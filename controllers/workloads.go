@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -23,66 +24,90 @@ const handoverOwner = resources.ManagedBy + "-handover"
 // foreignInterval is how often to look whether a name has become free: no cache has what is not ours.
 const foreignInterval = 5 * time.Second
 
-// workloads applies everything that the Property asks for and removes what it no longer asks for. Where something
-// that it needs is missing, what runs is left as it is.
+// workloads applies everything that the Property asks for and removes what it no longer asks for. What needs something
+// that is missing, or refused, stays as it is; an object that is refused stops no other one.
 func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
-	if s.accepted == nil || s.access == nil || s.credentials.AccessTokens == nil {
-		return nil
-	}
 	options := resources.Options{
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
 		Network: r.Options.Network,
 	}
-	objects, err := resources.Build(s.accepted, resources.Input{
-		Credentials: s.credentials, Options: options, RedisURLs: s.access.urls, RedisPort: s.access.port,
+	input := resources.Input{
+		Credentials: s.credentials, Options: options,
 		Withheld: s.exposureFault != nil && !s.exposureKept, Available: s.available,
-	})
+	}
+	if s.access != nil {
+		input.RedisURLs, input.RedisPort = s.access.urls, s.access.port
+	}
+	objects, err := resources.Build(s.accepted, input)
 	if err != nil {
 		s.configurationFault = newFault(v1alpha1.ReasonConfigurationInvalid, "%s", specFaults(err))
 		return nil
 	}
+	var errs []error
 	for _, object := range objects {
 		if s.leftAlone(object) {
 			continue
 		}
-		if object.Kind == "Deployment" {
-			if err := r.handOver(ctx, s, object); err != nil {
-				return err
-			}
-		}
-		ours, err := r.apply(ctx, s.property, object)
+		ours, err := r.make(ctx, s, object)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		if !ours {
-			s.foreign = append(s.foreign, object.Kind+" "+object.Name)
-			s.again(foreignInterval)
+			s.taken(object)
 		}
 	}
-	if err := r.prune(ctx, s.property, s.available, objects); err != nil {
-		return err
-	}
+	errs = append(errs, r.prune(ctx, s.property, s.available, objects))
 	files, err := resources.PodConfig(s.accepted, s.credentials, options)
 	if err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
-	return r.tellPods(ctx, s, files)
+	return errors.Join(append(errs, r.tellPods(ctx, s, files))...)
 }
 
-// leftAlone says whether an object stays as it is, or is not made, because the operator does not allow what is asked of it.
+// taken notes that an object of the name is somebody else's.
+func (s *scope) taken(object resources.Object) {
+	if s.foreign == nil {
+		s.foreign = map[string][]string{}
+	}
+	condition := s.conditionOf(objectKey{object.GroupVersionKind, object.Name}, v1alpha1.ConditionWorkloadsAvailable)
+	s.foreign[condition] = append(s.foreign[condition], object.Kind+" "+object.Name)
+	s.again(foreignInterval)
+}
+
+// make applies one object, after what has to come before.
+func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object) (ours bool, err error) {
+	if object.Kind == "Deployment" {
+		if err := r.handOver(ctx, s, object); err != nil {
+			return false, err
+		}
+	}
+	return r.apply(ctx, s.property, object)
+}
+
+// leftAlone says whether an object stays as it is, or is not made, because the operator does not allow what is asked of
+// it, or because what it is made from is missing.
 func (s *scope) leftAlone(object resources.Object) bool {
-	if resources.Exposes(object.GroupVersionKind) {
+	switch {
+	case resources.Exposes(object.GroupVersionKind):
 		return s.exposureFault != nil
-	}
-	if object.Kind != "Deployment" {
-		return false
-	}
-	for role := range s.podFaults {
-		if object.Name == resources.ObjectName(s.property, role) {
-			return true
+	case object.Kind == "Secret": // the hashes of keys and tokens
+		return s.credentialsUnknown
+	case object.Kind == "NetworkPolicy":
+		return s.access == nil
+	case object.Kind == "Deployment":
+		for _, role := range resources.Roles() {
+			if object.Name == resources.ObjectName(s.property, role) {
+				return s.podFaults[role] != nil || !s.hasAccess(role)
+			}
 		}
 	}
 	return false
+}
+
+// hasAccess says whether a role's pods have what they reach Redis with.
+func (s *scope) hasAccess(role resources.Role) bool {
+	return s.access != nil && s.access.urls[role] != ""
 }
 
 // specFaults words what the pods would refuse as fields of the spec.
@@ -121,7 +146,8 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, object resources.Ob
 	kept.SetGroupVersionKind(object.GroupVersionKind)
 	kept.SetNamespace(object.Namespace)
 	kept.SetName(object.Name)
-	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(kept), client.FieldOwner(handoverOwner), client.ForceOwnership)
+	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(kept), client.FieldOwner(handoverOwner), client.ForceOwnership)
+	return objectFailed("keep the replicas of", objectKey{object.GroupVersionKind, object.Name}, nil, err)
 }
 
 // deployment returns a role's Deployment from the cache, nil where there is none.
@@ -137,33 +163,41 @@ func (r *Reconciler) deployment(ctx context.Context, property *v1alpha1.Property
 // tellPods writes the hash of what a role's pods have mounted to the running ones. The kubelet syncs a pod that
 // changes at once, its volumes too, where it would otherwise take a minute or more.
 func (r *Reconciler) tellPods(ctx context.Context, s *scope, files map[string][]byte) error {
+	var errs []error
 	for _, role := range resources.Roles() {
-		versions := map[string]string{}
-		if role == resources.Deliverer {
-			for _, name := range resources.PlatformSecrets(s.property) {
-				version, err := r.secretVersion(ctx, s.property.Namespace, name)
-				if err != nil {
-					return err
-				}
-				versions[name] = version
-			}
+		if !s.hasAccess(role) || (s.credentialsUnknown && role != resources.Deliverer) {
+			continue // what they have mounted stays as it is
 		}
-		hash := resources.ConfigHash(resources.RoleFiles(role, files), s.access.urls[role], versions)
-		pods := &metav1.PartialObjectMetadataList{}
-		pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-		err := r.Client.List(ctx, pods, client.InNamespace(s.property.Namespace), client.MatchingLabels{
-			resources.LabelInstance: s.property.Name, resources.LabelComponent: string(role), resources.LabelManagedBy: resources.ManagedBy,
-		})
-		if err != nil {
-			return err
-		}
-		for i := range pods.Items {
-			if err := r.tellPod(ctx, &pods.Items[i], hash); err != nil {
+		errs = append(errs, r.tellPodsOf(ctx, s, role, files))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) tellPodsOf(ctx context.Context, s *scope, role resources.Role, files map[string][]byte) error {
+	versions := map[string]string{}
+	if role == resources.Deliverer {
+		for _, name := range resources.PlatformSecrets(s.property) {
+			version, err := r.secretVersion(ctx, s.property.Namespace, name)
+			if err != nil {
 				return err
 			}
+			versions[name] = version
 		}
 	}
-	return nil
+	hash := resources.ConfigHash(resources.RoleFiles(role, files), s.access.urls[role], versions)
+	pods := &metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	err := r.Client.List(ctx, pods, client.InNamespace(s.property.Namespace), client.MatchingLabels{
+		resources.LabelInstance: s.property.Name, resources.LabelComponent: string(role), resources.LabelManagedBy: resources.ManagedBy,
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range pods.Items {
+		errs = append(errs, r.tellPod(ctx, &pods.Items[i], hash))
+	}
+	return errors.Join(errs...)
 }
 
 func (r *Reconciler) tellPod(ctx context.Context, pod *metav1.PartialObjectMetadata, hash string) error {
@@ -176,5 +210,6 @@ func (r *Reconciler) tellPod(ctx context.Context, pod *metav1.PartialObjectMetad
 		pod.Annotations = map[string]string{}
 	}
 	pod.Annotations[resources.AnnotationConfig] = hash
-	return client.IgnoreNotFound(r.Client.Patch(ctx, pod, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy)))
+	err := client.IgnoreNotFound(r.Client.Patch(ctx, pod, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy)))
+	return objectFailed("annotate", objectKey{pod.GroupVersionKind(), pod.Name}, nil, err)
 }

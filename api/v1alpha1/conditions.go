@@ -26,6 +26,14 @@ const ReasonReady = "Ready"
 // ReasonNamespaceNotServed of Ready means that the Property is in one of the cluster's own namespaces. False.
 const ReasonNamespaceNotServed = "NamespaceNotServed"
 
+// Reasons of any condition whose objects cannot be made, changed, removed or read. False.
+const (
+	// ReasonRefused: the API server refuses it, as invalid, as forbidden, or for a quota or policy. The message has its words.
+	ReasonRefused = "Refused"
+	// ReasonServerFailed: the API server, or a webhook that it asks, could not do it.
+	ReasonServerFailed = "ServerFailed"
+)
+
 // Reasons of CredentialsReady. False.
 const (
 	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady
