@@ -66,7 +66,7 @@ func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 		await(t, "the second operator leads", second.leads)
 		c.create(everything("gate", v1alpha1.Exposure{Type: v1alpha1.ExposureGateway, CollectHost: "gate.example.com",
 			Gateway: &v1alpha1.GatewayExposure{ParentRefs: []v1alpha1.GatewayReference{{Name: "public"}}}}))
-		c.awaitCondition("default", "gate", v1alpha1.ConditionExposed, second)
+		c.awaitCondition("default", "gate", v1alpha1.ConditionRedisReady, second)
 		gate := c.property("gate")
 		await(t, "the optional kinds are there", func() bool {
 			return c.count(gate, "gateway.networking.k8s.io", "v1", "HTTPRoute") == 1 && c.count(gate, "monitoring.coreos.com", "v1", "PodMonitor") == 1

@@ -34,17 +34,24 @@ func conditionChecks() []struct {
 		good   func(*scope) fault
 	}{
 		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere, failuresOf(v1alpha1.ConditionCredentialsReady)},
-			ready("every API key and access token exists")},
+			credentialsAreReady},
 		{v1alpha1.ConditionRedisReady, []check{redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
 		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree(v1alpha1.ConditionWorkloadsAvailable), configurationIsValid, podsAreAllowed, failuresOf(v1alpha1.ConditionWorkloadsAvailable), podsRun},
-			ready("the pods of all roles run as the spec has them")},
-		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed)}, exposedAsAsked},
+			ready("of each role a pod serves, and all are as the spec has them")},
+		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed), nothingIsMissing}, exposedAsAsked},
 		{v1alpha1.ConditionPlatformsReady, []check{platformsAccept},
 			ready("no platform refuses deliveries")},
 	}
 }
 
 func credentialsAreThere(s *scope) *fault { return s.credentialsFault }
+
+func credentialsAreReady(s *scope) fault {
+	if s.credentialsNote != nil {
+		return *s.credentialsNote
+	}
+	return fault{v1alpha1.ReasonReady, "every API key and access token exists"}
+}
 
 func redisIsFit(s *scope) *fault { return s.redisFault }
 
@@ -94,6 +101,8 @@ func podsRun(s *scope) *fault {
 
 func hostsAreFree(s *scope) *fault { return s.exposureFault }
 
+func nothingIsMissing(s *scope) *fault { return s.exposureGap }
+
 func exposedAsAsked(s *scope) fault {
 	if s.property.Spec.Exposure.Type == v1alpha1.ExposureNone {
 		return fault{v1alpha1.ReasonNotExposed, "spec.exposure.type is None: reachable from inside the cluster"}
@@ -116,7 +125,9 @@ func platformsAccept(s *scope) *fault {
 func statusOf(s *scope) v1alpha1.PropertyStatus {
 	status := *s.property.Status.DeepCopy()
 	status.ObservedGeneration = s.property.Generation
-	status.CredentialsSecretRef = &v1alpha1.SecretReference{Name: resources.CredentialsSecretName(s.property)}
+	if !s.credentialsUnknown {
+		status.CredentialsSecretRef = &v1alpha1.SecretReference{Name: resources.CredentialsSecretName(s.property)}
+	}
 	status.CollectURL, status.APIURL = resources.URLs(s.property)
 	if s.exposureFault != nil && !s.exposureKept && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
 		status.CollectURL, status.APIURL = "", "" // of whoever has the hosts
@@ -136,6 +147,10 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 		found := firstFault(s, condition.checks)
 		if found == nil {
 			set(condition.kind, metav1.ConditionTrue, condition.good(s))
+			continue
+		}
+		if found.reason == v1alpha1.ReasonIngressClassUnknown {
+			set(condition.kind, metav1.ConditionUnknown, *found)
 			continue
 		}
 		set(condition.kind, metav1.ConditionFalse, *found)
@@ -230,7 +245,8 @@ const mostNote = 1000
 // what, such as RedisReadyFalse; the action is the condition's reason.
 func (r *Reconciler) tell(property *v1alpha1.Property, condition metav1.Condition) {
 	kind := corev1.EventTypeNormal
-	if condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonProgressing {
+	bad := condition.Status != metav1.ConditionTrue && condition.Reason != v1alpha1.ReasonProgressing
+	if bad || condition.Reason == v1alpha1.ReasonCredentialsReplaced {
 		kind = corev1.EventTypeWarning
 	}
 	note := condition.Reason + ": " + condition.Message

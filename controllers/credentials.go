@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,6 +98,26 @@ func newFault(reason, format string, args ...any) *fault {
 	return &fault{reason, fmt.Sprintf(format, args...)}
 }
 
+// leftByNamesake says whether a Secret was made for a Property of the same name that is gone: kept, or restored from a
+// backup ahead of its Property. It is taken over with what it holds, so that keys go on being valid.
+func leftByNamesake(secret *corev1.Secret, property *v1alpha1.Property) bool {
+	owner := metav1.GetControllerOf(secret)
+	return (owner == nil || (owner.Kind == v1alpha1.Kind && owner.Name == property.Name && owner.UID != property.UID)) &&
+		(secret.Type == corev1.SecretTypeOpaque || secret.Type == "") &&
+		equality.Semantic.DeepEqual(resources.Labels(property), selected(secret.Labels, resources.Labels(property)))
+}
+
+// selected are those of the labels that are among others.
+func selected(labels, among map[string]string) map[string]string {
+	found := map[string]string{}
+	for key := range among {
+		if value, there := labels[key]; there {
+			found[key] = value
+		}
+	}
+	return found
+}
+
 // credentialsSecret returns the owner-readable Secret as the spec wants it.
 func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.Secret, *fault, error) {
 	return r.createOnce(ctx, s, resources.CredentialsSecretName(s.property), func(data map[string][]byte) map[string][]byte {
@@ -108,13 +131,34 @@ func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.S
 			wanted[accessTokenPrefix+token.Name] = auth.NewAccessToken
 		}
 		next := map[string][]byte{}
+		var made []string
 		for name, generate := range wanted {
 			if next[name] = data[name]; len(next[name]) == 0 {
 				next[name] = []byte(generate())
+				made = append(made, name)
 			}
 		}
+		s.noteReplaced(made, data == nil)
 		return next
 	})
+}
+
+// noteReplaced says that credentials were made which had been there before: whoever deletes them revokes them, and nobody
+// can bring them back, for the pods have only their hashes. It is said until the spec changes.
+func (s *scope) noteReplaced(made []string, secretMissing bool) {
+	name, status := resources.CredentialsSecretName(s.property), &s.property.Status
+	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionCredentialsReady)
+	sameSpec := status.ObservedGeneration == s.property.Generation && before != nil && before.Status == metav1.ConditionTrue
+	switch {
+	case status.CredentialsSecretRef == nil: // there were none
+	case len(made) > 0 && (secretMissing || sameSpec):
+		slices.Sort(made)
+		s.credentialsNote = newFault(v1alpha1.ReasonCredentialsReplaced,
+			"Secret %s was deleted, or lacked them: %s were made anew, and the ones before are refused; give the senders and readers the new ones",
+			name, strings.Join(made, ", "))
+	case len(made) == 0 && sameSpec && before.Reason == v1alpha1.ReasonCredentialsReplaced:
+		s.credentialsNote = &fault{before.Reason, before.Message}
+	}
 }
 
 // secretKey names a Secret in errors.
@@ -130,7 +174,7 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 	if err != nil {
 		return nil, nil, err
 	}
-	if current != nil && !metav1.IsControlledBy(current, s.property) {
+	if current != nil && !metav1.IsControlledBy(current, s.property) && !leftByNamesake(current, s.property) {
 		s.again(foreignInterval)
 		return nil, newFault(v1alpha1.ReasonObjectConflict,
 			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name), nil
@@ -151,11 +195,11 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 		return secret, nil, nil
 	}
 	data := next(current.Data)
-	if maps.EqualFunc(data, current.Data, slices.Equal[[]byte]) {
+	if maps.EqualFunc(data, current.Data, slices.Equal[[]byte]) && metav1.IsControlledBy(current, s.property) {
 		return current, nil, nil
 	}
 	updated := current.DeepCopy()
-	updated.Data = data
+	updated.Data, updated.OwnerReferences = data, []metav1.OwnerReference{resources.OwnerReference(s.property)}
 	if err := r.Client.Update(ctx, updated, client.FieldOwner(resources.ManagedBy)); err != nil {
 		return current, nil, objectFailed("update", secretKey(name), data, err)
 	}

@@ -105,11 +105,26 @@ func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Proper
 	if missing != nil {
 		known := false
 		if target, known = r.Redis.home(keyOf(property)); !known {
-			return fmt.Errorf("%s", missing.message)
+			return r.neverInRedis(ctx, property, missing)
 		}
 	}
 	if err := r.Redis.release(ctx, target, property, redisUserNames(property)); err != nil {
 		return explainRedis(err)
+	}
+	return nil
+}
+
+// neverInRedis returns nil where the Property has no Secret of a user's: they are made before anything is in Redis. It says
+// what is missing where there is one.
+func (r *Reconciler) neverInRedis(ctx context.Context, property *v1alpha1.Property, missing *fault) error {
+	for _, role := range resources.Roles() {
+		secret, err := r.readSecret(ctx, property.Namespace, resources.RedisSecretName(property, role))
+		if err != nil {
+			return err
+		}
+		if secret != nil && metav1.IsControlledBy(secret, property) {
+			return errors.New(missing.message)
+		}
 	}
 	return nil
 }

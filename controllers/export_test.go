@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -50,6 +51,9 @@ func Lost(rules ExposureRules, property *v1alpha1.Property, rivals []v1alpha1.Pr
 	}
 	return ""
 }
+
+// Rollout judges a Deployment: a reason of WorkloadsAvailable, "" where it is as the spec has it.
+func Rollout(d *appsv1.Deployment) string { return rolloutOf(d).reason }
 
 // Backoff is how long what failed waits.
 var Backoff = newBackoff

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +40,8 @@ func newBackoff(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Requ
 }
 
 // changesOfProperties passes what is news of a Property: another spec, which is tried without the waits of the one
-// before, a deletion, other metadata, and that it is to be looked at again. A status that the operator has written itself
-// is none: words that differ each time would make it try without end.
+// before, other metadata, and that it is to be looked at again. Another status, which the operator writes itself, is none:
+// words that differ each time would make it try without end.
 func changesOfProperties(backoff workqueue.TypedRateLimiter[reconcile.Request]) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew
@@ -48,9 +49,8 @@ func changesOfProperties(backoff workqueue.TypedRateLimiter[reconcile.Request]) 
 			backoff.Forget(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(after)})
 			return true
 		}
-		return before.GetResourceVersion() == after.GetResourceVersion() ||
-			before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
-			!slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+		return before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+			equality.Semantic.DeepEqual(before.(*v1alpha1.Property).Status, after.(*v1alpha1.Property).Status)
 	}}
 }
 

@@ -80,6 +80,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingressclasses,verbs=get
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=monitoring.coreos.com,resources=podmonitors,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=operator.weir.dev,verbs=get;create;update
@@ -145,6 +146,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 		{v1alpha1.ConditionCredentialsReady, r.credentials},
 		{v1alpha1.ConditionRedisReady, r.redisAccess},
 		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},
+		{v1alpha1.ConditionExposed, r.exposed},
 		{v1alpha1.ConditionWorkloadsAvailable, r.observe},
 	} {
 		s.failed(phase.condition, phase.run(ctx, s))
@@ -177,6 +179,8 @@ type scope struct {
 
 	// exposureFault is why the Property may not have its hosts.
 	exposureFault *fault
+	// exposureGap is what is missing for the hosts to lead to the pods, although all that was asked for is made.
+	exposureGap *fault
 	// exposureKept leaves what exposes the Property as it is in spite of the fault.
 	exposureKept bool
 	// podFaults are what of the roles' pods the operator does not allow: their Deployments are left as they are.
@@ -185,6 +189,7 @@ type scope struct {
 	credentials      resources.Credentials
 	accepted         *v1alpha1.Property
 	credentialsFault *fault
+	credentialsNote  *fault
 	// credentialsUnknown says that they could not be read or made: what the pods go by stays as it is.
 	credentialsUnknown bool
 	// access is what the roles reach Redis with, each that has a Secret for it; nil where nobody knows the Redis.

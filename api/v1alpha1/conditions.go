@@ -3,15 +3,15 @@ package v1alpha1
 // The types of a Property's conditions. Every one of them is good when True. Unknown means that the operator
 // has not been able to look.
 const (
-	// ConditionReady says that events can be sent and read: CredentialsReady, RedisReady, WorkloadsAvailable and
-	// Exposed are all True. Its reason and message are those of the first that is not.
+	// ConditionReady says that events can be sent and read: CredentialsReady, RedisReady and WorkloadsAvailable are
+	// True, and Exposed is not False. Its reason and message are those of the first that is not so.
 	ConditionReady = "Ready"
 	// ConditionCredentialsReady says that every API key and access token of the spec exists, and no others.
 	ConditionCredentialsReady = "CredentialsReady"
 	// ConditionRedisReady says that the Property's Redis answers, is fit to keep events and has its users and
 	// function library.
 	ConditionRedisReady = "RedisReady"
-	// ConditionWorkloadsAvailable says that the pods of all roles run as the spec has them.
+	// ConditionWorkloadsAvailable says that all pods are as the spec has them and that of each role one serves at least.
 	ConditionWorkloadsAvailable = "WorkloadsAvailable"
 	// ConditionExposed says that the hosts of the spec lead to the pods, or that there are none.
 	ConditionExposed = "Exposed"
@@ -42,6 +42,10 @@ const (
 	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady and PlatformsReady.
 	ReasonSecretInvalid = "SecretInvalid"
 )
+
+// ReasonCredentialsReplaced of CredentialsReady means that keys or tokens were deleted from their Secret, or with it, and
+// made anew: the ones before are refused. True, until the spec changes.
+const ReasonCredentialsReplaced = "CredentialsReplaced"
 
 // Reasons of RedisReady. False.
 const (
@@ -110,6 +114,13 @@ const (
 	ReasonGatewayNotAllowed = "GatewayNotAllowed"
 	// ReasonGatewayMissing: the cluster does not have the Gateway API. False.
 	ReasonGatewayMissing = "GatewayMissing"
+	// ReasonRouteNotAccepted: a Gateway has not accepted an HTTPRoute, or is not there. False.
+	ReasonRouteNotAccepted = "RouteNotAccepted"
+	// ReasonIngressClassMissing: the cluster has no such IngressClass. False.
+	ReasonIngressClassMissing = "IngressClassMissing"
+	// ReasonIngressClassUnknown: the operator may not look whether there is such a class, and nobody has given the Ingress an
+	// address. Unknown, which leaves Ready as it is.
+	ReasonIngressClassUnknown = "IngressClassUnknown"
 )
 
 // Reasons of PlatformsReady. False.
