@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// connectTimeout is how long a connection may take to be made, TLS included, and as long again an untrusted server may
-	// take to say that it is a Redis.
+	// connectTimeout is how long a connection may take to be made, and as long again an untrusted server may take to say that
+	// it is a Redis.
 	connectTimeout = 5 * time.Second
+	// handshakeTimeout is how long TLS may take. A Redis that does not speak it waits for the end of a line.
+	handshakeTimeout = 3 * time.Second
 	// mostAddresses is how many addresses an untrusted Redis may have its client go to.
 	mostAddresses = 256
 )
@@ -77,10 +79,26 @@ type bareReplies struct {
 
 func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: connectTimeout, Control: d.Control, KeepAliveConfig: keepAlive}
-	if d.tls == nil {
-		return plain.DialContext(ctx, network, address)
+	connection, err := plain.DialContext(ctx, network, address)
+	if err != nil || d.tls == nil {
+		return connection, err
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: d.tls}).DialContext(ctx, network, address)
+	config := d.tls
+	if config.ServerName == "" {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(address)
+	}
+	limited, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	secure := tls.Client(connection, config)
+	if err := secure.HandshakeContext(limited); err != nil {
+		connection.Close()
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = &Problem{ErrTLS, "there is no handshake in time, as with one that does not speak it"}
+		}
+		return nil, err
+	}
+	return secure, nil
 }
 
 // admits counts the addresses.
