@@ -324,7 +324,7 @@ type AttributionOthers struct {
 	Groups      int
 	Conversions Credit
 	Revenue     event.Sum
-	// Share is the sum of their shares, each of them rounded.
+	// Share is what they are owed together, before rounding, by the number of conversions.
 	Share Rate
 }
 

@@ -206,24 +206,30 @@ func (w *creditWalk) result() (Attribution, error) {
 		CompleteFrom: w.snapshot.completeFrom,
 	}
 	credits, whole := w.credits()
-	result.Results = resultsOf(credits, whole, result, w.snapshot.minorUnit)
-	result.limit(w.query.Limit)
+	result.keep(resultsOf(credits, whole, result, w.snapshot.minorUnit), w.query.Limit, whole.Mul(whole, big.NewInt(int64(w.count))))
 	return result, nil
 }
 
-// limit keeps the first results and takes the others together; 0 keeps all.
-func (a *Attribution) limit(most int) {
-	if most == 0 || len(a.Results) <= most {
+// keep keeps the first results, 0 for all, and takes the others together; all conversions are in the units of what is owed.
+func (a *Attribution) keep(results []owed, most int, all *big.Int) {
+	if most == 0 || len(results) < most {
+		most = len(results)
+	}
+	for i := range results[:most] {
+		a.Results = append(a.Results, results[i].AttributionResult)
+	}
+	if most == len(results) {
 		return
 	}
-	others := AttributionOthers{Groups: len(a.Results) - most}
-	for i := range a.Results[most:] {
-		r := &a.Results[most+i]
+	others, exact := AttributionOthers{Groups: len(results) - most}, new(big.Int)
+	for i := range results[most:] {
+		r := &results[most+i]
 		others.Conversions += r.Conversions
 		others.Revenue.Merge(r.Revenue)
-		others.Share += r.Share
+		exact.Add(exact, r.exact)
 	}
-	a.Results, a.Others = slices.Clone(a.Results[:most]), &others
+	others.Share = exactRate(exact, all)
+	a.Others = &others
 }
 
 // credits returns what each group is owed, in parts of whole.

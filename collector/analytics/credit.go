@@ -77,12 +77,15 @@ type namedCredit struct {
 	exactCredit
 }
 
+// owed is a result with the conversions that it is owed before rounding.
+type owed struct {
+	AttributionResult
+	exact *big.Int
+}
+
 // resultsOf rounds the credits, which are in parts of whole, so that they add up to the total: conversions to millionths,
 // money to the currency's minor unit.
-func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUnit event.Amount) []AttributionResult {
-	if len(credits) == 0 {
-		return nil
-	}
+func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUnit event.Amount) []owed {
 	slices.SortFunc(credits, func(a, b namedCredit) int { return strings.Compare(a.name, b.name) })
 	conversions, revenue := make([]*big.Int, len(credits)), make([]*big.Int, len(credits))
 	for i, c := range credits {
@@ -94,15 +97,15 @@ func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUn
 	money := apportion(revenue, new(big.Int).Mul(whole, unit), new(big.Int).Quo(total.Revenue.Big(), unit))
 	all := new(big.Int).Mul(whole, big.NewInt(int64(total.Conversions)))
 
-	results := make([]AttributionResult, len(credits))
+	results := make([]owed, len(credits))
 	for i, c := range credits {
-		results[i] = AttributionResult{
+		results[i] = owed{AttributionResult{
 			Name: c.name, Conversions: Credit(counts[i].Int64()),
 			Revenue: event.SumOf(new(big.Int).Mul(money[i], unit)),
 			Share:   exactRate(c.conversions, all),
-		}
+		}, c.conversions}
 	}
-	slices.SortStableFunc(results, func(a, b AttributionResult) int {
+	slices.SortStableFunc(results, func(a, b owed) int {
 		return cmp.Or(cmp.Compare(b.Conversions, a.Conversions), b.Revenue.Big().Cmp(a.Revenue.Big()))
 	})
 	return results

@@ -94,6 +94,20 @@ func TestShareComesFromExactCredit(t *testing.T) {
 	}
 }
 
+func TestTheShareOfOthersComesFromExactCredit(t *testing.T) {
+	var lines []string
+	for n := range 7 {
+		lines = append(lines, fmt.Sprintf("%dm a x from:s%d", n, n))
+	}
+	a, err := taleIn(t, "EUR", append(lines, "30m a purchase 1 EUR")...).Attribution(t.Context(), AttributionQuery{
+		Range: afternoon(), Model: Linear, ConversionEvent: "purchase", GroupBy: BySource, Limit: 1,
+	})
+	mustNot(t, err)
+	if got, want := a.Others.Share.String(), "0.8571"; got != want {
+		t.Errorf("six of seven sources have the share %s, want %s", got, want)
+	}
+}
+
 // wantExactCredits holds that credits add up to the totals, and that money is in whole units of what it is rounded to.
 func wantExactCredits(t testing.TB, a Attribution, decimals int) {
 	t.Helper()

@@ -395,6 +395,17 @@ func (o *oracle) attribution(q AttributionQuery) Attribution {
 	slices.SortStableFunc(a.Results, func(a, b AttributionResult) int {
 		return cmp.Or(cmp.Compare(b.Conversions, a.Conversions), b.Revenue.Big().Cmp(a.Revenue.Big()))
 	})
+	if q.Limit > 0 && len(a.Results) > q.Limit {
+		exact, rest := new(big.Rat), a.Results[q.Limit:]
+		a.Others = &AttributionOthers{Groups: len(rest)}
+		for _, r := range rest {
+			a.Others.Conversions += r.Conversions
+			a.Others.Revenue.Merge(r.Revenue)
+			exact.Add(exact, credit[r.Name])
+		}
+		a.Others.Share = Rate(roundRat(exact.Mul(exact, big.NewRat(10_000, int64(a.Conversions)))))
+		a.Results = a.Results[:q.Limit]
+	}
 	return a
 }
 

@@ -244,7 +244,6 @@ func (w *world) check(t testing.TB) {
 	}
 	q.Limit = w.IntN(4)
 	wantAttribution := w.oracle.attribution(q)
-	wantAttribution.limit(q.Limit)
 	wantAttribution.CompleteFrom = complete
 	attribution, err := w.view.Attribution(ctx, q)
 	mustNot(t, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -85,13 +86,18 @@ type BatchItem struct {
 	Index int
 	// Raw is the event as it stands in the body, which is JSON of any kind.
 	Raw string
+	// malformed says that Raw is not as strict as [Decode] is.
+	malformed bool
 }
 
-// Decode reads the event into e. One that is no object is a fault of the field "events.INDEX".
+// Decode reads the event into e. One that is no object, or that [Decode] would refuse, is a fault of the field "events.INDEX".
 func (b BatchItem) Decode(e *Envelope) Errors {
-	if b.Raw[0] != '{' {
-		field := fmt.Sprintf("events.%d", b.Index)
+	field := fmt.Sprintf("events.%d", b.Index)
+	switch {
+	case b.Raw[0] != '{':
 		return Errors{{field, "The " + field + " field must be an object."}}
+	case b.malformed:
+		return Errors{{field, "The " + field + " field must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once."}}
 	}
 	e.read(b.Raw)
 	return nil
@@ -102,12 +108,19 @@ func (b BatchItem) Decode(e *Envelope) Errors {
 // no array or holds more than maxEvents.
 func DecodeBatch(body []byte, maxEvents int) ([]BatchItem, error) {
 	text, err := decodeObject(body)
-	if err != nil {
-		return nil, err
+	strict := err == nil
+	if !strict {
+		// One event that is not strict does not hold up its neighbours, where it is known where it ends.
+		if text = string(bytes.Trim(body, " \t\r\n")); !hasObjectsForm(text) {
+			return nil, err
+		}
 	}
 	shape := objectShape{known: []knownMember{{name: "events", maxElements: maxEvents}}}
 	top := nodeAt(outlineOf(text, &shape, nil))
 	events := top.get("events")
+	if !strict && (events.absent() || !jsontext.Value(strings.Replace(text, events.raw, "[]", 1)).IsValid()) {
+		return nil, err // it is not the events' fault alone
+	}
 	switch {
 	case events.absent():
 		return nil, Errors{{"events", "The events field is required."}}
@@ -120,9 +133,15 @@ func DecodeBatch(body []byte, maxEvents int) ([]BatchItem, error) {
 	}
 	items := make([]BatchItem, 0, events.length)
 	for element := range events.elements() {
-		items = append(items, BatchItem{Index: len(items), Raw: element.raw})
+		items = append(items, BatchItem{Index: len(items), Raw: element.raw, malformed: !strict && !jsontext.Value(element.raw).IsValid()})
 	}
 	return items, nil
+}
+
+// hasObjectsForm says whether a text is a JSON object but for what strings it holds and how often a member occurs.
+func hasObjectsForm(text string) bool {
+	return tooDeep([]byte(text)) < 0 && strings.HasPrefix(text, "{") &&
+		jsontext.Value(text).IsValid(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
 // decodeObject returns a copy of a body that is one JSON object and nothing else.

@@ -117,6 +117,35 @@ func TestDecodeBatch(t *testing.T) {
 	}
 }
 
+func TestAnEventOfABatchThatIsNotStrictFailsAlone(t *testing.T) {
+	const good = `{"event":"pageview","event_id":"a"}`
+	for name, test := range map[string]struct{ before, item, after string }{
+		"half of a surrogate pair": {item: `{"event":"x","data":{"content_name":"shoe \ud83d"}}`}, "bytes that are no UTF-8": {item: "{\"event\":\"x\xff\"}"},
+		"a member twice": {item: `{"event":"x","event":"y"}`}, "a member twice where nobody looks": {item: `{"event":"x","z":{"a":1,"a":2}}`},
+		"none where the batch itself has a member twice": {`"events":[],`, good, ""}, "none where it has a wrong text": {"\"\xff\":1,", good, ""},
+		"none where it ends too early": {"", good, "["}, "none where the event does": {item: `{"event":"x"`}, "none where something follows": {"", good, "]} {"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			items, err := event.DecodeBatch([]byte("{"+test.before+`"events":[`+good+","+test.item+","+good+test.after+"]}"), 3)
+			if strings.HasPrefix(name, "none") {
+				if _, ok := errors.AsType[*event.SyntaxError](err); !ok {
+					t.Errorf("got %d events and %v, want a syntax error", len(items), err)
+				}
+				return
+			}
+			if err != nil || len(items) != 3 {
+				t.Fatalf("got %d events and %v, want 3", len(items), err)
+			}
+			var e event.Envelope
+			for i, item := range items {
+				if faults := item.Decode(&e); (len(faults) > 0) != (i == 1) || (i == 1 && faults[0].Field != "events.1") {
+					t.Errorf("event %d: got %v, want a fault of events.1 alone", i, faults)
+				}
+			}
+		})
+	}
+}
+
 func TestABatchItemStandsAlone(t *testing.T) {
 	items, err := event.DecodeBatch([]byte(`{"events":[{"event":"a"},"b",{}]}`), 500)
 	if err != nil {

@@ -1,10 +1,15 @@
 package event
 
 import (
+	"crypto/sha256"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/google/uuid"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -15,7 +20,41 @@ var nobodies = map[string]bool{
 	"notset": true, "notavailable": true, "notapplicable": true, "missing": true, "true": true, "false": true,
 	"anonymous": true, "anon": true, "guest": true, "notauthenticated": true, "notloggedin": true, "nobody": true,
 	"objectobject": true, "id": true, "clientid": true, "distinctid": true, "userid": true, "visitorid": true, "email": true,
-	"nullnull": true, "undefinedundefined": true,
+	"objectundefined": true, "objectnull": true, "anonymoususer": true, "guestuser": true, "noid": true, "unset": true, "uid": true, "cid": true,
+	"nullptr": true, "nonetype": true, "novalue": true, "redacted": true, "deleted": true, "optedout": true,
+}
+
+// hashedNobodies are the hashes of what programs write for an id that they do not have, as they write it.
+var hashedNobodies = func() map[Hash]bool {
+	var all Hash
+	for i := range all {
+		all[i] = 0xff
+	}
+	hashes := map[Hash]bool{all: true}
+	for _, text := range slices.Concat(slices.Collect(maps.Keys(nobodies)), placeholders[:], []string{
+		"0", "-1", "-", " ", "nan", "not set", "(not set)", "not available", "[object object]", "[object undefined]", "[object null]", "{}", "[]", `""`,
+		uuid.Nil.String(), uuid.Max.String(),
+	}) {
+		for _, spelling := range []string{text, strings.ToUpper(text), cases.Title(language.Und).String(text)} {
+			hashes[sha256.Sum256([]byte(spelling))] = true
+			hashes[sha256.Sum256([]byte(spelling+"\n"))] = true
+		}
+	}
+	for _, spelling := range []string{"NaN", "[object Object]", "[object Undefined]", "[object Null]"} {
+		hashes[sha256.Sum256([]byte(spelling))] = true
+	}
+	return hashes
+}()
+
+// withoutCookiePrefix returns an id without what Google Analytics' cookie has before it, as in GA1.2.
+func withoutCookiePrefix(id string) string {
+	if len(id) < len("GA1.2.") || id[0]|0x20 != 'g' || id[1]|0x20 != 'a' || id[2] < '0' || id[2] > '9' || id[3] != '.' {
+		return id
+	}
+	if rest := strings.TrimLeft(id[4:], "0123456789"); strings.HasPrefix(rest, ".") {
+		return rest[1:]
+	}
+	return id
 }
 
 // longestNobody bounds how long an id is looked at as a word.
@@ -27,6 +66,7 @@ func isNobody(id string) bool {
 	if len(id) > longestNobody {
 		return false
 	}
+	id = withoutCookiePrefix(id)
 	if isASCII(id) && len(id) < longestNobody && strings.ContainsAny(id, "123456789") {
 		return trim(id) == "-1" // like nearly all
 	}
@@ -44,7 +84,9 @@ func isNobody(id string) bool {
 			word = append(word, r)
 		}
 	}
-	return len(word) == 0 || nobodies[string(word)]
+	// "null.null" is no more than "null".
+	half := len(word) / 2
+	return len(word) == 0 || nobodies[string(word)] || slices.Equal(word[:half], word[half:]) && nobodies[string(word[:half])]
 }
 
 func isASCIISymbol(r rune) bool { return r < unicode.MaxASCII && unicode.IsSymbol(r) }
@@ -57,9 +99,10 @@ func withoutNobody(id string) string {
 	return id
 }
 
-// withoutPlaceholder returns an event's id, "" where it is a word for none. Numbers, zero too, may count the events of a caller.
+// withoutPlaceholder returns an event's id, "" where it is blank or a word for none. Numbers, zero too, may count the events of
+// a caller.
 func withoutPlaceholder(id string) string {
-	if id != "" && isNobody(id) && (strings.ContainsFunc(id, unicode.IsLetter) || len(id) == len(uuid.Nil.String())) {
+	if id != "" && isNobody(id) && (strings.ContainsFunc(id, unicode.IsLetter) || !strings.ContainsFunc(id, unicode.IsDigit) || len(id) == len(uuid.Nil.String())) {
 		return ""
 	}
 	return id

@@ -33,6 +33,12 @@ func TestIDsOfNobodyAreNone(t *testing.T) {
 		"zeros of another width": "０００", "minus one": "-1", "the number minus one": -1, "the nil UUID": "00000000-0000-0000-0000-000000000000",
 		"the last UUID": "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "an advertising id that is off": "00000000-0000-0000-0000-000000000000",
 		"a hyphen": "-", "a question mark": "?", "the hash of nothing": hexOf(""), "the hash of null": hexOf("null"),
+		"the hash of zero": hexOf("0"), "the hash of not a number": hexOf("NaN"), "the hash of None": hexOf("None"), "the hash of NULL": hexOf("NULL"),
+		"the hash of an object": hexOf("[object Object]"), "the hash of the nil UUID": hexOf("00000000-0000-0000-0000-000000000000"),
+		"the hash of guest": hexOf("guest"), "the hash of a hyphen": hexOf("-"), "the hash of a space": hexOf(" "), "the hash of a line": hexOf("null\n"),
+		"64 times f": strings.Repeat("f", 64), "a cookie's zeros": "GA1.1.0.0", "a cookie of nothing": "GA1.2.undefined", "a cookie's nulls": "GA1.1.null.null",
+		"not a number twice": "NaN.NaN", "false twice": "false.false", "an object that is undefined": "[object Undefined]", "anonymous user": "Anonymous User",
+		"deleted": "deleted", "opted out": "opted_out",
 		"the hash of undefined in capitals": strings.ToUpper(hexOf("undefined")), "64 zeros": strings.Repeat("0", 64),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +79,7 @@ func TestIDsOfSomebodyStay(t *testing.T) {
 func TestAnEventIDOfNothingIsNone(t *testing.T) {
 	for id, want := range map[string]string{
 		"null": "", "undefined": "", "None": "", "[object Object]": "", "00000000-0000-0000-0000-000000000000": "",
-		"0": "0", "00": "00", "-": "-", "e-1": "e-1",
+		"0": "0", "00": "00", "-": "", " ": "", "\u200b": "", "?": "", "e-1": "e-1",
 	} {
 		if want == "" {
 			want = acceptance.DeliveryID.String()

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"crypto/sha256"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -57,12 +56,7 @@ func isPlaceholder(trimmed string) bool {
 
 // isPlaceholderHash says whether a caller has hashed nothing, or a placeholder.
 func isPlaceholderHash(h Hash) bool {
-	for _, placeholder := range placeholders {
-		if h == sha256.Sum256([]byte(placeholder)) {
-			return true
-		}
-	}
-	return false
+	return hashedNobodies[h]
 }
 
 // normaliseEmail returns the text that a variant of an e-mail address is the hash of, "" for none. email is

@@ -69,11 +69,12 @@ func decodeOnce(text string) string {
 }
 
 var (
-	backslashEscape = regexp.MustCompile(`\\(?:u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,8}\}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|[\\"'/nrt])`)
+	// backslashEscape are those of JSON, JavaScript, Go and C; of octal and CSS's those that matter here; and any punctuation.
+	backslashEscape = regexp.MustCompile(`\\(?:[ux]\{[0-9A-Fa-f]{1,8}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|100|056|0{0,4}40[ +]?|0{0,4}2[eE][ +]?|[!-/:-@[-` + "`" + `{-~nrt])`)
 	// namedEntity are entities that matter here, also without their semicolon.
 	namedEntity = regexp.MustCompile(`&(commat|period|percnt|lowbar|hyphen|plus|num|amp|shy|nbsp|lpar|rpar|lsqb|rsqb|bsol);?`)
-	atWord      = regexp.MustCompile(`(?i)\s*[(\[{]\s*at\s*[)\]}]\s*`)
-	dotWord     = regexp.MustCompile(`(?i)\s*[(\[{]\s*dot\s*[)\]}]\s*`)
+	atWord      = regexp.MustCompile(`(?i)\s*[(\[{]+\s*(?:at|@)\s*[)\]}]+\s*`)
+	dotWord     = regexp.MustCompile(`(?i)\s*[(\[{]+\s*(?:dot|\.)\s*[)\]}]+\s*`)
 )
 
 // hasHidden says whether a text in ASCII has a character that [isIgnorable].
@@ -98,8 +99,8 @@ func hasBracketedWord(text string) bool {
 
 // isBracketedWord says whether what stands behind a bracket may be an "at" or a "dot".
 func isBracketedWord(text string) bool {
-	word := strings.TrimLeft(text, " \t\n\f\r")
-	return len(word) >= len("at)") && (word[0]|0x20 == 'a' && word[1]|0x20 == 't' || word[0]|0x20 == 'd' && word[1]|0x20 == 'o' && word[2]|0x20 == 't')
+	word := strings.TrimLeft(text, " \t\n\f\r([{")
+	return len(word) >= len("@)") && (word[0] == '@' || word[0] == '.') || len(word) >= len("at)") && (word[0]|0x20 == 'a' && word[1]|0x20 == 't' || word[0]|0x20 == 'd' && word[1]|0x20 == 'o' && word[2]|0x20 == 't')
 }
 
 // unescape returns what an escape with a backslash stands for.
@@ -113,17 +114,24 @@ func unescape(escape string) string {
 		return string(rune(code))
 	case 'n', 'r', 't':
 		return " "
+	case '0', '1', '2', '4':
+		if escape == `\056` || strings.ContainsAny(escape, "eE") {
+			return "."
+		}
+		return "@"
 	}
 	return escape[1:]
 }
 
-// visible drops what cannot be seen, and makes a point of what domains take for one.
+// visible drops what cannot be seen, makes a point of what domains take for one, and a space of every space.
 func visible(r rune) rune {
 	switch {
 	case isIgnorable(r):
 		return -1
 	case r == '。':
 		return '.'
+	case r >= utf8.RuneSelf && unicode.IsSpace(r):
+		return ' '
 	}
 	return r
 }
@@ -133,15 +141,16 @@ func isIgnorable(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f
 	}
-	return unicode.In(r, unicode.Cf, unicode.Cc, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+	const brailleBlank, objectReplacement = 0x2800, 0xFFFC
+	return r == brailleBlank || r == objectReplacement || unicode.In(r, unicode.Cf, unicode.Cc, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // isUnusual says whether a text that is not ASCII has characters which stand for others, or for nothing.
 func isUnusual(text string) bool {
 	for _, r := range text {
 		switch {
-		case r < 0xAD:
-		case r >= 0xFE50 && r <= 0xFE6F, r >= 0xFF00 && r <= 0xFFEF, unicode.IsNumber(r), isIgnorable(r):
+		case r < utf8.RuneSelf:
+		case r >= 0xFE50 && r <= 0xFE6F, r >= 0xFF00 && r <= 0xFFEF, unicode.IsNumber(r), unicode.IsSpace(r), isIgnorable(r):
 			return true
 		}
 	}
@@ -192,14 +201,20 @@ func base64Value(c byte) int {
 	return -1
 }
 
-// mayBeBase64 says whether some stretch of a text may be text in Base64, whichever of its characters that begins with.
+// mayBeBase64 says whether some stretch of a text may be text in Base64, whichever of its characters that begins with. White
+// space is no part of it, as where it is wrapped.
 func mayBeBase64(text string) bool {
 	// A byte for each of the four characters that a stretch may begin with counts how long it is by now.
 	var runs uint32
+	place := 0
 	for i := range len(text) {
+		if isWhite(text[i]) {
+			continue
+		}
 		places := uint32(base64Places[text[i]] & 15)
 		places |= places << 4
-		places >>= i & 3
+		places >>= place & 3
+		place++
 		mask := (places&1 | places&2<<7 | places&4<<14 | places&8<<21) * 0xFF
 		if runs = (runs + 0x01010101) & mask; runs&0x08080808 != 0 {
 			return true
@@ -207,6 +222,8 @@ func mayBeBase64(text string) bool {
 	}
 	return false
 }
+
+func isWhite(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // base64Texts yields the texts that may be hidden in a text as Base64 of either alphabet, with or without padding.
 func base64Texts(text string) func(yield func(string) bool) {
@@ -217,22 +234,39 @@ func base64Texts(text string) func(yield func(string) bool) {
 				continue
 			}
 			to := from
-			for to < len(text) && base64Places[text[to]] != 0 {
+			for to < len(text) && (base64Places[text[to]] != 0 || isWhite(text[to])) {
 				to++
 			}
-			run := text[from:to]
+			run := whiteSpace.Replace(text[from:to])
 			from = to
 			if !mayBeBase64(run) {
 				continue
 			}
-			run = strings.ReplaceAll(strings.ReplaceAll(run, "+", "-"), "/", "_")
-			for start := 0; start < 4 && len(run)-start >= shortestBase64; start++ {
-				if !yieldHidden(run[start:], yield) {
-					return
-				}
+			// In a query a plus is a space, which may stand where a line was wrapped.
+			if joined := strings.ReplaceAll(run, "+", ""); joined != run && !yieldRun(joined, yield) {
+				return
+			}
+			if !yieldRun(run, yield) {
+				return
 			}
 		}
 	}
+}
+
+var (
+	whiteSpace  = strings.NewReplacer(" ", "", "\n", "", "\r", "", "\t", "")
+	urlAlphabet = strings.NewReplacer("+", "-", "/", "_")
+)
+
+// yieldRun decodes a run of Base64 from each of the characters that it may begin with; it returns false where yield does.
+func yieldRun(run string, yield func(string) bool) bool {
+	run = urlAlphabet.Replace(run)
+	for start := 0; start < 4 && len(run)-start >= shortestBase64; start++ {
+		if !yieldHidden(run[start:], yield) {
+			return false
+		}
+	}
+	return true
 }
 
 // yieldHidden decodes a run of Base64 and yields what of it is text; it returns false where yield does.

@@ -29,9 +29,9 @@ func tracesOf(email, phone, name string) traces {
 }
 
 // emailLike is deliberately wider than an address: what is taken for one by mistake is merely not kept. Before the "@" there may be
-// space, as behind it; its domain ends with a label that begins with a letter, or is an IP address.
+// space, as behind it; its domain ends with a label that begins with a letter, or is an IP address. A byte that is no UTF-8 counts as a symbol.
 var emailLike = regexp.MustCompile(`(?:[^\s@<>("',;:/?&=\\]|"[^"@,:{}\[\]]*")[\s+]*@[\s+]*` +
-	`(?:(?:[\pL\pN\pM_-]+\.)+\pL[\pL\pN\pM_-]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[(?:(?i)IPv6:)?[0-9A-Fa-f:.]{3,}\])`)
+	`(?:(?:[\pL\pN\pM\p{So}_-]+\.)+\pL[\pL\pN\pM_-]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[(?:(?i)IPv6:)?[0-9A-Fa-f:.]{3,}\])`)
 
 // retina is what follows the "@" in the names of images for screens of a higher density.
 var retina = regexp.MustCompile(`^[1-9](?:\.[0-9])?x\.(?i:png|jpe?g|webp|gif|avif|svg)\b`)

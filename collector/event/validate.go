@@ -55,6 +55,9 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, E
 	clientID := c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
 	event.ClientID = withoutNobody(trim(clientID))
 	valid.person = c.user(top.get("user"))
+	if number := (traces{phone: strings.TrimPrefix(valid.person.phone, "+")}); number.phone != "" && number.contactIn(event.Name) {
+		c.malformed("event")
+	}
 	c.data(&top, valid)
 	event.Context = c.context(top.get("context"))
 	event.Consent = c.consent(top.get("consent"))
@@ -179,7 +182,7 @@ func (c *checker) eventName(n node, aliases map[string]string) string {
 	}
 	name = c.bounded("event", name, textRule{max: maxNameLength, plain: true})
 	if new(traces).contactIn(name) {
-		c.malformed("event") // an e-mail address names no event, and a name goes everywhere
+		c.malformed("event") // no contact names an event: a name goes everywhere
 		return ""
 	}
 	if alias, ok := aliases[name]; ok {

@@ -23,6 +23,8 @@ const (
 	writeTimeout   = 60 * time.Second
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 16 << 10
+	// headerSlop is how much longer net/http lets a header be than it is told.
+	headerSlop = 4 << 10
 )
 
 // DefaultMaxConnections is how many connections are open at a time where [Options] say nothing.
@@ -81,7 +83,7 @@ func Run(ctx context.Context, o Options) error {
 		ReadTimeout:       arrival,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    positive(o.MaxHeaderBytes, maxHeaderBytes),
+		MaxHeaderBytes:    positive(o.MaxHeaderBytes, maxHeaderBytes) - headerSlop,
 		ErrorLog:          log.New(errorLog{o.Logger, newSampler()}, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
