@@ -22,11 +22,13 @@ const checkInterval = 500 * time.Millisecond
 // its Redis is fit to keep events. It looks again until patience is over.
 func check(ctx context.Context, args []string, output io.Writer) error {
 	var operatorURL, urlFile string
+	var certificates stream.TLSFiles
 	var patience time.Duration
 	flags := flag.NewFlagSet("weir check", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&operatorURL, "operator", "", "base `URL` of the operator's health port; default: it is not looked at")
 	flags.StringVar(&urlFile, "redis-url-file", "", "`FILE` with the URL of the operator's Redis; default: it is not looked at")
+	addTLSFlags(flags, &certificates)
 	flags.DurationVar(&patience, "patience", 30*time.Second, "how long each may take to be as it should")
 	if err := parseCommand(flags, args, output); err != nil {
 		return err
@@ -45,7 +47,7 @@ func check(ctx context.Context, args []string, output io.Writer) error {
 		fmt.Fprintln(output, "the operator is ready")
 	}
 	if urlFile != "" {
-		if err := checkRedis(ctx, urlFile, patience); err != nil {
+		if err := checkRedis(ctx, urlFile, certificates, patience); err != nil {
 			return fmt.Errorf("the operator's Redis is not fit: %w", err)
 		}
 		fmt.Fprintln(output, "the operator's Redis answers, is new enough and evicts nothing")
@@ -54,12 +56,18 @@ func check(ctx context.Context, args []string, output io.Writer) error {
 }
 
 // checkRedis says whether the Redis at the URL in a file answers, is new enough and evicts nothing.
-func checkRedis(ctx context.Context, urlFile string, patience time.Duration) (err error) {
+func checkRedis(ctx context.Context, urlFile string, certificates stream.TLSFiles, patience time.Duration) (err error) {
 	content, err := os.ReadFile(urlFile)
 	if err != nil {
 		return err
 	}
-	client, err := stream.Dial(strings.TrimSpace(string(content)), stream.DialOptions{})
+	address := strings.TrimSpace(string(content))
+	var faults faultList
+	known := readTLS("--redis-url-file", address, certificates, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
+	if faults != nil {
+		return faults
+	}
+	client, err := stream.Dial(address, stream.DialOptions{TLS: known})
 	if err != nil {
 		return err
 	}

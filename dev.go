@@ -54,17 +54,17 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer fakes.close()
 
-	redisURL := options.redisURL
-	if redisURL == "" && slices.ContainsFunc(properties, func(p *loadedProperty) bool { return p.redisURL == "" }) {
+	redis := options.redis
+	if redis.URL == "" && slices.ContainsFunc(properties, func(p *loadedProperty) bool { return p.redis.URL == "" }) {
 		private, startErr := startRedis(ctx, state.redisDir(), logger)
 		if startErr != nil {
 			return startErr
 		}
 		defer func() { err = errors.Join(err, private.stop(ctx)) }()
-		redisURL, ctx = private.URL(), private.whileAlive(ctx)
+		redis.URL, ctx = private.URL(), private.whileAlive(ctx)
 	}
 	err = options.serve(ctx, devRun{
-		state: state, properties: properties, redisURL: redisURL, listener: listener, metricsListener: metricsListener,
+		state: state, properties: properties, redis: redis, listener: listener, metricsListener: metricsListener,
 		logger: logger, stdout: stdout,
 	})
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
@@ -77,7 +77,7 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 type devRun struct {
 	state                     *stateDir
 	properties                []*loadedProperty
-	redisURL                  string
+	redis                     config.Redis
 	listener, metricsListener net.Listener
 	logger                    *slog.Logger
 	stdout                    io.Writer
@@ -147,15 +147,15 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 	}
 	var directories []string
 	for _, p := range run.properties {
-		address, source := run.redisURL, "--redis"
-		if p.redisURL != "" && o.redisURL == "" {
-			address, source = p.redisURL, fmt.Sprintf("%s: Property %s: spec.redis", p.file, p.id())
+		redis, source := run.redis, "--redis"
+		if p.redis.URL != "" && o.redis.URL == "" {
+			redis, source = p.redis, fmt.Sprintf("%s: Property %s: spec.redis", p.file, p.id())
 		}
-		if err := redises.prepare(ctx, address); err != nil {
+		if err := redises.prepare(ctx, redis); err != nil {
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		files, err := resources.PodConfig(p.Property, credentials.property(p.id()).rendered(), resources.Options{
-			EgressAllowCIDRs: o.egress, PlatformEndpoints: o.endpoints, RedisURL: address,
+			EgressAllowCIDRs: o.egress, PlatformEndpoints: o.endpoints, Redis: redis,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: Property %s: %w", p.file, p.id(), err)

@@ -59,12 +59,12 @@ func (o demoOptions) fill(ctx context.Context, directories []string, output io.W
 		if err := o.checkRetention(&property); err != nil {
 			return err
 		}
-		address, err := config.LoadRedisURL(directory)
+		redis, err := config.LoadRedis(directory)
 		if err != nil {
 			return err
 		}
 		start := time.Now()
-		err = o.fillOne(ctx, &property, address, start)
+		err = o.fillOne(ctx, &property, redis, start)
 		switch {
 		case errors.Is(err, stream.ErrNotEmpty):
 			fmt.Fprintf(output, "%s/%s has events already: --demo-events leaves it as it is\n", property.Namespace, property.Name)
@@ -88,12 +88,12 @@ func (o demoOptions) checkRetention(property *config.Property) error {
 	return nil
 }
 
-func (o demoOptions) fillOne(ctx context.Context, property *config.Property, address string, end time.Time) (err error) {
+func (o demoOptions) fillOne(ctx context.Context, property *config.Property, redis config.Redis, end time.Time) (err error) {
 	past, err := demo.New(demo.Options{Property: property, Events: o.events, Days: o.days, Seed: o.seed, End: end})
 	if err != nil {
 		return err
 	}
-	client, err := stream.Dial(address, stream.DialOptions{})
+	client, err := stream.Dial(redis.URL, stream.DialOptions{TLS: redis.TLS})
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func BenchmarkDemo(b *testing.B) {
 	for b.Loop() {
 		runs++
 		property.Name = fmt.Sprint("shop-", runs)
-		if err := o.fillOne(b.Context(), property, server.URL(), time.Now()); err != nil {
+		if err := o.fillOne(b.Context(), property, config.Redis{URL: server.URL()}, time.Now()); err != nil {
 			b.Fatal(err)
 		}
 	}

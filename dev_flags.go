@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/role"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // devOptions are `weir dev`'s flags, checked.
@@ -19,7 +20,7 @@ type devOptions struct {
 	files         []string
 	listen        string
 	metricsListen string
-	redisURL      string
+	redis         config.Redis
 	stateDir      string
 	roles         []role.Name
 	egress        []netip.Prefix
@@ -35,6 +36,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	var o devOptions
 	var roles string
 	var cidrs, endpoints []string
+	var certificates stream.TLSFiles
 	repeated := func(into *[]string) func(string) error {
 		return func(value string) error { *into = append(*into, value); return nil }
 	}
@@ -44,7 +46,8 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	flags.Func("f", "`FILE` or folder with Property resources and the Secrets they refer to; may be repeated", repeated(&o.files))
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`ADDRESS` for collecting and reading")
 	flags.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics, /livez and /readyz; default: none")
-	flags.StringVar(&o.redisURL, "redis", "", "`URL` of a Redis to use; default: one of its own, with its data below the state directory")
+	flags.StringVar(&o.redis.URL, "redis", "", "`URL` of a Redis to use; default: one of its own, with its data below the state directory")
+	addTLSFlags(flags, &certificates)
 	flags.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
 	flags.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
 	flags.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", repeated(&cidrs))
@@ -80,6 +83,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	if o.metricsListen != "" {
 		checkAddress("metrics-listen", o.metricsListen)
 	}
+	o.redis.TLS = readTLS("--redis", o.redis.URL, certificates, fault)
 	var err error
 	if o.roles, err = role.Parse(roles); err != nil {
 		fault("--roles: %v", err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -62,28 +63,28 @@ func (r *privateRedis) stop(ctx context.Context) error {
 	return r.Stop(limit)
 }
 
-// redisSet is each Redis that properties live in, by its URL. It does for them what the operator does in a
+// redisSet is each Redis that properties live in, by how it is reached. It does for them what the operator does in a
 // cluster.
 type redisSet struct {
 	logger  *slog.Logger
-	clients map[string]*stream.Client
+	clients map[config.Redis]*stream.Client
 }
 
 // prepare checks that a Redis answers and will not forget, and loads the function library into it.
-func (s *redisSet) prepare(ctx context.Context, address string) error {
-	if s.clients[address] != nil {
+func (s *redisSet) prepare(ctx context.Context, redis config.Redis) error {
+	if s.clients[redis] != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisPatience)
 	defer cancel()
-	client, err := stream.Dial(address, stream.DialOptions{})
+	client, err := stream.Dial(redis.URL, stream.DialOptions{TLS: redis.TLS})
 	if err != nil {
 		return err
 	}
 	if s.clients == nil {
-		s.clients = map[string]*stream.Client{}
+		s.clients = map[config.Redis]*stream.Client{}
 	}
-	s.clients[address] = client
+	s.clients[redis] = client
 	if err := client.Ping(ctx); err != nil {
 		return fmt.Errorf("%w; start that Redis or name another, as in redis://127.0.0.1:6379", err)
 	}

@@ -55,6 +55,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.Image, "image", os.Getenv("WEIR_IMAGE"), "`IMAGE` that the Properties' pods run; default: the environment's WEIR_IMAGE")
 	flags.StringVar(&redisURLFile, "redis-url-file", "", "`FILE` with the URL of the Redis for Properties that bring none; its user may use acl, function and info")
+	addTLSFlags(flags, &o.RedisTLS)
 	flags.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", repeated(&namespaces))
 	o.leaderElection.addFlags(flags)
 	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
@@ -136,6 +137,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 			fault("--redis-url-file: %s must hold a URL such as redis://user:password@host:6379/0", redisURLFile)
 		}
 	}
+	readTLS("--redis-url-file", o.RedisURL, o.RedisTLS, fault)
 	if faults != nil {
 		return o, faults
 	}

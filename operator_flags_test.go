@@ -19,14 +19,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
 // everyOperatorFlag gives each flag a value other than its default.
-func everyOperatorFlag(redisURLFile string) []string {
+func everyOperatorFlag(redisURLFile string, certificates stream.TLSFiles) []string {
 	return []string{
-		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
+		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
+		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
 		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8", "--redis-allow-cidr=10.96.0.1/12",
@@ -40,10 +43,11 @@ func everyOperatorFlag(redisURLFile string) []string {
 
 func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(file, []byte("redis://weir:password@redis:6379\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("rediss://weir:password@redis:6379\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := everyOperatorFlag(file)
+	certificates := certificateFiles(t)
+	args := everyOperatorFlag(file, certificates)
 	got, err := parseOperatorFlags(args, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +57,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 	want := operatorOptions{
 		Options: controllers.Options{
-			RedisURL: "redis://weir:password@redis:6379", Image: "weir:1",
+			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1",
 			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			RedisAllowCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 			PlatformEndpoints: map[config.PlatformType]string{config.TypeMeta: "https://meta.example.com"},
@@ -96,8 +100,31 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 }
 
-func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
+// certificateFiles are files with an authority, and a certificate and key from it.
+func certificateFiles(t *testing.T) stream.TLSFiles {
+	t.Helper()
+	authority := redistest.NewAuthority(t)
+	certificate, key := authority.Sign(t, nil)
 	directory := t.TempDir()
+	files := stream.TLSFiles{
+		CA: filepath.Join(directory, "ca.crt"), Certificate: filepath.Join(directory, "tls.crt"), Key: filepath.Join(directory, "tls.key"),
+	}
+	for path, content := range map[string]string{files.CA: authority.PEM, files.Certificate: certificate, files.Key: key} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
+	directory, certificates := t.TempDir(), certificateFiles(t)
+	plain, secure := filepath.Join(directory, "plain"), filepath.Join(directory, "secure")
+	for path, address := range map[string]string{plain: "redis://u:hunter2@redis", secure: "rediss://u:hunter2@redis"} {
+		if err := os.WriteFile(path, []byte(address), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	noURL := filepath.Join(directory, "no-url")
 	if err := os.WriteFile(noURL, []byte("hunter2"), 0o600); err != nil {
 		t.Fatal(err)
@@ -113,6 +140,12 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		"a file that there is not":                   {[]string{"--image=x", "--redis-url-file=/nowhere"}, []string{"--redis-url-file", "/nowhere"}},
 		"a file without a URL, which is not shown":   {[]string{"--image=x", "--redis-url-file=" + noURL}, []string{"--redis-url-file", "redis://"}},
 		"a range for Redis that is none":             {[]string{"--image=x", "--redis-allow-cidr=any"}, []string{"--redis-allow-cidr", "any"}},
+		"an authority without a Redis":               {[]string{"--image=x", "--redis-ca-file=" + certificates.CA}, []string{"--redis-ca-file", "--redis-url-file"}},
+		"an authority that there is not":             {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-ca-file=/nowhere"}, []string{"--redis-ca-file", "/nowhere"}},
+		"an authority that is none":                  {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-ca-file=" + secure}, []string{"--redis-ca-file", "in PEM"}},
+		"an authority for a Redis without TLS":       {[]string{"--image=x", "--redis-url-file=" + plain, "--redis-ca-file=" + certificates.CA}, []string{"--redis-ca-file", "rediss://"}},
+		"a client certificate without its key":       {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-client-cert-file=" + certificates.Certificate}, []string{"--redis-client-cert-file and --redis-client-key-file"}},
+		"a client certificate as its own key":        {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Certificate}, []string{"--redis-client-cert-file: ", "private key"}},
 		"a range that is none":                       {[]string{"--image=x", "--egress-allow-cidr=10.0.0.0"}, []string{"--egress-allow-cidr", "10.0.0.0"}},
 		"an endpoint of no platform":                 {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
 		"a host without a namespace":                 {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -26,8 +27,8 @@ type loadedProperty struct {
 	apiKeys map[string]string
 	// platformSecrets are the values that the platforms need, by the platform's name and the Secret's key.
 	platformSecrets map[string]map[string]string
-	// redisURL is "" where the spec names no Redis.
-	redisURL string
+	// redis has no URL where the spec names no Redis.
+	redis config.Redis
 }
 
 // propertyLoader gathers the objects of all files before it looks at what refers to what.

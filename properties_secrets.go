@@ -103,15 +103,39 @@ func (l *propertyLoader) resolve(property *loadedProperty) {
 	for i := range property.Spec.Platforms {
 		l.resolvePlatform(property, i)
 	}
-	if redis := property.Spec.Redis; redis != nil {
-		const field = "spec.redis.urlSecretKeyRef"
-		if value, found := l.lookUp(property, field, redis.URLSecretKeyRef); found {
-			property.redisURL = strings.TrimSpace(value)
-			if !isRedisURL(property.redisURL) {
-				l.faultAt(property, field, "key %s of Secret %s/%s: must be a URL that begins with redis://, rediss:// or unix://",
-					redis.URLSecretKeyRef.Key, property.Namespace, redis.URLSecretKeyRef.Name)
-			}
+	if property.Spec.Redis != nil {
+		l.resolveRedis(property)
+	}
+}
+
+// resolveRedis looks up how the Property's own Redis is reached.
+func (l *propertyLoader) resolveRedis(property *loadedProperty) {
+	spec := property.Spec.Redis
+	const field = "spec.redis.urlSecretKeyRef"
+	value, found := l.lookUp(property, field, spec.URLSecretKeyRef)
+	if !found {
+		return
+	}
+	redis := &property.redis
+	redis.URL = strings.TrimSpace(value)
+	if !isRedisURL(redis.URL) {
+		l.faultAt(property, field, "key %s of Secret %s/%s: must be a URL that begins with redis://, rediss:// or unix://",
+			spec.URLSecretKeyRef.Key, property.Namespace, spec.URLSecretKeyRef.Name)
+		return
+	}
+	for _, part := range resources.RedisCertificates(spec) {
+		value, found := l.lookUp(property, part.Field, part.Ref)
+		if found && value == "" {
+			l.faultAt(property, part.Field, "key %s of Secret %s/%s: must not be empty", part.Ref.Key, property.Namespace, part.Ref.Name)
 		}
+		if value == "" {
+			return
+		}
+		*part.Of(&redis.TLS) = value
+	}
+	err := redis.TLS.Check(redis.URL)
+	if blamed := resources.RedisCertificateField(err); blamed != "" {
+		l.faultAt(property, blamed, "%v", err)
 	}
 }
 

@@ -128,8 +128,8 @@ stringData:
 	}, got.platformSecrets); diff != "" {
 		t.Errorf("platform secrets (-want +got):\n%s", diff)
 	}
-	if want := "redis://weir:secret@redis:6379/0"; got.redisURL != want {
-		t.Errorf("the Redis URL is %q, want %q", got.redisURL, want)
+	if want := "redis://weir:secret@redis:6379/0"; got.redis.URL != want {
+		t.Errorf("the Redis URL is %q, want %q", got.redis.URL, want)
 	}
 }
 
@@ -285,6 +285,22 @@ func TestFaultsInSecrets(t *testing.T) {
 		"a Redis URL that does not parse": {
 			text: redis + secret + "stringData: {url: 'redis://weir:hunter2%zz@redis'}\n",
 			want: []string{at + "spec.redis.urlSecretKeyRef: key url of Secret default/keys: must be a URL that begins with redis://, rediss:// or unix://"},
+		},
+		"an authority that is missing": {
+			text: redis[:len(redis)-2] + ", caSecretRef: {name: keys}}\n" + secret + "stringData: {url: 'rediss://:hunter2@redis'}\n",
+			want: []string{at + "spec.redis.caSecretRef: Secret default/keys (a.yaml) must have the key ca.crt"},
+		},
+		"an authority that is empty": {
+			text: redis[:len(redis)-2] + ", caSecretRef: {name: keys}}\n" + secret + "stringData: {url: 'rediss://:hunter2@redis', ca.crt: ''}\n",
+			want: []string{at + "spec.redis.caSecretRef: key ca.crt of Secret default/keys: must not be empty"},
+		},
+		"an authority that is no PEM": {
+			text: redis[:len(redis)-2] + ", caSecretRef: {name: keys, key: root}}\n" + secret + "stringData: {url: 'rediss://:hunter2@redis', root: hunter2}\n",
+			want: []string{at + "spec.redis.caSecretRef: the CA certificates cannot be used: they must be certificates in PEM, and nothing else"},
+		},
+		"a client certificate that is none": {
+			text: redis[:len(redis)-2] + ", clientCertificateSecretRef: {name: keys}}\n" + secret + "stringData: {url: 'rediss://:hunter2@redis', tls.crt: hunter2, tls.key: hunter2}\n",
+			want: []string{at + "spec.redis.clientCertificateSecretRef: the client certificate cannot be used: it must be a certificate and the private key that belongs to it, both in PEM"},
 		},
 		"data that is no base64": {
 			text: shop + secret + "data: {weir: hunter2!}\n",

@@ -43,6 +43,8 @@ type RedisAccess struct {
 	logger *slog.Logger
 	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
 	changed chan event.TypedGenericEvent[types.NamespacedName]
+	// files are what is trusted and shown in the operator's own Redis.
+	files stream.TLSFiles
 	// guard is asked where a tenant's Redis may be.
 	guard egress.Guard
 
@@ -55,6 +57,7 @@ type RedisAccess struct {
 // redisTarget is a Redis as the operator reaches it; two that differ share no connection.
 type redisTarget struct {
 	url string
+	tls stream.TLS
 	// own says that whoever runs the operator has chosen it, not a tenant.
 	own bool
 }
@@ -62,9 +65,9 @@ type redisTarget struct {
 // dialOptions say how it is reached.
 func (a *RedisAccess) dialOptions(target redisTarget) stream.DialOptions {
 	if target.own {
-		return stream.DialOptions{}
+		return stream.DialOptions{TLS: target.tls}
 	}
-	return stream.DialOptions{Control: a.guard.Control, Untrusted: true}
+	return stream.DialOptions{Control: a.guard.Control, Untrusted: true, TLS: target.tls}
 }
 
 // check says whether the URL is one, as far as can be told without connecting.
@@ -115,9 +118,9 @@ func (s redisState) String() string {
 }
 
 // NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
-func NewRedisAccess(logger *slog.Logger, allowed []netip.Prefix) *RedisAccess {
+func NewRedisAccess(logger *slog.Logger, files stream.TLSFiles, allowed []netip.Prefix) *RedisAccess {
 	return &RedisAccess{
-		logger: logger, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
+		logger: logger, files: files, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
 		servers: map[redisTarget]*redisServer{}, homes: map[types.NamespacedName]redisTarget{},
 	}
 }
@@ -135,6 +138,7 @@ func (a *RedisAccess) Start(ctx context.Context) error {
 			return a.close()
 		case <-ticker.C:
 		}
+		a.lookAtFiles(ctx)
 		for _, server := range a.list() {
 			if server.looking.CompareAndSwap(false, true) {
 				looks.Go(func() {
@@ -142,6 +146,34 @@ func (a *RedisAccess) Start(ctx context.Context) error {
 					a.look(ctx, server)
 				})
 			}
+		}
+	}
+}
+
+// lookAtFiles tells the Properties in the operator's own Redis when its certificates are others than those that they have.
+func (a *RedisAccess) lookAtFiles(ctx context.Context) {
+	now, err := a.files.Read()
+	if err != nil {
+		return // the Properties that are reconciled say so, and look again
+	}
+	a.mu.Lock()
+	var tell []types.NamespacedName
+	for property, target := range a.homes {
+		if target.own && target.tls != now {
+			tell = append(tell, property)
+		}
+	}
+	a.mu.Unlock()
+	a.tell(ctx, tell)
+}
+
+// tell has Properties reconciled.
+func (a *RedisAccess) tell(ctx context.Context, properties []types.NamespacedName) {
+	for _, property := range properties {
+		select {
+		case a.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: property}:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -268,13 +300,7 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 			tell[property] = true
 		}
 	}
-	for property := range tell {
-		select {
-		case a.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: property}:
-		case <-ctx.Done():
-			return
-		}
-	}
+	a.tell(ctx, slices.Collect(maps.Keys(tell)))
 }
 
 // allUsers are the users of all Properties that are kept there, as they shall be now.

@@ -20,7 +20,7 @@ var redisFaults = []struct {
 	{stream.ErrFunctions, v1alpha1.ReasonRedisFunctionsMissing, "use Redis 7.0 or newer, or Valkey, with Functions"},
 	{stream.ErrLibrary, v1alpha1.ReasonRedisFunctionsMissing, "remove what has the name with FUNCTION DELETE"},
 	{stream.ErrAuthentication, v1alpha1.ReasonRedisAuthenticationFailed, "correct them in the URL, or in Redis"},
-	{stream.ErrTLS, v1alpha1.ReasonRedisTLSFailed, "rediss:// is with TLS, redis:// without"},
+	{stream.ErrTLS, v1alpha1.ReasonRedisTLSFailed, "rediss:// is with TLS, redis:// without; caSecretRef names a private authority, clientCertificateSecretRef what to show"},
 	{stream.ErrReply, v1alpha1.ReasonRedisProtocolError, "check host and port, and whether it has to be rediss://"},
 	{stream.ErrAddress, v1alpha1.ReasonRedisAddressDenied,
 		"private addresses are connected to where the operator allows them: ask for the range with --redis-allow-cidr"},

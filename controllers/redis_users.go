@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
-// The keys of a role's Redis Secret; pods mount the URL alone.
+// The keys of a role's Redis Secret that its pods do not mount, and the URL's, which they do.
 const (
 	redisKeyURL      = "url"
 	redisKeyPassword = "password"
@@ -29,6 +31,7 @@ const redisURLField = "spec.redis.urlSecretKeyRef"
 // roleAccess is what the roles' pods reach Redis with.
 type roleAccess struct {
 	urls map[resources.Role]string
+	tls  stream.TLS
 	port int32
 }
 
@@ -42,6 +45,9 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	target, missing, err := r.redisTarget(ctx, s.property)
 	if err != nil || missing != nil {
 		s.redisFault = missing
+		if s.property.Spec.Redis == nil {
+			s.again(redisInterval) // nobody tells of files
+		}
 		return err
 	}
 	if err := r.Redis.check(target); err != nil {
@@ -52,12 +58,12 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	if err != nil {
 		return explainRedis(err) // not one that has just been checked
 	}
-	s.access = &roleAccess{urls: map[resources.Role]string{}, port: redisPort(base)}
+	s.access = &roleAccess{urls: map[resources.Role]string{}, tls: target.tls, port: redisPort(base)}
 	var users []roleUser
 	var foreign *fault
 	var errs []error
 	for _, role := range resources.Roles() {
-		user, kept, taken, err := r.redisUser(ctx, s, role, base, target.url)
+		user, kept, taken, err := r.redisUser(ctx, s, role, base, target)
 		if err != nil || taken != nil { // the other roles go on, and so does looking at Redis
 			errs, foreign = append(errs, err), cmp.Or(foreign, taken)
 			continue
@@ -91,7 +97,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 			roleURL = withUser(base, user.name, user.password)
 		}
 		s.access.urls[user.role] = roleURL
-		if err := r.writeRoleURL(ctx, s, user.role, roleURL); err != nil {
+		if err := r.writeRole(ctx, s, user.role, config.Redis{URL: roleURL, TLS: target.tls}); err != nil {
 			errs = append(errs, err)
 			delete(s.access.urls, user.role)
 		}
@@ -106,29 +112,57 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 			return redisTarget{}, newFault(v1alpha1.ReasonRedisUnreachable,
 				"the operator has no Redis: start it with --redis-url-file, or give the Property one in spec.redis"), nil
 		}
-		return redisTarget{url: r.Options.RedisURL, own: true}, nil, nil
+		certificates, err := r.Options.RedisTLS.Read()
+		if err == nil {
+			err = certificates.Check(r.Options.RedisURL)
+		}
+		if resources.RedisCertificateField(err) != "" {
+			return redisTarget{}, newFault(v1alpha1.ReasonSecretInvalid, "the operator's Redis: %v", stream.Explain(err)), nil
+		}
+		return redisTarget{url: r.Options.RedisURL, tls: certificates, own: true}, nil, nil
 	}
 	value, missing, err := r.secretValue(ctx, property.Namespace, redisURLField, property.Spec.Redis.URLSecretKeyRef)
 	if err != nil || missing != nil {
 		return redisTarget{}, missing, err
 	}
-	return redisTarget{url: strings.TrimSpace(value)}, nil, nil
+	target := redisTarget{url: strings.TrimSpace(value)}
+	fault, err := r.redisCertificates(ctx, property, &target)
+	return target, fault, err
+}
+
+// redisCertificates reads what is trusted and shown in the Property's own Redis. The fault names the field that is wrong.
+func (r *Reconciler) redisCertificates(ctx context.Context, property *v1alpha1.Property, target *redisTarget) (*fault, error) {
+	for _, part := range resources.RedisCertificates(property.Spec.Redis) {
+		value, missing, err := r.secretValue(ctx, property.Namespace, part.Field, part.Ref)
+		if err != nil || missing != nil {
+			return missing, err
+		}
+		if value == "" {
+			return newFault(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s must not be empty", part.Field, part.Ref.Key, part.Ref.Name), nil
+		}
+		*part.Of(&target.tls) = value
+	}
+	err := target.tls.Check(target.url)
+	if blamed := resources.RedisCertificateField(err); blamed != "" {
+		return newFault(v1alpha1.ReasonSecretInvalid, "%s: %v", blamed, err), nil
+	}
+	return nil, nil
 }
 
 // redisUser returns the role's user, and the URL that stands in the role's Secret. The fault says that the name of its Secret is taken.
-func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, shared string) (roleUser, string, *fault, error) {
+func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, target redisTarget) (roleUser, string, *fault, error) {
 	user := roleUser{role: role, name: redisUserName(s.property, role)}
-	var kept []byte
+	kept := ""
 	secret, taken, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
 		user.password = string(data[redisKeyPassword])
 		if user.password == "" {
 			user.password = rand.Text()
 		}
-		kept = []byte(withUser(base, user.name, user.password))
-		if s.property.Spec.Redis != nil && string(data[redisKeyURL]) == shared {
-			kept = data[redisKeyURL] // what was found before; only Redis tells whether it is still so
+		kept = withUser(base, user.name, user.password)
+		if s.property.Spec.Redis != nil && string(data[redisKeyURL]) == target.url {
+			kept = target.url // what was found before; only Redis tells whether it is still so
 		}
-		return map[string][]byte{redisKeyURL: kept, redisKeyUser: []byte(user.name), redisKeyPassword: []byte(user.password)}
+		return roleSecret(config.Redis{URL: kept, TLS: target.tls}, []byte(user.name), []byte(user.password))
 	})
 	if err != nil || taken != nil {
 		return roleUser{}, "", taken, err
@@ -137,15 +171,22 @@ func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Rol
 		user.rolling = true
 		s.again(redisOverlap - age)
 	}
-	return user, string(kept), nil, nil
+	return user, kept, nil, nil
 }
 
-// writeRoleURL makes a role's Secret hold another URL than the one with the role's own user.
-func (r *Reconciler) writeRoleURL(ctx context.Context, s *scope, role resources.Role, address string) error {
+// writeRole makes a role's Secret hold how Redis is reached, which may be as another user than the role's own.
+func (r *Reconciler) writeRole(ctx context.Context, s *scope, role resources.Role, redis config.Redis) error {
 	_, _, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {
-		return map[string][]byte{redisKeyURL: []byte(address), redisKeyUser: data[redisKeyUser], redisKeyPassword: data[redisKeyPassword]}
+		return roleSecret(redis, data[redisKeyUser], data[redisKeyPassword])
 	})
 	return err
+}
+
+// roleSecret is the data of a role's Secret.
+func roleSecret(redis config.Redis, user, password []byte) map[string][]byte {
+	data := resources.RedisSecretData(redis)
+	data[redisKeyUser], data[redisKeyPassword] = user, password
+	return data
 }
 
 // withUser returns the URL with another user.

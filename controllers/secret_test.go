@@ -104,7 +104,7 @@ func TestNothingSecretIsShown(t *testing.T) {
 	}
 	for i := range all.Items {
 		for key, value := range all.Items[i].Data {
-			if key != "username" && key != "url" && !strings.HasSuffix(key, ".json") {
+			if len(value) > 0 && key != "username" && key != "url" && !strings.HasSuffix(key, ".json") {
 				secrets[all.Items[i].Name+"/"+key] = string(value)
 			}
 		}

@@ -89,7 +89,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	redis := NewRedisAccess(logger, options.RedisAllowCIDRs)
+	redis := NewRedisAccess(logger, options.RedisTLS, options.RedisAllowCIDRs)
 	optional := &optionalKinds{manager: mgr}
 	r := &Reconciler{
 		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),
@@ -178,6 +178,9 @@ func referredSecrets(object client.Object) []string {
 	}
 	if spec.Redis != nil {
 		names[spec.Redis.URLSecretKeyRef.Name] = true
+		for _, certificate := range resources.RedisCertificates(spec.Redis) {
+			names[certificate.Ref.Name] = true
+		}
 	}
 	list := make([]string, 0, len(names))
 	for name := range maps.Keys(names) {

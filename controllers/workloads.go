@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -184,7 +185,7 @@ func (r *Reconciler) tellPodsOf(ctx context.Context, s *scope, role resources.Ro
 			versions[name] = version
 		}
 	}
-	hash := resources.ConfigHash(resources.RoleFiles(role, files), s.access.urls[role], versions)
+	hash := resources.ConfigHash(resources.RoleFiles(role, files), config.Redis{URL: s.access.urls[role], TLS: s.access.tls}, versions)
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	err := r.Client.List(ctx, pods, client.InNamespace(s.property.Namespace), client.MatchingLabels{

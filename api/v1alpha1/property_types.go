@@ -49,7 +49,7 @@ type PropertyList struct {
 // PropertySpec is what a Property shall be. Only the currency is required.
 //
 // +kubebuilder:validation:XValidation:rule="self.deduplication.windowHours <= self.retention.days * 24",fieldPath=".deduplication.windowHours",message="must be at most 24 times retention.days; lower it along with the retention"
-// +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis == oldSelf.redis)",fieldPath=".redis",message="is immutable, because the events would stay behind in the other Redis; make a new Property instead"
+// +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis.urlSecretKeyRef == oldSelf.redis.urlSecretKeyRef)",fieldPath=".redis",message="is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
 type PropertySpec struct {
 	// The reporting currency: an ISO 4217 code in capitals. Revenue in other currencies is reported beside it,
 	// never converted.
@@ -111,7 +111,7 @@ type PropertySpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	Platforms []Platform `json:"platforms,omitempty"`
 
-	// A Redis of the Property's own. Default: the operator's. Immutable.
+	// A Redis of the Property's own. Default: the operator's. Immutable but for the certificates.
 	// +optional
 	Redis *Redis `json:"redis,omitempty"`
 
@@ -242,6 +242,34 @@ type Redis struct {
 	// and password where there are any.
 	// +required
 	URLSecretKeyRef SecretKeyReference `json:"urlSecretKeyRef"`
+
+	// The certificates of the authorities, in PEM, that Redis's own may come from. Default: the system's. For URLs that
+	// begin with rediss://.
+	// +optional
+	CASecretRef *CASecretReference `json:"caSecretRef,omitempty"`
+
+	// A Secret of type kubernetes.io/tls with the certificate that is shown to Redis: tls.crt and tls.key, in PEM.
+	// Default: none. For URLs that begin with rediss://.
+	// +optional
+	ClientCertificateSecretRef *SecretReference `json:"clientCertificateSecretRef,omitempty"`
+}
+
+// CASecretReference names a key, of a Secret in the Property's namespace, that holds certificates of authorities.
+type CASecretReference struct {
+	// The Secret's name.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-keys"
+	Name string `json:"name"`
+
+	// The key in the Secret's data.
+	// +optional
+	// +kubebuilder:default=ca.crt
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$') && self != '.' && !self.startsWith('..')",message="must be a key of a Secret: letters, digits, '-', '_' and '.', not beginning with '..', such as ca.crt"
+	Key string `json:"key,omitempty"`
 }
 
 // SecretReference names a Secret in the Property's namespace.

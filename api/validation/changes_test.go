@@ -70,7 +70,7 @@ collector: {autoscaling: {maxReplicas: 5}}
 }
 
 func TestWhatMayChange(t *testing.T) {
-	const redisIsImmutable = "spec.redis: is immutable, because the events would stay behind in the other Redis; make a new Property instead"
+	const redisIsImmutable = "spec.redis: is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
 	validator := sharedValidator(t)
 	for sentence, test := range map[string]struct {
 		old, spec string
@@ -86,10 +86,13 @@ func TestWhatMayChange(t *testing.T) {
 			spec: "platforms: [{name: a, type: Meta, meta: {pixelID: '1'}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].type: is immutable, because delivery records go by the platform's name; add a platform of another name instead"},
 		},
-		"a Redis may not come":   {old: "", spec: "redis: {urlSecretKeyRef: {name: r, key: url}}", want: []string{redisIsImmutable}},
-		"a Redis may not go":     {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "", want: []string{redisIsImmutable}},
-		"a Redis may not change": {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "redis: {urlSecretKeyRef: {name: r2, key: url}}", want: []string{redisIsImmutable}},
-		"a Redis may stay":       {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "redis: {urlSecretKeyRef: {name: r, key: url}}\ntimeZone: Asia/Tokyo"},
+		"a Redis may not come":        {old: "", spec: "redis: {urlSecretKeyRef: {name: r, key: url}}", want: []string{redisIsImmutable}},
+		"a Redis may not go":          {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "", want: []string{redisIsImmutable}},
+		"a Redis may not change":      {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "redis: {urlSecretKeyRef: {name: r2, key: url}}", want: []string{redisIsImmutable}},
+		"its certificates may come":   {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "redis: {urlSecretKeyRef: {name: r, key: url}, caSecretRef: {name: ca}}"},
+		"its certificates may change": {old: "redis: {urlSecretKeyRef: {name: r, key: url}, caSecretRef: {name: ca}}", spec: "redis: {urlSecretKeyRef: {name: r, key: url}, caSecretRef: {name: ca, key: root.pem}, clientCertificateSecretRef: {name: c}}"},
+		"its certificates may go":     {old: "redis: {urlSecretKeyRef: {name: r, key: url}, clientCertificateSecretRef: {name: c}}", spec: "redis: {urlSecretKeyRef: {name: r, key: url}}"},
+		"a Redis may stay":            {old: "redis: {urlSecretKeyRef: {name: r, key: url}}", spec: "redis: {urlSecretKeyRef: {name: r, key: url}}\ntimeZone: Asia/Tokyo"},
 		"a change is checked like a new one": {
 			old: "", spec: "deletionPolicy: Orphan\ncolour: green",
 			want: []string{

@@ -211,6 +211,6 @@ func TestRetentionAndLimits(t *testing.T) {
 		"an unknown deletionPolicy is refused": {spec: "deletionPolicy: Orphan", want: []string{`spec.deletionPolicy: must be one of "Retain", "Delete"`}},
 		"a Redis of the Property's own":        {spec: "redis: {urlSecretKeyRef: {name: r, key: url}}"},
 		"a Redis without a Secret is refused":  {spec: "redis: {}", want: []string{"spec.redis.urlSecretKeyRef: is required"}},
-		"a Redis URL in the open is refused":   {spec: "redis: {url: 'redis://:secret@r'}", want: []string{"spec.redis.url: is no field here; the fields are urlSecretKeyRef", "spec.redis.urlSecretKeyRef: is required"}},
+		"a Redis URL in the open is refused":   {spec: "redis: {url: 'redis://:secret@r'}", want: []string{"spec.redis.url: is no field here; the fields are caSecretRef, clientCertificateSecretRef, urlSecretKeyRef", "spec.redis.urlSecretKeyRef: is required"}},
 	})
 }

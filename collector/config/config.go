@@ -7,6 +7,8 @@
 //	auth/api-keys.json          collect: a list of [auth.Credential]; hashes only
 //	auth/access-tokens.json     query: a list of [auth.Credential]; hashes only
 //	redis/url                   every role: the Redis URL with the role's own user
+//	redis/ca.crt                every role: the authorities that Redis's certificate may come from; empty or absent for the system's
+//	redis/tls.crt, tls.key      every role: the certificate that Redis is shown, and its key; empty or absent for none
 //	platforms/NAME/KEY          deliver: the keys of the Secret that platform NAME refers to
 package config
 
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // The files of a configuration directory, by their path in it.
@@ -23,9 +26,26 @@ const (
 	APIKeysFile      = "auth/api-keys.json"
 	AccessTokensFile = "auth/access-tokens.json"
 	RedisURLFile     = "redis/url"
+	// These are named as in a Secret of type kubernetes.io/tls.
+	RedisCAFile          = "redis/ca.crt"
+	RedisCertificateFile = "redis/tls.crt"
+	RedisKeyFile         = "redis/tls.key"
 	// PlatformsDir holds a directory per platform, with a file per key of its Secret.
 	PlatformsDir = "platforms"
 )
+
+// Redis is how a Redis is reached.
+type Redis struct {
+	URL string
+	TLS stream.TLS
+}
+
+// Files renders it, by the files' paths. All are there, whether or not they have a content: a volume may then name each.
+func (r Redis) Files() map[string][]byte {
+	return map[string][]byte{
+		RedisURLFile: []byte(r.URL), RedisCAFile: []byte(r.TLS.CA), RedisCertificateFile: []byte(r.TLS.Certificate), RedisKeyFile: []byte(r.TLS.Key),
+	}
+}
 
 // Property is what the pods know of a Property.
 type Property struct {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // Reading is strict: a member that is not known is an error that names it. When the operator is newer than a
@@ -83,24 +85,35 @@ func loadCredentials(dir, file string, checkScope func(auth.Scope) error) ([]aut
 	return list, nil
 }
 
-// LoadRedisURL reads the Redis URL below dir. Space around it is not part of it. Errors do not repeat it, for it
-// holds a password.
-func LoadRedisURL(dir string) (string, error) {
+// LoadRedis reads how Redis is reached below dir. Space around the URL is not part of it. Errors repeat nothing of what they
+// are about, for the URL holds a password.
+func LoadRedis(dir string) (Redis, error) {
 	text, err := readFile(dir, RedisURLFile)
 	if err != nil {
-		return "", err
+		return Redis{}, err
 	}
-	address := strings.TrimSpace(string(text))
-	parsed, err := url.Parse(address)
+	loaded := Redis{URL: strings.TrimSpace(string(text))}
+	parsed, err := url.Parse(loaded.URL)
 	if err != nil {
-		return "", fmt.Errorf("%s: must be a URL such as redis://user:password@host:6379/0", RedisURLFile)
+		return Redis{}, fmt.Errorf("%s: must be a URL such as redis://user:password@host:6379/0", RedisURLFile)
 	}
-	switch parsed.Scheme {
-	case "redis", "rediss", "unix":
-		return address, nil
-	default:
-		return "", fmt.Errorf("%s: must begin with redis://, rediss:// or unix://", RedisURLFile)
+	if !slices.Contains([]string{"redis", "rediss", "unix"}, parsed.Scheme) {
+		return Redis{}, fmt.Errorf("%s: must begin with redis://, rediss:// or unix://", RedisURLFile)
 	}
+	for file, into := range map[string]*string{RedisCAFile: &loaded.TLS.CA, RedisCertificateFile: &loaded.TLS.Certificate, RedisKeyFile: &loaded.TLS.Key} {
+		content, err := readFile(dir, file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Redis{}, err
+		}
+		*into = string(content)
+	}
+	switch err := loaded.TLS.Check(loaded.URL); {
+	case errors.Is(err, stream.ErrCA):
+		return Redis{}, fmt.Errorf("%s: %w", RedisCAFile, err)
+	case err != nil:
+		return Redis{}, fmt.Errorf("%s, %s: %w", RedisCertificateFile, RedisKeyFile, err)
+	}
+	return loaded, nil
 }
 
 // PlatformCredentials reads the Secret mounted for one platform: its keys with their values. A line end behind

@@ -3,6 +3,7 @@ package config_test
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 const fullProperty = `{
@@ -163,7 +166,7 @@ func TestLoadSaysWhichFileIsMissing(t *testing.T) {
 		"the property":      {func() error { _, err := config.Load(dir); return err }, config.PropertyFile},
 		"the API keys":      {func() error { _, err := config.LoadAPIKeys(dir); return err }, config.APIKeysFile},
 		"the access tokens": {func() error { _, err := config.LoadAccessTokens(dir); return err }, config.AccessTokensFile},
-		"the Redis URL":     {func() error { _, err := config.LoadRedisURL(dir); return err }, config.RedisURLFile},
+		"the Redis URL":     {func() error { _, err := config.LoadRedis(dir); return err }, config.RedisURLFile},
 		"the credentials":   {func() error { _, err := config.PlatformCredentials(dir, "crm"); return err }, "platforms/crm"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -233,22 +236,40 @@ func TestCredentialsAreReadByTheirHashes(t *testing.T) {
 	}
 }
 
-func TestRedisURLIsNeverRepeatedInErrors(t *testing.T) {
+func TestRedisIsReachedAsTheFilesSayAndErrorsRepeatNothing(t *testing.T) {
+	const address = "rediss://shop:pa55@redis:6379"
+	authority := redistest.NewAuthority(t)
+	certificate, key := authority.Sign(t, nil)
 	for name, c := range map[string]struct {
-		text string
-		want string
-		err  string
+		url   string
+		files map[string]string
+		want  config.Redis
+		err   string
 	}{
-		"over TCP":                  {"redis://shop:pa55@redis:6379/0", "redis://shop:pa55@redis:6379/0", ""},
-		"over TLS":                  {"rediss://shop:pa55@redis:6379", "rediss://shop:pa55@redis:6379", ""},
-		"over a Unix socket":        {"unix:///run/redis.sock", "unix:///run/redis.sock", ""},
-		"with a line end behind it": {"redis://redis:6379\n", "redis://redis:6379", ""},
-		"of another kind":           {"http://shop:pa55@redis:6379", "", "must begin with redis://, rediss:// or unix://"},
-		"nothing":                   {"\n", "", "must begin with redis://"},
-		"with a bad escape":         {"redis://shop:pa55%zz@redis:6379", "", "must be a URL such as"},
+		"over TCP":                  {url: "redis://shop:pa55@redis:6379/0", want: config.Redis{URL: "redis://shop:pa55@redis:6379/0"}},
+		"over TLS":                  {url: address, want: config.Redis{URL: address}},
+		"over a Unix socket":        {url: "unix:///run/redis.sock", want: config.Redis{URL: "unix:///run/redis.sock"}},
+		"with a line end behind it": {url: "redis://redis:6379\n", want: config.Redis{URL: "redis://redis:6379"}},
+		"with an authority": {
+			url: address, files: map[string]string{config.RedisCAFile: authority.PEM, config.RedisCertificateFile: "", config.RedisKeyFile: ""},
+			want: config.Redis{URL: address, TLS: stream.TLS{CA: authority.PEM}},
+		},
+		"with a certificate": {
+			url: address, files: map[string]string{config.RedisCertificateFile: certificate, config.RedisKeyFile: key},
+			want: config.Redis{URL: address, TLS: stream.TLS{Certificate: certificate, Key: key}},
+		},
+		"an authority that is none":      {url: address, files: map[string]string{config.RedisCAFile: "pa55"}, err: "redis/ca.crt: the CA certificates cannot be used"},
+		"an authority for TCP":           {url: "redis://redis:6379", files: map[string]string{config.RedisCAFile: authority.PEM}, err: "must begin with rediss://"},
+		"a certificate without a key":    {url: address, files: map[string]string{config.RedisCertificateFile: certificate}, err: "redis/tls.crt, redis/tls.key: "},
+		"an authority that is too large": {url: address, files: map[string]string{config.RedisCAFile: strings.Repeat("pa55", 1<<19)}, err: "redis/ca.crt: must not be larger"},
+		"of another kind":                {url: "http://shop:pa55@redis:6379", err: "must begin with redis://, rediss:// or unix://"},
+		"nothing":                        {url: "\n", err: "must begin with redis://"},
+		"with a bad escape":              {url: "redis://shop:pa55%zz@redis:6379", err: "must be a URL such as"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := config.LoadRedisURL(directory(t, map[string]string{config.RedisURLFile: c.text}))
+			files := map[string]string{config.RedisURLFile: c.url}
+			maps.Copy(files, c.files)
+			got, err := config.LoadRedis(directory(t, files))
 			if got != c.want || (err != nil) != (c.err != "") {
 				t.Fatalf("got %q, %v, want %q, %q", got, err, c.want, c.err)
 			}
@@ -256,6 +277,19 @@ func TestRedisURLIsNeverRepeatedInErrors(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.err)
 			}
 		})
+	}
+}
+
+func TestRedisIsReadAsItWasRendered(t *testing.T) {
+	authority := redistest.NewAuthority(t)
+	certificate, key := authority.Sign(t, nil)
+	want := config.Redis{URL: "rediss://shop:pa55@redis:6379", TLS: stream.TLS{CA: authority.PEM, Certificate: certificate, Key: key}}
+	files := map[string]string{}
+	for path, content := range want.Files() {
+		files[path] = string(content)
+	}
+	if got, err := config.LoadRedis(directory(t, files)); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 

@@ -53,11 +53,11 @@ func deliverFrom(directory, consumer string) error {
 	if err != nil {
 		return err
 	}
-	address, err := config.LoadRedisURL(directory)
+	redis, err := config.LoadRedis(directory)
 	if err != nil {
 		return err
 	}
-	client, err := stream.Dial(address, stream.DialOptions{})
+	client, err := stream.Dial(redis.URL, stream.DialOptions{})
 	if err != nil {
 		return err
 	}

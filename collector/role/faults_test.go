@@ -92,11 +92,11 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 		return true
 	})
 
-	text, err := config.LoadRedisURL(p.directory)
+	redis, err := config.LoadRedis(p.directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := stream.Dial(text, stream.DialOptions{})
+	client, err := stream.Dial(redis.URL, stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

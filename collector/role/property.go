@@ -37,7 +37,7 @@ type property struct {
 // settings are what the roles need of a configuration directory.
 type settings struct {
 	config   config.Property
-	redisURL string
+	redis    config.Redis
 	keys     []auth.Credential // only for collect
 	tokens   []auth.Credential // only for query
 	location *time.Location
@@ -50,7 +50,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	if p.settings, err = p.load(); err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
-	if p.client, err = stream.Dial(p.redisURL, stream.DialOptions{}); err != nil {
+	if p.client, err = stream.Dial(p.redis.URL, stream.DialOptions{TLS: p.redis.TLS}); err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	metrics, err := stream.NewMetrics(prometheus.WrapRegistererWith(p.labels(), registerer))
@@ -84,7 +84,7 @@ func (p *property) load() (loaded settings, err error) {
 	if loaded.config, err = config.Load(p.directory); err != nil {
 		return settings{}, err
 	}
-	if loaded.redisURL, err = config.LoadRedisURL(p.directory); err != nil {
+	if loaded.redis, err = config.LoadRedis(p.directory); err != nil {
 		return settings{}, err
 	}
 	if p.options.has(Collect) {

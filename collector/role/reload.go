@@ -36,8 +36,8 @@ func (p *process) reloadOne(property *property) {
 		p.Logger.Error("the name or currency of a property that is served cannot change; restart the process", "property", property.String())
 		return
 	}
-	if err := property.client.Authenticate(loaded.redisURL); err != nil {
-		p.Logger.Error("the Redis of a property that is served cannot change but for its user and password; restart the process",
+	if err := property.client.Authenticate(loaded.redis.URL, loaded.redis.TLS); err != nil {
+		p.Logger.Error("the Redis of a property that is served cannot change but for its user, password and certificates; restart the process",
 			"property", property.String(), "error", err)
 		return
 	}

@@ -223,7 +223,7 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 		p.await("the fourth token is taken once the currency is what it was", func() bool { return p.list("token-4") == http.StatusOK })
 	})
 	t.Run("another Redis is refused whole, another user of it is not", func(t *testing.T) {
-		address, err := config.LoadRedisURL(p.directory)
+		redis, err := config.LoadRedis(p.directory)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 		if got := p.list("token-5"); got == http.StatusOK {
 			t.Error("the token from beside the other Redis is taken")
 		}
-		p.writeText(config.RedisURLFile, strings.Replace(address, "://", "://default:any@", 1))
+		p.writeText(config.RedisURLFile, strings.Replace(redis.URL, "://", "://default:any@", 1))
 		p.await("the fifth token is taken", func() bool { return p.list("token-5") == http.StatusOK })
 	})
 	t.Run("a new platform gets the events from then on", func(t *testing.T) {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,23 +49,27 @@ type Client struct {
 	place string
 	// user is what new connections authenticate as; nil for nobody.
 	user atomic.Pointer[url.Userinfo]
+	// tls is what new connections trust and show; nil for connections in the clear.
+	tls atomic.Pointer[tls.Config]
 }
 
 // Dial prepares a client for a URL; it connects at the first command. The forms are redis:// and rediss://
 // (user:password@host:port/db), unix:///path, redis://host:port?addr=host2:port for a cluster, and
 // redis://host:port?master_name=NAME&addr=… for Sentinels. User and password are Redis's in all of them; what Sentinels
 // ask for stands in sentinel_username and sentinel_password behind the question mark; db and skip_verify may stand there
-// too, and nothing else. The error is [ErrURL], and repeats nothing of the URL.
+// too, and nothing else. The error is [ErrURL], [ErrCA] or [ErrClientCertificate], and repeats nothing of what it is about.
 func Dial(address string, how DialOptions) (*Client, error) {
 	parsed, err := parseURL(address, how.Untrusted)
 	if err != nil {
 		return nil, err
 	}
 	client := &Client{place: withoutUser(parsed)}
-	client.user.Store(parsed.User)
+	if err := client.identify(parsed, how.TLS); err != nil {
+		return nil, err
+	}
 	switch query := parsed.Query(); {
 	case query.Has("master_name"):
-		if client.sentinels, err = newSentinels(parsed, how, client.credentials); err != nil {
+		if client.sentinels, err = newSentinels(parsed, how, &client.tls, client.credentials); err != nil {
 			return nil, ErrURL
 		}
 		client.redis = client.sentinels.client()
@@ -76,7 +81,7 @@ func Dial(address string, how DialOptions) (*Client, error) {
 		options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 		options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		options.Dialer = (&dialer{DialOptions: how, tls: options.TLSConfig}).dial
+		options.Dialer = (&dialer{DialOptions: how, tls: &client.tls}).dial
 		options.CredentialsProvider = client.credentials
 		client.redis = redis.NewClusterClient(options)
 	default:
@@ -84,26 +89,26 @@ func Dial(address string, how DialOptions) (*Client, error) {
 		if err != nil {
 			return nil, ErrURL
 		}
-		prepare(options, how, client.credentials)
+		prepare(options, how, &client.tls, client.credentials)
 		client.redis = redis.NewClient(options)
 	}
 	return client, nil
 }
 
 // prepare completes the options of a client of one server.
-func prepare(options *redis.Options, how DialOptions, credentials func() (string, string)) {
+func prepare(options *redis.Options, how DialOptions, secure *atomic.Pointer[tls.Config], credentials func() (string, string)) {
 	// Callers decide about resending: only some commands may run twice.
 	options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
 	options.ContextTimeoutEnabled, options.DisableIdentity = true, true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	options.Dialer = (&dialer{DialOptions: how, tls: options.TLSConfig}).dial
+	options.Dialer = (&dialer{DialOptions: how, tls: secure}).dial
 	options.CredentialsProvider = credentials
 }
 
-// Authenticate makes the client use the user and password of a URL for the connections that it makes from now on.
-// Those that it has stay: Redis asks nobody for the password again. The error is [ErrOtherRedis] where the URL differs
-// from the one dialled in anything else, and then nothing changes.
-func (c *Client) Authenticate(address string) error {
+// Authenticate makes the client use the user and password of a URL, and what it trusts and shows, for the connections
+// that it makes from now on. Those that it has stay: nobody is asked again. The error is [ErrOtherRedis] where the URL
+// differs from the one dialled in anything else, [ErrCA] or [ErrClientCertificate]; then nothing changes.
+func (c *Client) Authenticate(address string, identity TLS) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return ErrURL
@@ -111,7 +116,17 @@ func (c *Client) Authenticate(address string) error {
 	if withoutUser(parsed) != c.place {
 		return ErrOtherRedis
 	}
-	c.user.Store(parsed.User)
+	return c.identify(parsed, identity)
+}
+
+// identify notes what new connections authenticate with, and what they trust and show.
+func (c *Client) identify(address *url.URL, identity TLS) error {
+	settings, err := identity.over(address)
+	if err != nil {
+		return err
+	}
+	c.user.Store(address.User)
+	c.tls.Store(settings)
 	return nil
 }
 

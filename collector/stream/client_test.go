@@ -379,12 +379,12 @@ func TestNewConnectionsAuthenticateAnew(t *testing.T) {
 	ping("on a connection from before the password changed", true)
 	drop()
 	ping("on a new connection with the old password", false)
-	if err := client.Authenticate(as("pod", "second")); err != nil {
+	if err := client.Authenticate(as("pod", "second"), TLS{}); err != nil {
 		t.Fatal(err)
 	}
 	ping("on a new connection with the new password", true)
 	give("other", "third")
-	if err := client.Authenticate(as("other", "third")); err != nil {
+	if err := client.Authenticate(as("other", "third"), TLS{}); err != nil {
 		t.Fatal(err)
 	}
 	drop()
@@ -393,7 +393,7 @@ func TestNewConnectionsAuthenticateAnew(t *testing.T) {
 	for what, address := range map[string]string{
 		"another host": "redis://other:s3cret@127.0.0.1:1", "another database": as("other", "s3cret") + "/1", "no URL": "redis://other:s3cret@ho\x7fst",
 	} {
-		err := client.Authenticate(address)
+		err := client.Authenticate(address, TLS{})
 		if err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: Authenticate = %v, want an error without the password", what, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -36,13 +37,15 @@ type DialOptions struct {
 	// are bounded narrowly, nothing but PING is sent before the server has answered as Redis does, and sockets of
 	// the machine are not connected to.
 	Untrusted bool
+	// TLS is what the client trusts and shows at the beginning; see [Client.Authenticate].
+	TLS TLS
 }
 
 // dialer makes a client's connections.
 type dialer struct {
 	DialOptions
-	// tls is nil for a connection in the clear.
-	tls *tls.Config
+	// tls is nil for connections in the clear; it is looked at for each one.
+	tls *atomic.Pointer[tls.Config]
 
 	mu sync.Mutex
 	// addresses are those that an untrusted Redis was looked for at.
@@ -80,25 +83,11 @@ type bareReplies struct {
 func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: connectTimeout, Control: d.Control, KeepAliveConfig: keepAlive}
 	connection, err := plain.DialContext(ctx, network, address)
-	if err != nil || d.tls == nil {
+	settings := d.tls.Load()
+	if err != nil || settings == nil {
 		return connection, err
 	}
-	config := d.tls
-	if config.ServerName == "" {
-		config = config.Clone()
-		config.ServerName, _, _ = net.SplitHostPort(address)
-	}
-	limited, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	secure := tls.Client(connection, config)
-	if err := secure.HandshakeContext(limited); err != nil {
-		connection.Close()
-		if ctx.Err() == nil && limited.Err() != nil {
-			err = &Problem{ErrTLS, "there is no handshake in time, as with one that does not speak it"}
-		}
-		return nil, err
-	}
-	return secure, nil
+	return secure(ctx, connection, settings)
 }
 
 // admits counts the addresses.

@@ -52,7 +52,7 @@ func (p *Problem) Unwrap() error { return p.kind }
 
 // kinds are the errors that [Explain] leaves as they are, in the order in which they count.
 var kinds = []error{
-	ErrURL, ErrReply, ErrAuthentication, ErrInfoDenied, ErrFunctions, ErrVersion, ErrEvictionEnabled, ErrDefaultUser, ErrDenied,
+	ErrURL, ErrCA, ErrClientCertificate, ErrReply, ErrAuthentication, ErrInfoDenied, ErrFunctions, ErrVersion, ErrEvictionEnabled, ErrDefaultUser, ErrDenied,
 	ErrLibrary, ErrNoGroup, ErrOtherRedis, ErrUnavailable, ErrTLS, ErrAddress, ErrUnreachable, ErrRefused,
 }
 

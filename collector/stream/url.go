@@ -1,10 +1,12 @@
 package stream
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
 
 	"github.com/redis/go-redis/v9"
@@ -66,7 +68,7 @@ func withoutUser(address *url.URL) string {
 }
 
 // newSentinels reads the URL of Sentinels. The Redis library takes the URL's user for theirs.
-func newSentinels(address *url.URL, how DialOptions, credentials func() (string, string)) (*sentinels, error) {
+func newSentinels(address *url.URL, how DialOptions, secure *atomic.Pointer[tls.Config], credentials func() (string, string)) (*sentinels, error) {
 	query := address.Query()
 	username, password := query.Get("sentinel_username"), query.Get("sentinel_password")
 	query.Del("sentinel_username")
@@ -78,8 +80,8 @@ func newSentinels(address *url.URL, how DialOptions, credentials func() (string,
 		return nil, err
 	}
 	s := &sentinels{name: read.MasterName, addresses: read.SentinelAddrs, nodes: map[string]*redis.Client{}}
-	s.of.TLSConfig, s.to.TLSConfig, s.to.DB = read.TLSConfig, read.TLSConfig, read.DB
-	prepare(&s.of, how, func() (string, string) { return username, password })
-	prepare(&s.to, how, credentials)
+	s.to.DB = read.DB
+	prepare(&s.of, how, secure, func() (string, string) { return username, password })
+	prepare(&s.to, how, secure, credentials)
 	return s, nil
 }

@@ -63,7 +63,7 @@ func Build(property *v1alpha1.Property, in Input) ([]Object, error) {
 
 // ConfigHash tells apart what a role's pods have mounted: its files, and the versions of the Secrets that the
 // operator does not read. The pods get it as an annotation, which makes the kubelet sync their volumes at once.
-func ConfigHash(files map[string][]byte, redisURL string, secretVersions map[string]string) string {
+func ConfigHash(files map[string][]byte, redis config.Redis, secretVersions map[string]string) string {
 	sum := sha256.New()
 	part := func(text string) {
 		length := len(text)
@@ -74,7 +74,9 @@ func ConfigHash(files map[string][]byte, redisURL string, secretVersions map[str
 		part(path)
 		part(string(files[path]))
 	}
-	part(redisURL)
+	for _, text := range []string{redis.URL, redis.TLS.CA, redis.TLS.Certificate, redis.TLS.Key} {
+		part(text)
+	}
 	for _, name := range slices.Sorted(maps.Keys(secretVersions)) {
 		part(name)
 		part(secretVersions[name])

@@ -38,8 +38,8 @@ const (
 
 // What of a Property takes new pods; everything else reaches running pods through their mounted files.
 const (
-	// annotationRedis is a hash of where Redis is: a pod dials it once, when it starts. User and password are read
-	// again when they change.
+	// annotationRedis is a hash of where Redis is: a pod dials it once, when it starts. User, password and
+	// certificates are read again when they change.
 	annotationRedis = "weir.dev/redis"
 	// annotationCurrency is on the query pods, whose sums are in that currency.
 	annotationCurrency = "weir.dev/currency"
@@ -167,7 +167,7 @@ func mountPath(volume string) string {
 func volumes(property *v1alpha1.Property, role Role) []*applycore.VolumeApplyConfiguration {
 	list := []*applycore.VolumeApplyConfiguration{
 		applycore.Volume().WithName(volumeProperty).WithConfigMap(applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)),
-		secretVolume(volumeRedis, RedisSecretName(property, role), path.Base(config.RedisURLFile)),
+		secretVolume(volumeRedis, RedisSecretName(property, role), slices.Sorted(maps.Keys(RedisSecretData(config.Redis{})))...),
 	}
 	switch role {
 	case Collector:

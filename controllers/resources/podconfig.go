@@ -18,8 +18,8 @@ type Options struct {
 	EgressAllowCIDRs []netip.Prefix
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[config.PlatformType]string
-	// RedisURL is where the pods find Redis, with user and password; "" leaves its file out.
-	RedisURL string
+	// Redis is how the pods reach Redis, with user and password; without a URL its files are left out.
+	Redis config.Redis
 	// Image is what the pods run; it is not part of their configuration.
 	Image string
 	// Network bounds who may reach the pods; it is not part of their configuration.
@@ -57,8 +57,12 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 		}
 		files[path] = text.Bytes()
 	}
-	if options.RedisURL != "" {
-		files[config.RedisURLFile] = []byte(options.RedisURL)
+	if options.Redis.URL != "" {
+		for path, content := range options.Redis.Files() {
+			if len(content) > 0 {
+				files[path] = content
+			}
+		}
 	}
 	return files, nil
 }

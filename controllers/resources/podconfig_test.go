@@ -71,7 +71,7 @@ func TestPodConfig(t *testing.T) {
 }
 
 func (in input) options() resources.Options {
-	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, PlatformEndpoints: in.PlatformEndpoints, RedisURL: in.RedisURL}
+	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}}
 }
 
 func readInput(t *testing.T, path string) (input, *v1alpha1.Property) {
@@ -144,7 +144,7 @@ func checkLoads(t *testing.T, files map[string][]byte, in input, property *v1alp
 		}
 	}
 	if in.RedisURL != "" {
-		if address, err := config.LoadRedisURL(directory); err != nil || address != in.RedisURL {
+		if redis, err := config.LoadRedis(directory); err != nil || redis.URL != in.RedisURL {
 			t.Errorf("a pod's Redis URL is another one, error %v", err)
 		}
 	}
