@@ -119,6 +119,7 @@ func (l *lane) attempt(sending context.Context, batch []parcel) ([]platform.Verd
 		verdicts = l.platform.Classify(response, len(batch))
 	}
 	for i := range batch {
+		batch[i].kind = again
 		if verdicts[i].Class != platform.Throttle {
 			batch[i].attempts++
 		}
@@ -137,13 +138,21 @@ func (l *lane) exchange(sending context.Context, request platform.Request) (plat
 	return platform.Response{At: l.wall()}, nil
 }
 
-// park schedules events that were taken before the gate closed: no attempt was made, nothing is recorded.
+// park puts back events that were taken before the gate closed: no attempt was made, nothing is recorded. Those that
+// were never sent are as new as those that nobody has taken yet.
 func (l *lane) park(batch []parcel, left time.Duration) outcomes {
 	all := outcomes{until: l.now().Add(max(left, l.timing.backoff.floor))}
 	for _, p := range batch {
-		all.parked = append(all.parked, stream.Delivery{Entry: stream.Entry{Position: p.position}, Attempts: p.attempts})
+		delivery := stream.Delivery{Entry: stream.Entry{Position: p.position}, Attempts: p.attempts}
+		if p.kind == fresh {
+			all.unsent = append(all.unsent, delivery)
+		} else {
+			all.parked = append(all.parked, delivery)
+		}
 	}
-	l.retryScheduled(all.until)
+	if len(all.parked) > 0 {
+		l.retryScheduled(all.until)
+	}
 	return all
 }
 

@@ -52,6 +52,8 @@ type lane struct {
 	troubles atomic.Int32
 	// latestRetry is when the last of the retries that this lane has scheduled is due, in Unix milliseconds.
 	latestRetry atomic.Int64
+	// unsent says that events which were put back without having been sent may wait.
+	unsent atomic.Bool
 
 	mu sync.Mutex
 	// held are the events that this lane is busy with, so that the reclaimer leaves them alone.
@@ -66,6 +68,8 @@ type lane struct {
 // parcel is an event on its way to the platform.
 type parcel struct {
 	position stream.Position
+	// kind says whether a request was made with it; attempts counts those that count.
+	kind     share
 	attempts int
 	payload  platform.Payload
 }
@@ -96,10 +100,10 @@ func (l *lane) count(p pass, g grant) int {
 	return min(g.n*l.platform.Limits.Events, maxTaken)
 }
 
-// dispatch maps what was taken, settles what needs no request and sends the rest in batches. It owns the grant
+// dispatch maps what was taken of a kind, settles what needs no request and sends the rest in batches. It owns the grant
 // and the pass, and returns when the last batch is under way.
-func (l *lane) dispatch(sending context.Context, p pass, g grant, deliveries []stream.Delivery) {
-	parcels, decided := l.accept(deliveries)
+func (l *lane) dispatch(sending context.Context, p pass, g grant, kind share, deliveries []stream.Delivery) {
+	parcels, decided := l.accept(kind, deliveries)
 	if decided.len() > 0 {
 		l.sends.Add(1)
 		l.settle(decided, l.sends.Done)
@@ -124,14 +128,14 @@ func (l *lane) dispatch(sending context.Context, p pass, g grant, deliveries []s
 }
 
 // accept parts deliveries into those to send and those whose outcome is clear.
-func (l *lane) accept(deliveries []stream.Delivery) ([]parcel, outcomes) {
+func (l *lane) accept(kind share, deliveries []stream.Delivery) ([]parcel, outcomes) {
 	parcels := make([]parcel, 0, len(deliveries))
 	var decided outcomes
 	for _, delivery := range deliveries {
 		if !l.hold(delivery.Position) {
 			continue // a request with it is under way
 		}
-		p, verdict, named := l.prepare(delivery)
+		p, verdict, named := l.prepare(kind, delivery)
 		switch {
 		case !named:
 			decided.passed = append(decided.passed, delivery.Position)
@@ -145,8 +149,8 @@ func (l *lane) accept(deliveries []stream.Delivery) ([]parcel, outcomes) {
 }
 
 // prepare decodes and maps an event. It says whether the event names this platform; the others are passed over.
-func (l *lane) prepare(delivery stream.Delivery) (parcel, platform.Verdict, bool) {
-	p := parcel{position: delivery.Position, attempts: delivery.Attempts}
+func (l *lane) prepare(kind share, delivery stream.Delivery) (parcel, platform.Verdict, bool) {
+	p := parcel{position: delivery.Position, kind: kind, attempts: delivery.Attempts}
 	e, err := event.DecodeEntry(delivery.Data)
 	if err != nil {
 		l.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
@@ -209,6 +213,9 @@ func (l *lane) settle(all outcomes, written func()) {
 		l.mu.Lock()
 		all.each(func(position stream.Position) { delete(l.held, position) })
 		l.mu.Unlock()
+		if len(all.unsent) > 0 {
+			l.unsent.Store(true)
+		}
 		written()
 	}}
 }

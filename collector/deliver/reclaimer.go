@@ -29,7 +29,7 @@ func (l *lane) reclaim(taking, sending context.Context) {
 		abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, l.count(p, g))
 		if len(abandoned) > 0 {
 			l.logger.Info("events of a deliverer that is gone were taken over", "events", len(abandoned))
-			l.dispatch(sending, p, g, abandoned)
+			l.dispatch(sending, p, g, again, abandoned)
 			continue
 		}
 		l.release(g)
@@ -80,7 +80,7 @@ func (l *lane) resumeOwn(taking, sending context.Context) bool {
 		if len(held) > 0 {
 			l.logger.Info("events that this deliverer held when it was killed are sent again", "events", len(held))
 		}
-		l.dispatch(sending, p, g, held)
+		l.dispatch(sending, p, g, again, held)
 	}
 	return true
 }

@@ -99,6 +99,10 @@ func (e *Engine) skipOpen(ctx context.Context, name string, idle time.Duration) 
 			return due, err
 		},
 		func() ([]stream.Delivery, error) {
+			unsent, _, err := s.Unsent(ctx, name, e.clock.Now(), e.timing.lease, maxTaken)
+			return unsent, err
+		},
+		func() ([]stream.Delivery, error) {
 			taken, _, err := s.Reclaim(ctx, name, consumer, idle, maxTaken)
 			return taken, err
 		},

@@ -21,7 +21,7 @@ func (l *lane) retry(taking, sending context.Context) {
 			l.gate.giveBack(p)
 			return
 		}
-		due, err := l.due(taking, l.count(p, g))
+		due, err := l.due(taking, l.stream.Due, l.count(p, g))
 		switch {
 		case err != nil:
 			l.release(g)
@@ -30,10 +30,11 @@ func (l *lane) retry(taking, sending context.Context) {
 				return
 			}
 		case len(due) > 0:
-			l.dispatch(sending, p, g, due)
+			l.dispatch(sending, p, g, again, due)
 		default:
 			l.release(g)
 			l.gate.giveBack(p)
+			l.unsent.Store(true) // others may have put some back, and be gone
 			if !pause(taking, l.retryPause()) {
 				return
 			}
@@ -41,10 +42,13 @@ func (l *lane) retry(taking, sending context.Context) {
 	}
 }
 
-// due leases events whose next attempt is due. Those that this lane is still busy with, because what came of the attempt
+// take is [stream.Stream.Due] or [stream.Stream.Unsent].
+type take func(ctx context.Context, platform string, now time.Time, lease time.Duration, count int) ([]stream.Delivery, []stream.Position, error)
+
+// due leases events whose next attempt is due, or their first. Those that this lane is still busy with, because what came of the attempt
 // before is only just being written, are put off for a moment rather than for a lease.
-func (l *lane) due(taking context.Context, count int) ([]stream.Delivery, error) {
-	due, _, err := l.stream.Due(taking, l.cfg.Name, l.now(), l.timing.lease, count)
+func (l *lane) due(taking context.Context, take take, count int) ([]stream.Delivery, error) {
+	due, _, err := take(taking, l.cfg.Name, l.now(), l.timing.lease, count)
 	var busy []stream.Delivery
 	l.mu.Lock()
 	due = slices.DeleteFunc(due, func(d stream.Delivery) bool {

@@ -15,21 +15,24 @@ type outcomes struct {
 	settled []stream.Settlement
 	// passed are none of the platform's.
 	passed []stream.Position
-	// parked were held back by the gate before an attempt was made, until the latest of those times.
+	// parked were held back by the gate before another attempt was made, until the latest of those times; unsent before
+	// the first.
 	parked []stream.Delivery
 	until  time.Time
+	unsent []stream.Delivery
 }
 
 func (o *outcomes) add(more outcomes) {
 	o.settled = append(o.settled, more.settled...)
 	o.passed = append(o.passed, more.passed...)
 	o.parked = append(o.parked, more.parked...)
+	o.unsent = append(o.unsent, more.unsent...)
 	if more.until.After(o.until) {
 		o.until = more.until
 	}
 }
 
-func (o *outcomes) len() int { return len(o.settled) + len(o.passed) + len(o.parked) }
+func (o *outcomes) len() int { return len(o.settled) + len(o.passed) + len(o.parked) + len(o.unsent) }
 
 // each calls f with every event's position.
 func (o *outcomes) each(f func(stream.Position)) {
@@ -40,6 +43,9 @@ func (o *outcomes) each(f func(stream.Position)) {
 		f(p)
 	}
 	for _, d := range o.parked {
+		f(d.Position)
+	}
+	for _, d := range o.unsent {
 		f(d.Position)
 	}
 }
@@ -131,6 +137,9 @@ func (s *settler) writeOnce(ctx context.Context, all outcomes) error {
 		return err
 	}
 	if err := s.stream.Postpone(ctx, s.platform, all.parked, all.until); err != nil {
+		return err
+	}
+	if err := s.stream.PutBack(ctx, s.platform, all.unsent); err != nil {
 		return err
 	}
 	return s.stream.Acknowledge(ctx, s.platform, all.passed)

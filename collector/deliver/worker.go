@@ -23,10 +23,10 @@ func (l *lane) work(taking, sending context.Context) {
 			l.gate.giveBack(p)
 			return
 		}
-		var deliveries []stream.Delivery
+		kind, deliveries := fresh, []stream.Delivery(nil)
 		if p.probe {
 			probes++
-			deliveries, err = l.probe(taking, probes)
+			kind, deliveries, err = l.probe(taking, probes)
 		} else {
 			// Only where there were none does it wait for some, and then with one slot: the others are not kept from
 			// those that are due again.
@@ -34,7 +34,7 @@ func (l *lane) work(taking, sending context.Context) {
 			if idle {
 				block = l.timing.block
 			}
-			deliveries, err = l.stream.Read(taking, l.cfg.Name, l.consumer, l.count(p, g), block)
+			deliveries, err = l.fresh(taking, l.count(p, g), block)
 			idle = len(deliveries) == 0
 		}
 		if len(deliveries) == 0 {
@@ -47,31 +47,41 @@ func (l *lane) work(taking, sending context.Context) {
 		}
 		l.recovered()
 		// While these are mapped the next are read; the slots that they hold bound how many can be on the way.
-		l.sends.Go(func() { l.dispatch(sending, p, g, deliveries) })
+		l.sends.Go(func() { l.dispatch(sending, p, g, kind, deliveries) })
 	}
 }
 
-// probe takes one event for a probe: in turn one that is due again and a new one, so that no event that fails by
-// itself keeps the gate closed for the others; where there is neither, an abandoned one. Of events that have left the stream meanwhile the trimmer has written
-// what became of them.
-func (l *lane) probe(taking context.Context, turn int) ([]stream.Delivery, error) {
-	read := func(block time.Duration) ([]stream.Delivery, error) {
-		return l.stream.Read(taking, l.cfg.Name, l.consumer, 1, block)
-	}
-	if turn%2 == 0 {
-		if fresh, err := read(0); err != nil || len(fresh) > 0 {
-			return fresh, err
+// fresh takes events that were never sent: those that were put back, then new ones, for which it waits where block says so.
+func (l *lane) fresh(taking context.Context, count int, block time.Duration) ([]stream.Delivery, error) {
+	if l.unsent.Swap(false) {
+		back, err := l.due(taking, l.stream.Unsent, count)
+		if err != nil || len(back) > 0 {
+			l.unsent.Store(true) // there may be more
+			return back, err
 		}
 	}
-	due, err := l.due(taking, 1)
+	return l.stream.Read(taking, l.cfg.Name, l.consumer, count, block)
+}
+
+// probe takes one event for a probe, and says of what kind it is: in turn one that was attempted before and one that never
+// was, so that no event that fails by itself keeps the gate closed for the others; where there is neither, an abandoned
+// one. Of events that have left the stream meanwhile the trimmer has written what became of them.
+func (l *lane) probe(taking context.Context, turn int) (share, []stream.Delivery, error) {
+	if turn%2 == 0 {
+		if unsent, err := l.fresh(taking, 1, 0); err != nil || len(unsent) > 0 {
+			return fresh, unsent, err
+		}
+	}
+	due, err := l.due(taking, l.stream.Due, 1)
 	if err != nil || len(due) > 0 {
-		return due, err
+		return again, due, err
 	}
 	abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, 1)
 	if err != nil || len(abandoned) > 0 {
-		return abandoned, err
+		return again, abandoned, err
 	}
-	return read(l.timing.block)
+	unsent, err := l.fresh(taking, 1, l.timing.block)
+	return fresh, unsent, err
 }
 
 // recover does what can be done about a failure to take events and waits a moment, longer and longer. It returns

@@ -263,7 +263,7 @@ func TestAThiefIsDenied(t *testing.T) {
 		"HSET SHOP2 f v", "XADD CLAIMS:0 * e x", "SET CLAIMS x",
 	}
 	functions := []string{
-		"FCALL weir_due 4 EVENTS DUE OPEN ATTEMPTS 1 2 1", "FCALL weir_trim 3 EVENTS DELIVERIES RETRY 1 1 1 1",
+		"FCALL weir_due 4 EVENTS DUE OPEN ATTEMPTS 1 2 3 1", "FCALL weir_trim 3 EVENTS DELIVERIES RETRY 1 1 1 1",
 		"FCALL weir_destroy_group 4 EVENTS DUE OPEN ATTEMPTS meta", "FCALL weir_ensure_group 4 EVENTS DUE OPEN ATTEMPTS x 0-0 0 0",
 		"FCALL weir_settle 5 EVENTS DELIVERIES DUE OPEN ATTEMPTS meta h 1-1 1-1 1-1 1 1 r",
 		"FCALL weir_replay 5 EVENTS DELIVERIES DUE OPEN ATTEMPTS meta 0-0 x 1 1 h 1-1 1 r",

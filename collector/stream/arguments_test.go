@@ -37,7 +37,7 @@ func callsOf(k keys) map[string]call {
 		functionAllow:        {keys: []string{k.rate()}, args: []any{10, 1}},
 		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2, empty: []int{1}, events: 4},
 		functionDestroyGroup: {keys: append([]string{k.events()}, retries...), args: []any{"meta"}},
-		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 1}},
+		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
 		functionSettle: {
 			keys: append([]string{k.events(), k.deliveries()}, retries...),
 			args: []any{"meta", "head", "1-1", "1-1", "1-1", 1, 1, "record"}, repeated: 4, empty: []int{5}, free: []int{1, 7},
@@ -196,7 +196,7 @@ func TestWhatOneCallCosts(t *testing.T) {
 		args []any
 		most int64 // of the waiting events that may go
 	}{
-		functionDue: {append([]string{s.keys.events()}, s.keys.retries("meta")...), []any{9999999999999, 9999999999999, 1000}, 1000},
+		functionDue: {append([]string{s.keys.events()}, s.keys.retries("meta")...), []any{0, 9999999999999, 9999999999999, 1000}, 1000},
 		functionTrim: {
 			[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()}, []any{0, 0, 1, 10000}, 10_000,
 		},

@@ -10,13 +10,28 @@ import (
 // settleCap is the most events of one call to Redis, so that none blocks it for long.
 const settleCap = 512
 
+// unsent is when events are due with which no attempt was made: before any time that another may be due at, so that they
+// can be asked for apart.
+var unsent = time.Time{}.Add(-time.Hour)
+
 // Due takes up to count of the platform's waiting events whose next attempt is due at now, the longest overdue
-// first. Each is leased until now+lease: unless it is settled by then it comes again, so that a deliverer that died
+// first, but for those of [Stream.PutBack]. Each is leased until now+lease: unless it is settled by then it comes again, so that a deliverer that died
 // loses nothing. gone are positions whose events were trimmed away meanwhile.
 func (s *Stream) Due(ctx context.Context, platform string, now time.Time, lease time.Duration, count int) (taken []Delivery, gone []Position, err error) {
+	return s.lease(ctx, platform, unsent.Add(time.Millisecond), now, now.Add(lease), count)
+}
+
+// Unsent is [Stream.Due] for the events of [Stream.PutBack], the oldest first. One that is not settled before its lease ends
+// counts as attempted from then on.
+func (s *Stream) Unsent(ctx context.Context, platform string, now time.Time, lease time.Duration, count int) (taken []Delivery, gone []Position, err error) {
+	return s.lease(ctx, platform, unsent, unsent, now.Add(lease), count)
+}
+
+// lease takes waiting events that are due from since to now.
+func (s *Stream) lease(ctx context.Context, platform string, since, now, until time.Time, count int) (taken []Delivery, gone []Position, err error) {
 	reply, err := s.redis.FCall(ctx, functionDue,
 		[]string{s.keys.events(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform)},
-		now.UnixMilli(), now.Add(lease).UnixMilli(), count).Slice()
+		since.UnixMilli(), now.UnixMilli(), until.UnixMilli(), count).Slice()
 	if err != nil {
 		return nil, nil, describe("take due events of platform "+platform, err)
 	}
@@ -87,6 +102,12 @@ func (s *Stream) Postpone(ctx context.Context, platform string, deliveries []Del
 		deliveries = deliveries[n:]
 	}
 	return nil
+}
+
+// PutBack is [Stream.Postpone] for deliveries with which no attempt was made: they are due at once, and to be had from
+// [Stream.Unsent].
+func (s *Stream) PutBack(ctx context.Context, platform string, deliveries []Delivery) error {
+	return s.Postpone(ctx, platform, deliveries, unsent)
 }
 
 func (s *Stream) settle(ctx context.Context, platform string, settlements []Settlement, record bool) error {

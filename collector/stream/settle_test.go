@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -264,6 +265,36 @@ func TestPostponedEventsComeAgainWithoutARecord(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"retrying"}, statuses(allRecords(t, s))); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+// What was handed out and put back without an attempt is told from what waits for another one.
+func TestPutBackEventsAreNotThoseThatWereAttempted(t *testing.T) {
+	s, positions := platformStream(t, 3)
+	start := time.Now()
+	mustRead(t, s, "pod-1", 10)
+	mustSettle(t, s, retryAt(positions[1], 1, start))
+	back := []Delivery{{Entry: Entry{Position: positions[2]}}, {Entry: Entry{Position: positions[0]}}}
+	if err := s.PutBack(t.Context(), "meta", back); err != nil {
+		t.Fatal(err)
+	}
+	later := start.Add(time.Second)
+	if got := positionsOf(mustDue(t, s, later, time.Minute)); !slices.Equal(got, positions[1:2]) {
+		t.Errorf("due = %v, want the one that was attempted, %v", got, positions[1:2])
+	}
+	var unsent []Position
+	for range 3 {
+		taken, gone, err := s.Unsent(t.Context(), "meta", later, time.Minute, 1)
+		if err != nil || len(gone) > 0 {
+			t.Fatal(gone, err)
+		}
+		unsent = append(unsent, positionsOf(taken)...)
+	}
+	if want := []Position{positions[0], positions[2]}; !slices.Equal(unsent, want) {
+		t.Errorf("unsent = %v, want %v, each once", unsent, want)
+	}
+	if got := positionsOf(mustDue(t, s, later.Add(time.Minute), time.Minute)); len(got) != 3 {
+		t.Errorf("due behind the leases = %v, want all", got)
 	}
 }
 

@@ -517,16 +517,16 @@ local function destroy_group(keys, args)
   return redis.call('UNLINK', keys[2], keys[3], keys[4])
 end
 
--- weir_due: KEYS events, due, open, attempts; ARGV now in ms, end of the lease in ms, count. Leases the events
--- that are due. Replies with a list of {id, attempts, entry, ms at which it was put back by a replay or 0} and a list of
+-- weir_due: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the lease
+-- in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts, entry, ms at which it was put back by a replay or 0} and a list of
 -- ids whose entries are gone.
 local function due(keys, args)
   expect_retries(keys, keys[2] and string.match(keys[2], ':retry:(.*):due$'), 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
-  local now, until_ms = time(args[1], 'now'), time(args[2], 'the end of the lease')
-  local count, bytes = whole(args[3], 'the count', 1, MOST_EVENTS), 0
+  local since, now, until_ms = time(args[1], 'the earliest time'), time(args[2], 'now'), time(args[3], 'the end of the lease')
+  local count, bytes = whole(args[4], 'the count', 1, MOST_EVENTS), 0
   local taken, gone = {}, {}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, '-inf', number(now), 'LIMIT', 0, count)) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, number(since), number(now), 'LIMIT', 0, count)) do
     if bytes > MOST_REPLY then break end
     local entry = redis.call('XRANGE', events, id, id)[1]
     if entry then
