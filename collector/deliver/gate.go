@@ -14,9 +14,18 @@ import (
 // refused to all, before it has failed: with the pauses between attempts that takes an hour or two.
 const offencesToFail = 20
 
+const (
+	// probesMost is how many events are tried in a row when a pause is over, at most: so many bad ones among good ones
+	// are passed at a time. It is less where the credential is refused, for platforms may lock out who shows a bad one often.
+	probesMost     = 64
+	credentialMost = 8
+)
+
 // gate stops what goes to one platform while the platform wants a pause, refuses the credential, is misconfigured or
-// does not work at all. When the pause is over, one request goes through as a probe: its outcome opens the gate or
-// closes it again, for longer.
+// does not work at all. When the pause is over, requests with one event go through as probes, one after another: as many
+// as the pause had seconds, so that a platform that is down gets about one a second, and yet a run of events that
+// are refused for their own sake is passed in about as many seconds as it is long. The first that is taken opens the gate; if
+// none is, it closes again, for longer. A platform that asks for patience gets one.
 //
 // There are two stops. That of new events holds everything back, and needs different new events that were refused. That of
 // events which were attempted before holds back those alone, so that however many of them are refused no new one waits.
@@ -39,6 +48,8 @@ type stop struct {
 	closed  bool
 	probing bool
 	until   time.Time
+	// probes is how many may go when the pause is over, probed how many went.
+	probes, probed int
 	// failures counts the closings in a row, epoch all of them.
 	failures, epoch int
 }
@@ -48,6 +59,8 @@ type pass struct {
 	kind   share
 	epochs [shares]int
 	probe  bool
+	// nth is the probe's number within its round, from 0 on.
+	nth int
 }
 
 // ruling is what the gate makes of an answer for the events that it was given to.
@@ -105,7 +118,7 @@ func (g *gate) try(kind share) (pass, bool) {
 	}
 	s := &g.stops[kind]
 	if s.closed && !s.probing && !g.now().Before(s.until) {
-		s.probing, p.probe = true, true
+		s.probing, p.probe, p.nth = true, true, s.probed
 	}
 	return p, p.probe || !s.closed
 }
@@ -160,7 +173,14 @@ func (g *gate) report(p pass, first stream.Position, verdict platform.Verdict) r
 	switch {
 	case since != nil:
 		r.stopped = g.prolong(since, verdict)
-	case p.probe && p.epochs[p.kind] == s.epoch, enough:
+	case p.probe && p.epochs[p.kind] == s.epoch:
+		if s.probed++; s.probed < s.probes && !patience(verdict) {
+			s.probing = false
+			g.announce()
+			break
+		}
+		r.stopped = g.shut(p.kind, verdict)
+	case enough:
 		r.stopped = g.shut(p.kind, verdict)
 	case verdict.Class == platform.Throttle && offences == 0:
 		g.slots.halve()
@@ -217,6 +237,7 @@ func (g *gate) shut(kind share, verdict platform.Verdict) time.Duration {
 		delay = max(verdict.After, g.backoff.floor)
 	}
 	s.closed, s.probing, s.until = true, false, g.now().Add(delay)
+	s.probes, s.probed = probesAfter(delay/g.backoff.unit, verdict), 0
 	s.failures++
 	s.epoch++
 	g.evidence.acquit()
@@ -233,6 +254,21 @@ func (g *gate) shut(kind share, verdict platform.Verdict) time.Duration {
 	g.announce()
 	return delay
 }
+
+// probesAfter is how many probes may follow a pause of so many units that a verdict led to.
+func probesAfter(units time.Duration, verdict platform.Verdict) int {
+	switch {
+	case patience(verdict):
+		return 1
+	case verdict.Class == platform.Auth:
+		return min(max(1, int(units)), credentialMost)
+	default:
+		return min(max(1, int(units)), probesMost)
+	}
+}
+
+// patience says whether a platform asks for it.
+func patience(verdict platform.Verdict) bool { return verdict.Class == platform.Throttle || verdict.After > 0 }
 
 // held says in the log what a stop holds back.
 var held = [shares]string{fresh: "all events", again: "events that were attempted before; new ones are sent"}

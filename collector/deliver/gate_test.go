@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/collector/deliver/platform"
@@ -43,8 +44,8 @@ func shut(t *testing.T, g *gate, verdict platform.Verdict) time.Duration {
 	t.Helper()
 	p := mustEnter(t, g)
 	for event := range stream.Position(breakAfter) {
-		if stopped := g.report(p, 1000+event, verdict).stopped; stopped > 0 {
-			return stopped
+		if g.report(p, 1000+event, verdict); resting(g) {
+			return time.Until(g.stops[fresh].until)
 		}
 	}
 	t.Fatal("the gate is open")
@@ -69,24 +70,54 @@ func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
 	})
 }
 
+// What follows on which pause, where nothing is taken: a run of bad events is passed, and a platform that is down gets about one
+// request a second.
 func TestGateProbesLessAndLessOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := testGate()
-		shut(t, g, refused)
-		var pauses []time.Duration
-		for range 11 {
-			start := time.Now()
-			p := mustEnter(t, g)
-			pauses = append(pauses, time.Since(start))
-			g.report(p, 1, refused)
-		}
-		want := []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600}
-		for i, pause := range pauses {
-			if pause != want[i]*time.Second {
-				t.Errorf("pause %d was %s, want %s", i, pause, want[i]*time.Second)
-			}
-		}
-	})
+	pauses := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}
+	most := []int{1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64}
+	for name, test := range map[string]struct {
+		verdict platform.Verdict
+		pauses  []int // in seconds
+		probes  []int // after each
+	}{
+		"no answer":                 {platform.Verdict{Class: platform.Retry, Reason: "timeout"}, pauses, most},
+		"misconfigured or gone":     {platform.Verdict{Class: platform.Config, Reason: "http_404"}, pauses, most},
+		"the credential is refused": {refused, pauses, []int{1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8}},
+		"asked for patience":        {platform.Verdict{Class: platform.Throttle}, pauses, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"asked for seven seconds":   {throttled, []int{7, 7, 7}, []int{1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := testGate()
+				shut(t, g, test.verdict)
+				event := stream.Position(1)
+				var got [2][]int
+				for range test.pauses {
+					start := time.Now()
+					p := mustEnter(t, g)
+					got[0] = append(got[0], int(time.Since(start)/time.Second))
+					n := 1
+					for event++; g.report(p, event, test.verdict).stopped == 0 && !resting(g); event++ {
+						if p = mustEnter(t, g); !p.probe || p.nth != n {
+							t.Fatalf("got %+v, want probe %d of its round", p, n)
+						}
+						n++
+					}
+					got[1] = append(got[1], n)
+				}
+				if diff := cmp.Diff([2][]int{test.pauses, test.probes}, got); diff != "" {
+					t.Errorf("pauses and probes (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// resting says whether new events have to wait.
+func resting(g *gate) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stops[fresh].closed && g.now().Before(g.stops[fresh].until)
 }
 
 func TestGateLetsOneProbeThrough(t *testing.T) {

@@ -19,9 +19,16 @@ var backlogs = map[string]struct {
 	// never is how many events are never taken.
 	never int
 }{
-	"each event is failed at the first time": {events: 300, refused: func(_, attempt int) int { return when(attempt == 1, 500) }},
+	"each event is failed at the first time":  {events: 300, refused: func(_, attempt int) int { return when(attempt == 1, 500) }},
 	"each event is refused the first time":    {events: 300, refused: func(_, attempt int) int { return when(attempt == 1, 404) }},
-	"every second is refused the first time": {events: 300, refused: func(i, attempt int) int { return when(attempt == 1 && i%2 == 0, 404) }},
+	"every second is refused the first time":  {events: 300, refused: func(i, attempt int) int { return when(attempt == 1 && i%2 == 0, 404) }},
+	"each event is failed at the first twice": {events: 100, refused: func(_, attempt int) int { return when(attempt <= 2, 500) }},
+	"a run of ten is refused":                 {events: 50, refused: func(i, _ int) int { return when(i >= 20 && i < 30, 404) }, never: 10},
+	"a run of sixty is refused":               {events: 100, refused: func(i, _ int) int { return when(i >= 20 && i < 80, 404) }, never: 60},
+	"a run of sixty is failed":                {events: 100, refused: func(i, _ int) int { return when(i >= 20 && i < 80, 500) }, never: 60},
+	"a run of twenty has its credential refused": {
+		events: 60, refused: func(i, _ int) int { return when(i >= 20 && i < 40, 401) }, never: 20,
+	},
 }
 
 func when(is bool, status int) int {
@@ -56,7 +63,7 @@ func TestABacklogIsNotStalled(t *testing.T) {
 				h.acceptAs(id)
 			}
 			h.start("one", func(e *Engine) {
-				e.timing.gate = backoff{unit: 50 * time.Millisecond, cap: 30 * time.Second, floor: 10 * time.Millisecond}
+				e.timing.gate = backoff{unit: 20 * time.Millisecond, cap: 30 * time.Second, floor: 10 * time.Millisecond}
 				e.timing.backoff = e.timing.gate
 			})
 			h.await(strconv.Itoa(backlog.events)+" events", func() string {

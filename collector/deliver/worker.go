@@ -12,7 +12,7 @@ import (
 // event waits in Redis, where any deliverer can take it, and not here. While the gate is half open it is the
 // one that probes.
 func (l *lane) work(taking, sending context.Context) {
-	probes, idle := 0, false
+	rounds, idle := 0, false
 	for {
 		p, err := l.gate.enter(taking, fresh)
 		if err != nil {
@@ -25,8 +25,11 @@ func (l *lane) work(taking, sending context.Context) {
 		}
 		kind, deliveries := fresh, []stream.Delivery(nil)
 		if p.probe {
-			probes++
-			kind, deliveries, err = l.probe(taking, probes)
+			if p.nth == 0 {
+				rounds++
+			}
+			// One of those that were attempted before in a round: the first where that is the only one, every second time.
+			kind, deliveries, err = l.probe(taking, p.nth == (rounds+1)%2)
 		} else {
 			// Only where there were none does it wait for some, and then with one slot: the others are not kept from
 			// those that are due again.
@@ -63,11 +66,11 @@ func (l *lane) fresh(taking context.Context, count int, block time.Duration) ([]
 	return l.stream.Read(taking, l.cfg.Name, l.consumer, count, block)
 }
 
-// probe takes one event for a probe, and says of what kind it is: in turn one that was attempted before and one that never
-// was, so that no event that fails by itself keeps the gate closed for the others; where there is neither, an abandoned
-// one. Of events that have left the stream meanwhile the trimmer has written what became of them.
-func (l *lane) probe(taking context.Context, turn int) (share, []stream.Delivery, error) {
-	if turn%2 == 0 {
+// probe takes one event for a probe, and says of what kind it is: one that was attempted before or one that never was, as is
+// preferred; where there is neither, an abandoned one. Of events that have left the stream meanwhile the trimmer has written
+// what became of them.
+func (l *lane) probe(taking context.Context, attempted bool) (share, []stream.Delivery, error) {
+	if !attempted {
 		if unsent, err := l.fresh(taking, 1, 0); err != nil || len(unsent) > 0 {
 			return fresh, unsent, err
 		}

@@ -15,20 +15,26 @@ const settleCap = 512
 var unsent = time.Time{}.Add(-time.Hour)
 
 // Due takes up to count of the platform's waiting events whose next attempt is due at now, the longest overdue
-// first, but for those of [Stream.PutBack]. Each is leased until now+lease: unless it is settled by then it comes again, so that a deliverer that died
-// loses nothing. gone are positions whose events were trimmed away meanwhile.
-func (s *Stream) Due(ctx context.Context, platform string, now time.Time, lease time.Duration, count int) (taken []Delivery, gone []Position, err error) {
+// first, but for those of [Stream.PutBack]. Each is leased until now+lease: unless it is settled by then it comes again,
+// so that a deliverer that died loses nothing. gone are positions whose events were trimmed away meanwhile.
+func (s *Stream) Due(
+	ctx context.Context, platform string, now time.Time, lease time.Duration, count int,
+) (taken []Delivery, gone []Position, err error) {
 	return s.lease(ctx, platform, unsent.Add(time.Millisecond), now, now.Add(lease), count)
 }
 
 // Unsent is [Stream.Due] for the events of [Stream.PutBack], the oldest first. One that is not settled before its lease ends
 // counts as attempted from then on.
-func (s *Stream) Unsent(ctx context.Context, platform string, now time.Time, lease time.Duration, count int) (taken []Delivery, gone []Position, err error) {
+func (s *Stream) Unsent(
+	ctx context.Context, platform string, now time.Time, lease time.Duration, count int,
+) (taken []Delivery, gone []Position, err error) {
 	return s.lease(ctx, platform, unsent, unsent, now.Add(lease), count)
 }
 
 // lease takes waiting events that are due from since to now.
-func (s *Stream) lease(ctx context.Context, platform string, since, now, until time.Time, count int) (taken []Delivery, gone []Position, err error) {
+func (s *Stream) lease(
+	ctx context.Context, platform string, since, now, until time.Time, count int,
+) (taken []Delivery, gone []Position, err error) {
 	reply, err := s.redis.FCall(ctx, functionDue,
 		[]string{s.keys.events(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform)},
 		since.UnixMilli(), now.UnixMilli(), until.UnixMilli(), count).Slice()
