@@ -22,7 +22,7 @@ func (l *lane) deliver(sending context.Context, p pass, batch []parcel) outcomes
 	}
 	verdicts, latency := l.attempt(sending, batch)
 	worst := worstOf(verdicts)
-	ruling := l.gate.report(p, batch[0].position, worst)
+	ruling := l.gate.report(p, batch[0].position, worst, latency)
 
 	// A batch may be refused for one event's sake by a status that stops the platform otherwise.
 	suspect := ruling.stopped == 0 && stops(worst.Class)

@@ -20,6 +20,9 @@ const (
 	dialTimeout = 10 * time.Second
 	// maxAnswer is how much of an answer is read, after decompression: the verdicts on the events of a batch fit.
 	maxAnswer = 256 << 10
+	// bodyTimeout is how long the rest of an answer is waited for that nobody reads: only a connection whose answer has
+	// ended can carry another request.
+	bodyTimeout = time.Second
 	// idleConnections per host are as many as requests run at a time, so that none is opened anew under load.
 	idleConnections = parallelRequests
 )
@@ -61,7 +64,9 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 // exchange makes one request. Where there is no answer, it returns the verdict instead: another attempt, with
 // the reason why.
 func (c *client) exchange(ctx context.Context, request platform.Request) (platform.Response, *platform.Verdict) {
-	out, err := http.NewRequestWithContext(ctx, request.Method, request.URL, bytes.NewReader(request.Body))
+	exchanging, breakOff := context.WithCancel(ctx)
+	defer breakOff()
+	out, err := http.NewRequestWithContext(exchanging, request.Method, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
 		return platform.Response{}, &platform.Verdict{Class: platform.Config, Reason: "url_invalid"}
 	}
@@ -71,6 +76,9 @@ func (c *client) exchange(ctx context.Context, request platform.Request) (platfo
 		return platform.Response{}, &platform.Verdict{Class: platform.Retry, Reason: failureReason(ctx, err)}
 	}
 	defer answer.Body.Close()
+	if request.StatusOnly {
+		defer time.AfterFunc(bodyTimeout, breakOff).Stop()
+	}
 	// A body that breaks off is judged as far as it came: the status has been answered all the same.
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	return platform.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, At: c.now()}, nil

@@ -55,6 +55,8 @@ type timing struct {
 	backoff, gate backoff
 	// request bounds an HTTP exchange, the body included.
 	request time.Duration
+	// slow is how long a request may take before others need not wait for it.
+	slow time.Duration
 	// block is how long to wait for new events before looking around.
 	block time.Duration
 	// poll is how often to look for due events while some are known to wait, idlePoll while none are.
@@ -85,6 +87,7 @@ func defaultTiming() timing {
 		backoff:     backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
 		gate:        backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
 		request:     30 * time.Second,
+		slow:        2 * time.Second,
 		block:       time.Second,
 		poll:        100 * time.Millisecond,
 		idlePoll:    3 * time.Second,
@@ -184,8 +187,8 @@ func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
 	if e.batch > 0 {
 		l.platform.Limits.Events = e.batch
 	}
-	l.slots = newSlots(min(parallelRequests, max(1, parallelEvents/l.platform.Limits.Events)))
-	l.gate = newGate(e.timing.gate, e.options.Now, l.logger, pauses, l.slots)
+	l.slots = newSlots(l.platform.Limits.Events)
+	l.gate = newGate(e.timing.gate, e.timing.slow, e.options.Now, l.logger, pauses, l.slots)
 
 	sending, cutOff := context.WithCancel(alive)
 	defer cutOff()

@@ -31,6 +31,8 @@ const (
 // events which were attempted before holds back those alone, so that however many of them are refused no new one waits.
 type gate struct {
 	backoff backoff
+	// slow is for how long a request may be under way before what was taken meanwhile speaks for the platform.
+	slow    time.Duration
 	now     func() time.Time
 	logger  *slog.Logger
 	metrics *pauseMetrics
@@ -39,6 +41,8 @@ type gate struct {
 	mu       sync.Mutex
 	stops    [shares]stop
 	evidence evidence
+	// taken is when the platform took a request last, by the monotonic clock.
+	taken time.Time
 	// changed is closed and replaced when one who waits may look again.
 	changed chan struct{}
 }
@@ -73,9 +77,9 @@ type ruling struct {
 	own bool
 }
 
-func newGate(b backoff, now func() time.Time, logger *slog.Logger, metrics *pauseMetrics, slots *slots) *gate {
+func newGate(b backoff, slow time.Duration, now func() time.Time, logger *slog.Logger, metrics *pauseMetrics, slots *slots) *gate {
 	return &gate{
-		backoff: b, now: now, logger: logger, metrics: metrics, slots: slots,
+		backoff: b, slow: slow, now: now, logger: logger, metrics: metrics, slots: slots,
 		evidence: newEvidence(), changed: make(chan struct{}),
 	}
 }
@@ -156,17 +160,31 @@ func (g *gate) shutSince(p pass) *stop {
 	return nil
 }
 
-// report tells the gate what came of a request, given its first event.
-func (g *gate) report(p pass, first stream.Position, verdict platform.Verdict) ruling {
+// takenSince says whether the platform took a request since then.
+func (g *gate) takenSince(then time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.taken.After(then)
+}
+
+// report tells the gate what came of a request, given its first event and how long it took.
+func (g *gate) report(p pass, first stream.Position, verdict platform.Verdict, took time.Duration) ruling {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
 	if verdict.Class != platform.Retry && !stops(verdict.Class) {
+		g.taken = now
 		g.evidence.taken(first)
 		g.slots.widen()
 		g.open(p)
 		return ruling{}
 	}
-	enough := g.evidence.refused(p.kind, first, verdict.Class)
+	enough := false
+	if took > g.slow && g.taken.After(now.Add(-took)) {
+		g.evidence.offend(first) // others were taken while it was under way
+	} else {
+		enough = g.evidence.refused(p.kind, first, verdict.Class)
+	}
 	offences := g.evidence.offences[first]
 	r := ruling{refusals: g.evidence.refusals(first), own: offences >= offencesToFail}
 	since, s := g.shutSince(p), &g.stops[p.kind]
@@ -268,7 +286,9 @@ func probesAfter(units time.Duration, verdict platform.Verdict) int {
 }
 
 // patience says whether a platform asks for it.
-func patience(verdict platform.Verdict) bool { return verdict.Class == platform.Throttle || verdict.After > 0 }
+func patience(verdict platform.Verdict) bool {
+	return verdict.Class == platform.Throttle || verdict.After > 0
+}
 
 // held says in the log what a stop holds back.
 var held = [shares]string{fresh: "all events", again: "events that were attempted before; new ones are sent"}

@@ -27,7 +27,7 @@ func testGate() *gate {
 	if err != nil {
 		panic(err)
 	}
-	return newGate(b, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm"), newSlots(parallelRequests))
+	return newGate(b, defaultTiming().slow, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm"), newSlots(1))
 }
 
 func mustEnter(t *testing.T, g *gate) pass {
@@ -44,7 +44,7 @@ func shut(t *testing.T, g *gate, verdict platform.Verdict) time.Duration {
 	t.Helper()
 	p := mustEnter(t, g)
 	for event := range stream.Position(breakAfter) {
-		if g.report(p, 1000+event, verdict); resting(g) {
+		if g.report(p, 1000+event, verdict, 0); resting(g) {
 			return time.Until(g.stops[fresh].until)
 		}
 	}
@@ -63,7 +63,7 @@ func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
 		if !p.probe || time.Since(start) != 7*time.Second {
 			t.Errorf("got %+v after %s, want a probe after 7s", p, time.Since(start))
 		}
-		g.report(p, 1, delivered)
+		g.report(p, 1, delivered, 0)
 		if p := mustEnter(t, g); p.probe || time.Since(start) != 7*time.Second {
 			t.Errorf("the gate is not open after the probe: %+v", p)
 		}
@@ -97,7 +97,7 @@ func TestGateProbesLessAndLessOften(t *testing.T) {
 					p := mustEnter(t, g)
 					got[0] = append(got[0], int(time.Since(start)/time.Second))
 					n := 1
-					for event++; g.report(p, event, test.verdict).stopped == 0 && !resting(g); event++ {
+					for event++; g.report(p, event, test.verdict, 0).stopped == 0 && !resting(g); event++ {
 						if p = mustEnter(t, g); !p.probe || p.nth != n {
 							t.Fatalf("got %+v, want probe %d of its round", p, n)
 						}
@@ -148,7 +148,7 @@ func TestGateLetsOneProbeThrough(t *testing.T) {
 		if !p.probe {
 			t.Errorf("got %+v, want the probe that was given back", p)
 		}
-		g.report(p, 1, delivered)
+		g.report(p, 1, delivered, 0)
 		if p := <-open; p.probe {
 			t.Errorf("got %+v, want an open gate after a probe that was not refused", p)
 		}
@@ -163,7 +163,7 @@ func TestGateCountsRequestsUnderWayTogetherOnce(t *testing.T) {
 			passes = append(passes, mustEnter(t, g))
 		}
 		for i, p := range passes {
-			g.report(p, stream.Position(i), refused)
+			g.report(p, stream.Position(i), refused, 0)
 		}
 		start := time.Now()
 		mustEnter(t, g)
@@ -182,7 +182,7 @@ func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
 		if left, ok := g.admits(late); ok || left != 5*time.Second {
 			t.Errorf("got %s, %t; want 5s, false", left, ok)
 		}
-		g.report(late, 1, delivered)
+		g.report(late, 1, delivered, 0)
 		if _, ok := g.admits(late); ok {
 			t.Error("an answer to a request from before opened the gate")
 		}

@@ -118,10 +118,12 @@ func (l *lane) dispatch(sending context.Context, p pass, g grant, kind share, de
 		}
 		g.n--
 		l.sends.Go(func() {
-			written := make(chan struct{})
-			l.settle(l.deliver(sending, p, batch), func() { close(written) })
+			slot, written := l.slots.occupy(g.kind, l.timing.slow, l.gate.takenSince), make(chan struct{})
+			all := l.deliver(sending, p, batch)
+			slot.end()
+			l.settle(all, func() { close(written) })
 			<-written
-			l.release(grant{g.kind, 1})
+			slot.release()
 		})
 	}
 	l.release(g)

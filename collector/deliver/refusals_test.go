@@ -94,7 +94,7 @@ func (s *simulation) send(ctx context.Context, i int, kind share) {
 			answer = *refusal
 		}
 		verdict := s.adapter.Classify(answer, 1)[0]
-		verdict = s.lane.judge(verdict, s.lane.gate.report(p, stream.Position(i+1), verdict))
+		verdict = s.lane.judge(verdict, s.lane.gate.report(p, stream.Position(i+1), verdict, roundTrip))
 		settlement := s.lane.settlement(parcel{position: stream.Position(i + 1), attempts: attempts,
 			payload: platform.Payload{Expires: time.Now().Add(time.Hour)}}, verdict, roundTrip)
 		switch settlement.Status {

@@ -52,6 +52,8 @@ type Request struct {
 	Method, URL string
 	Header      http.Header
 	Body        []byte
+	// StatusOnly says that the answer is judged by its status, whatever its body.
+	StatusOnly bool
 	// Lines is nil where there is an HTTP request to make.
 	Lines [][]slog.Attr
 }

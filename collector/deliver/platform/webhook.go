@@ -162,7 +162,7 @@ func (a *webhookAdapter) Build(batch []Payload, now time.Time) Request {
 	header.Set("Webhook-Id", payload.MessageID)
 	header.Set("Webhook-Timestamp", timestamp)
 	header.Set("Webhook-Signature", a.sign(payload.MessageID, timestamp, payload.Body))
-	return Request{Method: http.MethodPost, URL: a.url, Header: header, Body: payload.Body}
+	return Request{Method: http.MethodPost, URL: a.url, Header: header, Body: payload.Body, StatusOnly: true}
 }
 
 // sign returns a signature per key, with spaces between them.
