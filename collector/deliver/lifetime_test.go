@@ -312,6 +312,13 @@ func TestRedisGoesWhileRequestsAreUnderWay(t *testing.T) {
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// Its client repeats the last failure to connect until it has tried again, at most once a second.
+	h.await("redis", func() string {
+		if _, err := h.stream.Bounds(t.Context()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	h.eventually("crm", one(at, record{"delivered", 1, ""}))
 	later := h.accept(pageview)
 	h.eventually("crm", map[stream.Position]record{at: {"delivered", 1, ""}, later: {"delivered", 1, ""}})
