@@ -40,6 +40,42 @@ type leaderElection struct {
 	duration, renewDeadline, retryPeriod time.Duration
 }
 
+// repeated returns what a flag that may be repeated is read with.
+func repeated(into *[]string) func(string) error {
+	return func(value string) error { *into = append(*into, value); return nil }
+}
+
+// addTenantFlags adds the flags that say what Properties may do beyond their namespace.
+func (o *operatorOptions) addTenantFlags(flags *flag.FlagSet) {
+	flags.Func("allow-ingress-annotation", "annotation that Properties may give their Ingress, as `KEY` or PREFIX*; may be repeated; default: none", repeated(&o.Exposure.AllowedAnnotations))
+	flags.Func("allow-ingress-class", "IngressClass that Properties may name, as `NAME`, PREFIX* or * for any; may be repeated; "+
+		"default: none, so that theirs is the cluster's default", repeated(&o.Exposure.AllowedIngressClasses))
+	flags.Func("allow-gateway", "Gateway that Properties of other namespaces may attach to, as `NAMESPACE/NAME`, NAMESPACE/* or *; "+
+		"may be repeated; default: none", repeated(&o.Exposure.AllowedGateways))
+	flags.Func("allow-pod-annotation", "annotation that Properties may give their pods, as `KEY` or PREFIX*; may be repeated; "+
+		"default: none", repeated(&o.Pods.AllowedAnnotations))
+	flags.Func("allow-toleration", "taint that Properties' pods may tolerate, as `KEY`, PREFIX* or * for any; may be repeated; "+
+		"default: none", repeated(&o.Pods.AllowedTolerations))
+	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and {namespace} in it, and a dot between them; default: they have to name one")
+}
+
+// readRedisURL reads the URL of the operator's Redis from a file, "" where there is none.
+func readRedisURL(file string, fault func(string, ...any)) string {
+	if file == "" {
+		return ""
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		fault("--redis-url-file: %v", err)
+		return ""
+	}
+	address := strings.TrimSpace(string(content))
+	if !strings.Contains(address, "://") {
+		fault("--redis-url-file: %s must hold a URL such as redis://user:password@host:6379/0", file)
+	}
+	return address
+}
+
 // parseOperatorFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else a faultList with
 // everything that is wrong.
 func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error) {
@@ -47,9 +83,6 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	var redisURLFile string
 	var cidrs, redisCIDRs, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
 	networkPolicies := true
-	repeated := func(into *[]string) func(string) error {
-		return func(value string) error { *into = append(*into, value); return nil }
-	}
 
 	flags := flag.NewFlagSet("weir operator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -67,16 +100,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	flags.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", repeated(&endpoints))
 	flags.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
 		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", repeated(&hosts))
-	flags.Func("allow-ingress-annotation", "annotation that Properties may give their Ingress, as `KEY` or PREFIX*; may be repeated; default: none", repeated(&o.Exposure.AllowedAnnotations))
-	flags.Func("allow-ingress-class", "IngressClass that Properties may name, as `NAME`, PREFIX* or * for any; may be repeated; "+
-		"default: none, so that theirs is the cluster's default", repeated(&o.Exposure.AllowedIngressClasses))
-	flags.Func("allow-gateway", "Gateway that Properties of other namespaces may attach to, as `NAMESPACE/NAME`, NAMESPACE/* or *; "+
-		"may be repeated; default: none", repeated(&o.Exposure.AllowedGateways))
-	flags.Func("allow-pod-annotation", "annotation that Properties may give their pods, as `KEY` or PREFIX*; may be repeated; "+
-		"default: none", repeated(&o.Pods.AllowedAnnotations))
-	flags.Func("allow-toleration", "taint that Properties' pods may tolerate, as `KEY`, PREFIX* or * for any; may be repeated; "+
-		"default: none", repeated(&o.Pods.AllowedTolerations))
-	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and {namespace} in it, and a dot between them; default: they have to name one")
+	o.addTenantFlags(flags)
 	flags.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
 	flags.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", repeated(&ingressFrom))
 	flags.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", repeated(&metricsFrom))
@@ -127,16 +151,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	}
 	checkGateways(o.Exposure.AllowedGateways, fault)
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
-	if redisURLFile != "" {
-		content, err := os.ReadFile(redisURLFile)
-		if err != nil {
-			fault("--redis-url-file: %v", err)
-		}
-		o.RedisURL = strings.TrimSpace(string(content))
-		if err == nil && !strings.Contains(o.RedisURL, "://") {
-			fault("--redis-url-file: %s must hold a URL such as redis://user:password@host:6379/0", redisURLFile)
-		}
-	}
+	o.RedisURL = readRedisURL(redisURLFile, fault)
 	readTLS("--redis-url-file", o.RedisURL, o.RedisTLS, fault)
 	if faults != nil {
 		return o, faults

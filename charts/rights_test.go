@@ -54,7 +54,7 @@ func installRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				if err := cluster.client.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+				if err := client.IgnoreNotFound(cluster.client.Delete(context.Background(), object)); err != nil {
 					t.Error(err)
 				}
 			})

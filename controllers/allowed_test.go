@@ -182,7 +182,7 @@ func TestEachFreeFormMemberHasARow(t *testing.T) {
 	for _, role := range []any{v1alpha1.Collector{}, v1alpha1.Workload{}} {
 		freeMembers(reflect.TypeOf(role), "roles", want)
 	}
-	freeMembers(reflect.TypeOf(v1alpha1.Exposure{}), "exposure", want)
+	freeMembers(reflect.TypeFor[v1alpha1.Exposure](), "exposure", want)
 	delete(want, "exposure.type") // an enumeration
 	rows := map[string]bool{}
 	for _, row := range freeForms() {
@@ -211,13 +211,13 @@ func freeMembers(of reflect.Type, at string, into map[string]bool) {
 			into[at] = true
 			return
 		}
-		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		for field := range of.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "" {
-				freeMembers(of.Field(i).Type, at, into)
+				freeMembers(field.Type, at, into)
 				continue
 			}
-			freeMembers(of.Field(i).Type, at+"."+name, into)
+			freeMembers(field.Type, at+"."+name, into)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -161,7 +162,10 @@ func TestAPropertyThatNeverHadARedisGoesAtOnce(t *testing.T) {
 				if apierrors.IsNotFound(err) {
 					return nil
 				}
-				return fmt.Errorf("it is still there: %v", err)
+				if err == nil {
+					err = errors.New("it is still there")
+				}
+				return err
 			})
 		})
 	}

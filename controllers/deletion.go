@@ -103,10 +103,11 @@ func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Proper
 		return err
 	}
 	if missing != nil {
-		known := false
-		if target, known = r.Redis.home(keyOf(property)); !known {
+		home, known := r.Redis.home(keyOf(property))
+		if !known {
 			return r.neverInRedis(ctx, property, missing)
 		}
+		target = home
 	}
 	if err := r.Redis.release(ctx, target, property, redisUserNames(property)); err != nil {
 		return explainRedis(err)

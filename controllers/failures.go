@@ -111,7 +111,7 @@ func leaves(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, many := err.(interface{ Unwrap() []error }) //nolint:errorlint // what wraps a join is one error
+	joined, many := err.(interface{ Unwrap() []error }) // what wraps a join is one error
 	if !many {
 		return []error{err}
 	}

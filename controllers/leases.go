@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -152,11 +153,7 @@ func (l *NamespaceLeases) views() map[string]*leaseView {
 			l.known[namespace] = &leaseView{}
 		}
 	}
-	views := make(map[string]*leaseView, len(l.known))
-	for namespace, view := range l.known {
-		views[namespace] = view
-	}
-	return views
+	return maps.Clone(l.known)
 }
 
 // hold asks the server only where the answer of before has grown old.
@@ -194,17 +191,17 @@ func (l *NamespaceLeases) look(ctx context.Context, namespace string, view *leas
 	rival := view.judge(lease, l.Holder, asked)
 	if rival != "" {
 		if rival != view.rival {
-			l.Logger.ErrorContext(ctx, servedBy(l.Namespaces, namespace, rival)+"; this release leaves it alone", "lease", namespace+"/"+LeaseName)
+			l.Logger.ErrorContext(ctx, "this release leaves alone what another serves", "reason", servedBy(l.Namespaces, namespace, rival), "lease", namespace+"/"+LeaseName)
 		}
 		view.rival, view.until = rival, time.Time{}
 		return nil
 	}
 	if ptr.Deref(lease.Spec.HolderIdentity, "") != l.Holder {
 		lease.Spec.HolderIdentity, lease.Spec.AcquireTime = &l.Holder, &metav1.MicroTime{Time: asked}
-		lease.Spec.LeaseTransitions = ptr.To(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
+		lease.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: asked}
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(1, l.Duration/time.Second)))
+	lease.Spec.LeaseDurationSeconds = new(int32(max(1, l.Duration/time.Second)))
 	// An update makes what is not there, and it is by name, to which a role can be bound. Without the version that was read
 	// it changes nothing.
 	err = l.Client.Update(ctx, lease)

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -73,48 +72,6 @@ func (a *RedisAccess) dialOptions(target redisTarget) stream.DialOptions {
 // check says whether the URL is one, as far as can be told without connecting.
 func (a *RedisAccess) check(target redisTarget) error {
 	return stream.CheckURL(target.url, a.dialOptions(target))
-}
-
-// redisLink is a connection to a Redis.
-type redisLink struct {
-	client *stream.Client
-	users  *stream.Users
-}
-
-// redisServer is one Redis.
-type redisServer struct {
-	target redisTarget
-	// link is replaced where a tenant's Redis turns out unfit, and all with it that the library has noted for its sake.
-	link atomic.Pointer[redisLink]
-	// looking is whether somebody looks at it.
-	looking atomic.Bool
-
-	mu     sync.Mutex
-	looked bool
-	state  redisState
-	wanted map[types.NamespacedName][]stream.User
-	kept   map[types.NamespacedName]bool
-	// platforms are those of each Property, pausing the ones of them that the deliverers have paused.
-	platforms map[types.NamespacedName][]string
-	pausing   map[types.NamespacedName]map[string]string
-}
-
-// redisState is what the last look found.
-type redisState struct {
-	// fitness is nil or why Redis is not fit: unreachable, too old, evicting.
-	fitness error
-	// library is nil or why the function library is not there.
-	library error
-}
-
-func (s redisState) String() string {
-	text := func(err error) string {
-		if err == nil {
-			return ""
-		}
-		return stream.Explain(err).Error()
-	}
-	return text(s.fitness) + "|" + text(s.library)
 }
 
 // NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
@@ -303,46 +260,6 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 	a.tell(ctx, slices.Collect(maps.Keys(tell)))
 }
 
-// allUsers are the users of all Properties that are kept there, as they shall be now.
-func (s *redisServer) allUsers() []stream.User {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Concat(slices.Collect(maps.Values(s.wanted))...)
-}
-
-func (s *redisServer) check(ctx context.Context) redisState {
-	client := s.link.Load().client
-	state := redisState{fitness: client.Check(ctx)}
-	if state.reachable() {
-		state.library = client.Load(ctx)
-	}
-	return state
-}
-
-// reachable says whether Redis answers: one that would lose events can be administered all the same.
-func (s redisState) reachable() bool {
-	return s.fitness == nil || errors.Is(s.fitness, stream.ErrEvictionEnabled) || errors.Is(s.fitness, stream.ErrDefaultUser)
-}
-
-// lookAtPlatforms reads which platforms the deliverers have paused and returns the Properties for which that is
-// another answer than before.
-func (s *redisServer) lookAtPlatforms(ctx context.Context, platforms map[types.NamespacedName][]string) map[types.NamespacedName]bool {
-	changed := map[types.NamespacedName]bool{}
-	for property, names := range platforms {
-		paused, err := s.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, names)
-		if err != nil {
-			return changed
-		}
-		s.mu.Lock()
-		if !maps.Equal(s.pausing[property], paused) {
-			s.pausing[property] = paused
-			changed[property] = true
-		}
-		s.mu.Unlock()
-	}
-	return changed
-}
-
 // ensure makes the Property's users what they shall be and its data last. Where Redis was found unreachable less
 // than an interval ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
 func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []roleUser) (redisState, error) {
@@ -384,16 +301,6 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 	server.kept[key] = true
 	server.mu.Unlock()
 	return state, nil
-}
-
-// failed notes why a tenant's Redis does not do what it is asked, so that until the next look nobody else waits for it.
-func (s *redisServer) failed(err error) error {
-	if err != nil && !s.target.own && !errors.Is(err, stream.ErrDenied) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.state.fitness = err
-	}
-	return err
 }
 
 // patience is how long a reconcile waits for it.

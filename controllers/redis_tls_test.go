@@ -68,13 +68,8 @@ func TestARedisWithCertificatesOfItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			data := map[string]string{}
-			for key, value := range good {
-				data[key] = value
-			}
-			for key, value := range c.change {
-				data[key] = value
-			}
+			data := maps.Clone(good)
+			maps.Copy(data, c.change)
 			for _, key := range c.remove {
 				delete(data, key)
 			}

@@ -89,8 +89,8 @@ func (a *account) close() {
 
 // paid is the context of a question, which ends as well where the question cannot take what it needs.
 type paid struct {
-	context.Context
-	account *account
+	context.Context //nolint:containedctx // it is a context itself
+	account         *account
 }
 
 // Err returns why the question is to end, nil while it is not.

@@ -22,8 +22,8 @@ const (
 
 // wideShare returns a whole divided by parts, rounded down.
 func wideShare(parts uint64) (share wide) {
-	remainder := uint64(0)
-	share[wideBits/64], remainder = bits.Div64(0, wholeUnits, parts)
+	whole, remainder := bits.Div64(0, wholeUnits, parts)
+	share[wideBits/64] = whole
 	for word := wideBits/64 - 1; word >= 0; word-- {
 		share[word], remainder = bits.Div64(remainder, 0, parts)
 	}

@@ -53,8 +53,8 @@ func (e *evidence) taken(first stream.Position) {
 
 func (e *evidence) offend(suspect stream.Position) {
 	if _, known := e.offences[suspect]; !known && len(e.offences) >= offencesKept {
-		for any := range e.offences {
-			delete(e.offences, any)
+		for forgotten := range e.offences {
+			delete(e.offences, forgotten)
 			break
 		}
 	}

@@ -70,7 +70,7 @@ func decodeOnce(text string) string {
 
 var (
 	// backslashEscape are those of JSON, JavaScript, Go and C; of octal and CSS's those that matter here; and any punctuation.
-	backslashEscape = regexp.MustCompile(`\\(?:[ux]\{[0-9A-Fa-f]{1,8}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|100|056|0{0,4}40[ +]?|0{0,4}2[eE][ +]?|[!-/:-@[-` + "`" + `{-~nrt])`)
+	backslashEscape = regexp.MustCompile(`\\(?:[ux]\{[0-9A-Fa-f]{1,8}\}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|x[0-9A-Fa-f]{2}|100|056|0{0,4}40[ +]?|0{0,4}2[eE][ +]?|[[:punct:]nrt])`)
 	// namedEntity are entities that matter here, also without their semicolon.
 	namedEntity = regexp.MustCompile(`&(commat|period|percnt|lowbar|hyphen|plus|num|amp|shy|nbsp|lpar|rpar|lsqb|rsqb|bsol);?`)
 	atWord      = regexp.MustCompile(`(?i)\s*[(\[{]+\s*(?:at|@)\s*[)\]}]+\s*`)

@@ -134,15 +134,11 @@ func suspicionOf(text string) suspicion {
 			digits = 0
 		case capital:
 			digits, capitals = 0, true
-		case ampersand:
-			if isEntity(text[i+1:]) {
+		case ampersand, bracket:
+			if isEncoded(meanings[text[i]], text[i+1:]) {
 				return anyContact
 			}
-			unusual = true
-		case bracket:
-			if isBracketedWord(text[i+1:]) {
-				return anyContact
-			}
+			unusual = unusual || text[i] == '&'
 		case control:
 			unusual = true
 		case wide:
@@ -157,6 +153,14 @@ func suspicionOf(text string) suspicion {
 	default:
 		return noContact
 	}
+}
+
+// isEncoded says whether an entity or a word in brackets may begin with an "&" or a bracket that the rest stands behind.
+func isEncoded(meaning byte, rest string) bool {
+	if meaning == ampersand {
+		return isEntity(rest)
+	}
+	return isBracketedWord(rest)
 }
 
 // isEntity says whether what stands behind an "&" may be an entity, which a query's next parameter is not.

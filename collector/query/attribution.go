@@ -103,7 +103,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 	var lookback string
 	lookback, question.Lookback = q.duration("lookback", defaultLookback)
 	question.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
-	question.Limit = q.integer("limit", maxRows, 1, maxRows)
+	question.Limit = q.limit(maxRows, maxRows)
 	if !q.proceed(w) {
 		return
 	}

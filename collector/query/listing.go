@@ -66,7 +66,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	text = appendListing(text, page.Records, next, completeFrom(page.CompleteFrom, question.Range.From))
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = w.Write(text) //nolint:gosec // JSON with its content type; an error says that the caller has gone
+	_, _ = w.Write(text) // an error says that the caller has gone
 }
 
 // listing reads what page of which events is asked for, and returns what its cursors know the question by. An export has
@@ -78,7 +78,7 @@ func (q *request) listing(answerIn format) (question analytics.ListingQuery, fin
 	}
 	question = analytics.ListingQuery{
 		Range:     rangeOf(q.period(event.LastDay)),
-		Limit:     q.integer("limit", usual, 1, most),
+		Limit:     q.limit(usual, most),
 		Events:    q.names("event", 0, maxListedEvents),
 		Platforms: q.texts("platform", maxListedEvents),
 	}

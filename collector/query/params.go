@@ -123,8 +123,9 @@ func (p *parameters) said(name string) string {
 	return again.one(name)
 }
 
-// integer returns a parameter that must lie between low and high, fallback where it is absent.
-func (p *parameters) integer(name string, fallback, low, high int) int {
+// limit returns how many are asked for, from 1 to most; fallback where nothing is said.
+func (p *parameters) limit(fallback, most int) int {
+	const name = "limit"
 	text := p.one(name)
 	if text == "" {
 		return fallback
@@ -134,8 +135,8 @@ func (p *parameters) integer(name string, fallback, low, high int) int {
 		p.faults.Add(name, fmt.Sprintf("The %s field must be an integer.", name))
 		return fallback
 	}
-	if err != nil || int(n) < low || int(n) > high {
-		p.faults.Add(name, fmt.Sprintf("The %s field must be between %d and %d.", name, low, high))
+	if err != nil || n < 1 || int(n) > most {
+		p.faults.Add(name, fmt.Sprintf("The %s field must be between 1 and %d.", name, most))
 		return fallback
 	}
 	return int(n)

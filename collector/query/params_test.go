@@ -77,7 +77,7 @@ func TestInteger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &parameters{pairs: parseQuery(test.query)}
-			got := p.integer("limit", 100, 1, 1000)
+			got := p.limit(100, 1000)
 			if diff := cmp.Diff(test.fault, faultText(p.faults)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}

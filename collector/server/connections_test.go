@@ -81,7 +81,7 @@ func (l line) isClosed(t *testing.T) {
 	if err := l.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Reader.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := l.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v, want a closed connection", err)
 	}
 }

@@ -204,10 +204,10 @@ func listedCommands(t *testing.T) map[string]map[string][]string {
 			continue
 		}
 		keys := []string{}
-		for _, key := range strings.Split(row[3], ", ") {
+		for key := range strings.SplitSeq(row[3], ", ") {
 			keys = append(keys, strings.Trim(key, "`"))
 		}
-		for _, name := range strings.Split(row[2], ", ") {
+		for name := range strings.SplitSeq(row[2], ", ") {
 			name = strings.ReplaceAll(strings.ToLower(strings.Trim(name, "`")), " ", "|")
 			listed[row[1]][name] = append(listed[row[1]][name], keys...)
 			slices.Sort(listed[row[1]][name])
@@ -316,7 +316,7 @@ func attack(text string) []any {
 	return words
 }
 
-// dump is everything that a server has: key → its serialized value, without how long ago consumers were seen.
+// dump is everything that a server has: key → its value as DUMP writes it, without how long ago consumers were seen.
 func dump(t testing.TB, s *Stream) map[string]string {
 	t.Helper()
 	ctx := context.Background()

@@ -71,7 +71,7 @@ func newReplies(connection net.Conn, untrusted bool) *replies {
 func (r *replies) Read(buffer []byte) (int, error) {
 	n, err := r.Conn.Read(buffer)
 	if !r.take(buffer[:n]) {
-		r.Conn.Close()
+		r.Close()
 		return 0, ErrReply
 	}
 	return n, err

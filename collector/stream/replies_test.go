@@ -33,7 +33,7 @@ func (s *script) SetReadDeadline(time.Time) error  { return nil }
 func (s *script) SetWriteDeadline(time.Time) error { return nil }
 
 func TestReplies(t *testing.T) {
-	repeated := func(text string, n int) string { return strings.Repeat(text, n) }
+	repeated := strings.Repeat
 	tests := map[string]struct {
 		says    string
 		asked   string

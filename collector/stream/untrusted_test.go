@@ -64,7 +64,7 @@ func answers(answer func(command string) string) func(net.Conn) {
 			if err != nil {
 				return
 			}
-			reply := ""
+			var reply string
 			switch command := strings.ToLower(strings.Join(words, " ")); {
 			case command == "ping":
 				reply = "+PONG\r\n"
