@@ -135,7 +135,6 @@ func importFault(folder, imported string) string {
 // faults lists every breach of the import rules, in order.
 func (t sourceTree) faults() []string {
 	var found []string
-	redisAdmins := map[string]bool{}
 	for _, folder := range slices.Sorted(maps.Keys(t)) {
 		if slices.Contains(drawers, path.Base(folder)) {
 			found = append(found, folder+": a package is named for what it knows")
@@ -145,16 +144,12 @@ func (t sourceTree) faults() []string {
 				if fault := importFault(folder, imported); fault != "" {
 					found = append(found, fmt.Sprintf("%s imports %s: %s", file.path, imported, fault))
 				}
-				// One file speaks to Redis; what is wrong with it another turns into conditions.
-				if inTree(folder, "controllers") && (inTree(imported, goRedisPath) || imported == modulePath+"/collector/stream") &&
-					file.path != "controllers/redis_faults.go" {
-					redisAdmins[file.path] = true
+				if inTree(folder, "controllers") && !strings.HasPrefix(path.Base(file.path), "redis") &&
+					(inTree(imported, goRedisPath) || imported == modulePath+"/collector/stream") {
+					found = append(found, file.path+": files of the controllers that have to do with Redis are called redis…")
 				}
 			}
 		}
-	}
-	if len(redisAdmins) > 1 {
-		found = append(found, strings.Join(slices.Sorted(maps.Keys(redisAdmins)), ", ")+": one file of the controllers administers Redis")
 	}
 	return append(found, t.deepChains()...)
 }
@@ -272,14 +267,14 @@ func TestImportRulesBite(t *testing.T) {
 			want: []string{"controllers/property.go imports github.com/weir-dev/weir/collector/event: of the collector, " +
 				"controllers reach auth, config and egress alone, and stream where Redis is administered"},
 		},
-		"controllers that administer Redis in two files": {
+		"controllers that administer Redis where nobody looks for it": {
 			files: map[string]string{
 				"controllers/redis.go":        `"github.com/weir-dev/weir/collector/stream"`,
 				"controllers/resources/a.go":  goRedis,
 				"controllers/credentials.go":  `"github.com/weir-dev/weir/collector/auth"`,
 				"controllers/redis_access.md": ``,
 			},
-			want: []string{"controllers/redis.go, controllers/resources/a.go: one file of the controllers administers Redis"},
+			want: []string{"controllers/resources/a.go: files of the controllers that have to do with Redis are called redis…"},
 		},
 		"a router outside of the packages that route": {
 			files: map[string]string{"collector/deliver/worker.go": `"github.com/go-chi/chi/v5/middleware"`},

@@ -19,7 +19,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -31,7 +30,7 @@ type Options struct {
 	// RedisURL is the Redis of Properties that bring none; "" for none. It has a user who may administer.
 	RedisURL string
 	// RedisTLS is what is trusted and shown there; the files are read again when they change.
-	RedisTLS stream.TLSFiles
+	RedisTLS RedisFiles
 	// RedisAllowCIDRs are private ranges in which the operator may connect to the Redis that a Property brings.
 	RedisAllowCIDRs []netip.Prefix
 	// Image is what the pods run.

@@ -36,6 +36,9 @@ const (
 // errTooMany says that a namespace has more of its own than it may.
 var errTooMany = fmt.Errorf("the Properties of this namespace bring more than %d Redis servers", mostTenantServers)
 
+// RedisFiles are the files with the certificates of the operator's Redis.
+type RedisFiles = stream.TLSFiles
+
 // RedisAccess administers the Redis servers that Properties are kept in: the function library, a user per property
 // and role. It is the one place of the operator that speaks Redis. It is safe for concurrent use.
 type RedisAccess struct {

@@ -74,6 +74,14 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return checked, nil
 }
 
+// control asks what was given whether an address may be connected to, and tells a refusal from all that may happen there.
+func (d *dialer) control(network, address string, connection syscall.RawConn) error {
+	if d.Control != nil && d.Control(network, address, connection) != nil {
+		return ErrAddress
+	}
+	return nil
+}
+
 // bareReplies are replies on a socket, of which the library finds out by its descriptor whether the server has closed it.
 type bareReplies struct {
 	*replies
@@ -81,7 +89,7 @@ type bareReplies struct {
 }
 
 func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: connectTimeout, Control: d.Control, KeepAliveConfig: keepAlive}
+	plain := &net.Dialer{Timeout: connectTimeout, Control: d.control, KeepAliveConfig: keepAlive}
 	connection, err := plain.DialContext(ctx, network, address)
 	settings := d.tls.Load()
 	if err != nil || settings == nil {

@@ -13,8 +13,6 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/weir-dev/weir/collector/egress"
 )
 
 // What may be wrong with a Redis, beside what is said where it is found.
@@ -73,7 +71,7 @@ func Explain(err error) error {
 	if answer, ok := errors.AsType[redis.Error](err); ok {
 		return explainRefusal(answer.Error(), err.Error())
 	}
-	if errors.Is(err, egress.ErrDenied) {
+	if errors.Is(err, ErrAddress) {
 		return ErrAddress
 	}
 	if detail := tlsDetail(err); detail != "" {
