@@ -238,7 +238,7 @@ type Limits struct {
 
 // Redis is a Redis of the Property's own.
 type Redis struct {
-	// The key of a Secret in the Property's namespace that holds the URL: redis://, rediss:// or unix://, with user
+	// The key of a Secret in the Property's namespace that holds the URL: redis:// or rediss://, with user
 	// and password where there are any.
 	// +required
 	URLSecretKeyRef SecretKeyReference `json:"urlSecretKeyRef"`

@@ -261,3 +261,62 @@ func TestPoisonedClaimsHarmNoOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAThiefHasPreparedCostsNoMore has one write what makes a call dear before it calls.
+func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
+	t.Run("a million claims under a field that is asked for a thousand times", func(t *testing.T) {
+		s, ctx := newStream(t), t.Context()
+		const field, digests = "abcdef", 1000
+		opened := fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())
+		if err := s.redis.HSet(ctx, s.keys.claims(), "0", opened).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.redis.HSet(ctx, s.keys.claims()+":0", field, strings.Repeat("\x01\x02\x03\x04\x00\x01", 1<<17)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		args := []any{week.Milliseconds(), time.Now().UnixMilli(), "0123456789abcdef", "", digests}
+		for range digests {
+			args = append(args, field)
+		}
+		for i := range digests {
+			args = append(args, fmt.Sprintf("%04d", i))
+		}
+		for range digests {
+			args = append(args, "e", "")
+		}
+		err := s.redis.FCall(ctx, functionAppend, []string{s.keys.events(), s.keys.claims(), s.keys.batches(), s.keys.clock()}, args...).Err()
+		if err == nil || !strings.Contains(err.Error(), "the claims of these events have more than 8388608 bytes") {
+			t.Errorf("got %v, want it to be refused", err)
+		}
+		if n := s.redis.XLen(ctx, s.keys.events()).Val(); n != 0 {
+			t.Errorf("%d events are stored of a call that was refused", n)
+		}
+	})
+	t.Run("groups without number", func(t *testing.T) {
+		s, ctx := newStream(t), t.Context()
+		fill(t, s, 500)
+		const groups, limit = 50, 1000
+		for i := range groups {
+			if err := s.redis.XGroupCreate(ctx, s.keys.events(), fmt.Sprint("g", i), "0").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()}
+		reply, err := s.redis.FCall(ctx, functionTrim, keys, "", "", 1, limit).Slice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if removed, more := reply[0].(int64), reply[1].(int64); removed != limit/groups || more != 1 {
+			t.Errorf("%d are removed, and more remain: %d; want the limit by the number of groups, and more", removed, more)
+		}
+	})
+	t.Run("a megabyte where the clock is", func(t *testing.T) {
+		s, ctx := newStream(t), t.Context()
+		if err := s.redis.Set(ctx, s.keys.clock(), strings.Repeat("1", 1<<20), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := mustAppend(t, newAppender(t, s, AppenderOptions{}), addition("id", ""))[0]; got.Duplicate {
+			t.Errorf("an event: %+v", got)
+		}
+	})
+}

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 7
+local VERSION = 8
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
@@ -36,7 +36,8 @@ local MOST_RECORD = 4096       -- bytes of an event's record, and of what stands
 local MOST_NAME = 255          -- bytes of a platform's name
 local MOST_ID = 4096           -- bytes of an event's id
 local MOST_REPLY = 33554432    -- bytes of entries in one reply, and one entry more
-local MOST_CLAIMS = 65536      -- bytes of the claims of one field
+local MOST_CLAIMS = 8388608    -- bytes of claims that one call of weir_append reads, many times what there is
+local ASKED = 16               -- fields that are read before their bytes are counted
 local LATEST = 9999999999999   -- a ms beyond all plans
 local LONGEST = 100000000000    -- ms of a window: three years
 local LARGEST = 9007199254740991
@@ -131,8 +132,8 @@ local SETTLED = 86400000   -- ms after which a step is believed that the deliver
 
 -- last_look returns what was seen then: Redis's time, how far it was ahead, and since when; nil where nobody has looked.
 local function last_look(key)
-  local text = redis.call('GET', key)
-  local seen, ahead, since = string.match(text or '', '^(%d+):(%-?%d+):(%d+)$')
+  local text = redis.call('GETRANGE', key, 0, 63)
+  local seen, ahead, since = string.match(text, '^(%d+):(%-?%d+):(%d+)$')
   return tonumber(seen), tonumber(ahead), tonumber(since)
 end
 
@@ -235,23 +236,30 @@ local function open_bucket(root, window, now, since)
   return current, others
 end
 
+-- allowance is what a call may still read: bytes of claims, and claims that it walks past. Who has the password may have
+-- written a million of them under one field.
+local function allowance(count) return { bytes = MOST_CLAIMS, claims = 20000 + 8 * count } end
+
 -- ask returns what a hash has of the fields args[first] to args[last], false where it has nothing.
-local function ask(key, args, first, last)
-  if last - first < MOST then return redis.call('HMGET', key, unpack(args, first, last)) end
+local function ask(key, args, first, last, left)
   local values = {}
-  for from = first, last, MOST do
-    for _, value in ipairs(redis.call('HMGET', key, unpack(args, from, math.min(from + MOST - 1, last)))) do
+  for from = first, last, ASKED do
+    for _, value in ipairs(redis.call('HMGET', key, unpack(args, from, math.min(from + ASKED - 1, last)))) do
       values[#values + 1] = value
+      left.bytes = left.bytes - (value and #value or 0)
     end
+    if left.bytes < 0 then wrong('the claims of these events have more than ' .. MOST_CLAIMS .. ' bytes') end
   end
   return values
 end
 
 -- find looks for a claim among those of its field. Returns the id that it stores, "" for none, and the step at which it was
 -- claimed; nil where it is not there.
-local function find(claims, rest)
-  local at, last = 1, math.min(#claims, MOST_CLAIMS)
+local function find(claims, rest, left)
+  local at, last = 1, #claims
   while at < last do
+    left.claims = left.claims - 1
+    if left.claims < 0 then return nil end -- no error: events may have been added by now
     local high, low = string.byte(claims, at + 4, at + 5)
     if not low then return nil end
     local step, id, after = high * 256 + low, '', at + 6
@@ -269,13 +277,13 @@ end
 
 -- find_older returns by number what the valid claims of other buckets store: those not older than since. The fields are
 -- args[first] to args[last], behind them the rests of their digests.
-local function find_older(buckets, since, args, first, last)
+local function find_older(buckets, since, args, first, last, left)
   local found = {}
   for _, bucket in ipairs(buckets) do
     local unit = math.ceil(bucket.length / STEPS)
-    for i, claims in ipairs(ask(bucket.key, args, first, last)) do
+    for i, claims in ipairs(ask(bucket.key, args, first, last, left)) do
       if claims and not found[i] then
-        local id, step = find(claims, args[last + i])
+        local id, step = find(claims, args[last + i], left)
         if id and bucket.opened + (step + 1) * unit > since then found[i] = id end
       end
     end
@@ -379,8 +387,9 @@ local function append(keys, args)
   local since = passed - window
   local bucket, others = open_bucket(claims, window, now, since)
   local fields, rests = 5, 5 + count -- behind these arguments
-  local stored = ask(bucket.key, args, fields + 1, rests)
-  local older = find_older(others, since, args, fields + 1, rests)
+  local left = allowance(count)
+  local stored = ask(bucket.key, args, fields + 1, rests, left)
+  local older = find_older(others, since, args, fields + 1, rests, left)
   -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
@@ -389,13 +398,13 @@ local function append(keys, args)
     digest = digest + 1
     local field, rest, id = args[fields + digest], args[rests + digest], args[i + 1]
     local there = own and own[field] or stored[digest]
-    local first = older[digest] or there and find(there, rest)
+    local first = older[digest] or there and find(there, rest, left)
     local order, order_rest, order_there
     if id ~= '' then
       digest = digest + 1
       order, order_rest = args[fields + digest], args[rests + digest]
       order_there = own and own[order] or stored[digest]
-      first = first or older[digest] or order_there and find(order_there, order_rest)
+      first = first or older[digest] or order_there and find(order_there, order_rest, left)
     end
     local failure = nil
     if not first then
@@ -688,8 +697,8 @@ local function trim_to(key, id, limit)
   return removed + redis.call('XTRIM', key, 'MINID', '=', id), false
 end
 
--- take_back removes what a group still has to do among the doomed ids and returns those, in no order.
-local function take_back(events, group, doomed, last)
+-- take_back removes what a group still has to do among the doomed ids, most of those that wait, and returns those, in no order.
+local function take_back(events, group, doomed, last, most)
   local lost, seen = {}, {}
   local function lose(id)
     if not seen[id] then
@@ -697,7 +706,7 @@ local function take_back(events, group, doomed, last)
       lost[#lost + 1] = id
     end
   end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', group.open, '-inf', (split(last)), 'LIMIT', 0, MOST_TRIMMED)) do
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', group.open, '-inf', (split(last)), 'LIMIT', 0, most)) do
     if not before(last, id) then
       lose(id)
       forget(group.due, group.open, group.attempts, id)
@@ -713,8 +722,11 @@ local function take_back(events, group, doomed, last)
   return lost
 end
 
--- trim_hard removes the oldest entries that are beyond the ceilings, at most limit of them, whoever still needs them.
+-- trim_hard removes the oldest entries that are beyond the ceilings, whoever still needs them: at most limit of them by the
+-- number of groups, each of which is asked what it has to do with them.
 local function trim_hard(events, groups, hard_before, max_events, limit)
+  local shares = math.max(1, #groups)
+  limit = math.ceil(limit / shares)
   local excess = max_events > 0 and redis.call('XLEN', events) - max_events or 0
   local ids, entries, lost = {}, {}, {}
   for i, entry in ipairs(redis.call('XRANGE', events, '-', '+', 'COUNT', limit)) do
@@ -724,7 +736,7 @@ local function trim_hard(events, groups, hard_before, max_events, limit)
   if #ids == 0 then return 0, false, lost end
   local last = ids[#ids]
   for _, group in ipairs(groups) do
-    for _, id in ipairs(take_back(events, group, ids, last)) do
+    for _, id in ipairs(take_back(events, group, ids, last, math.max(#ids, math.ceil(MOST_TRIMMED / shares)))) do
       lost[#lost + 1] = { group.name, id, entries[id] or '' }
     end
   end
