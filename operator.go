@@ -63,6 +63,11 @@ func operator(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 		Client: direct, Holder: holder, GiveBack: !shared, Namespaces: options.watchNamespaces,
 		Duration: controllers.LeaseDuration, Now: time.Now, Logger: logger,
 	}
+	if asked := options.redisCertificates; asked.made() || asked.reload {
+		options.RedisCertificates = &controllers.RedisCertificates{
+			Client: direct, Secret: asked.secret, RedisURL: options.RedisURL, Files: options.RedisTLS, Now: time.Now, Logger: logger,
+		}
+	}
 	err = errors.Join(
 		manager.AddHealthzCheck("ping", healthz.Ping),
 		manager.AddReadyzCheck("cache", inStep(manager.GetCache())),

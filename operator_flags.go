@@ -23,11 +23,12 @@ import (
 // operatorOptions are the operator's flags.
 type operatorOptions struct {
 	controllers.Options
-	watchNamespaces []string
-	leaderElection  leaderElection
-	syncPeriod      time.Duration
-	metricsListen   string
-	healthListen    string
+	watchNamespaces   []string
+	leaderElection    leaderElection
+	redisCertificates redisCertificates
+	syncPeriod        time.Duration
+	metricsListen     string
+	healthListen      string
 }
 
 // leaderElection says how operators agree on the one that works, by a Lease of coordination.k8s.io.
@@ -59,6 +60,20 @@ func (o *operatorOptions) addTenantFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and {namespace} in it, and a dot between them; default: they have to name one")
 }
 
+// addRedisFlags adds the flags of the operator's own Redis.
+func (o *operatorOptions) addRedisFlags(flags *flag.FlagSet, urlFile *string) {
+	flags.StringVar(urlFile, "redis-url-file", "", "`FILE` with the URL of the Redis for Properties that bring none; its user may use acl, function and info")
+	addTLSFlags(flags, &o.RedisTLS)
+	o.redisCertificates.addFlags(flags)
+}
+
+// readRedis reads the files that they name.
+func (o *operatorOptions) readRedis(urlFile string, fault func(string, ...any)) {
+	o.RedisURL = readRedisURL(urlFile, fault)
+	readTLS("--redis-url-file", o.RedisURL, o.RedisTLS, fault)
+	o.redisCertificates.check(o.RedisURL, o.RedisTLS, fault)
+}
+
 // readRedisURL reads the URL of the operator's Redis from a file, "" where there is none.
 func readRedisURL(file string, fault func(string, ...any)) string {
 	if file == "" {
@@ -87,8 +102,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	flags := flag.NewFlagSet("weir operator", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.Image, "image", os.Getenv("WEIR_IMAGE"), "`IMAGE` that the Properties' pods run; default: the environment's WEIR_IMAGE")
-	flags.StringVar(&redisURLFile, "redis-url-file", "", "`FILE` with the URL of the Redis for Properties that bring none; its user may use acl, function and info")
-	addTLSFlags(flags, &o.RedisTLS)
+	o.addRedisFlags(flags, &redisURLFile)
 	flags.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", repeated(&namespaces))
 	o.leaderElection.addFlags(flags)
 	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
@@ -151,8 +165,7 @@ func parseOperatorFlags(args []string, output io.Writer) (operatorOptions, error
 	}
 	checkGateways(o.Exposure.AllowedGateways, fault)
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
-	o.RedisURL = readRedisURL(redisURLFile, fault)
-	readTLS("--redis-url-file", o.RedisURL, o.RedisTLS, fault)
+	o.readRedis(redisURLFile, fault)
 	if faults != nil {
 		return o, faults
 	}

@@ -18,6 +18,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -29,7 +31,7 @@ import (
 func everyOperatorFlag(redisURLFile string, certificates stream.TLSFiles) []string {
 	return []string{
 		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
-		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
+		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
 		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8", "--redis-allow-cidr=10.96.0.1/12",
@@ -73,14 +75,24 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			},
 		},
 		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9",
-		leaderElection: leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
+		redisCertificates: redisCertificates{reload: true},
+		leaderElection:    leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
 	}
 	compare := cmp.Options{
-		cmp.AllowUnexported(operatorOptions{}, leaderElection{}),
+		cmp.AllowUnexported(operatorOptions{}, leaderElection{}, redisCertificates{}),
 		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 	}
 	if diff := cmp.Diff(want, got, compare); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
+	}
+
+	// Who makes the certificates trusts no others, so this goes without three of the flags above.
+	made := []string{"--image=weir:1", "--redis-url-file=" + file, "--redis-certificate-secret=weir-system/weir-redis-tls"}
+	if got, err = parseOperatorFlags(made, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := (types.NamespacedName{Namespace: "weir-system", Name: "weir-redis-tls"}); got.redisCertificates != (redisCertificates{secret: want}) {
+		t.Errorf("certificates are made as %v, want them in %s", got.redisCertificates, want)
 	}
 
 	var help bytes.Buffer
@@ -88,7 +100,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 		t.Fatalf("-h: got error %v", err)
 	}
 	given, known := map[string]bool{}, map[string]bool{}
-	for _, arg := range args {
+	for _, arg := range slices.Concat(args, made) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		given[name] = true
 	}
@@ -134,37 +146,43 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no image":                                   {nil, []string{"--image"}},
-		"a flag that there is not":                   {[]string{"--image=x", "--replicas=2"}, []string{"replicas", `"weir operator -h"`}},
-		"an argument without a flag":                 {[]string{"--image=x", "start"}, []string{`"start" is no flag`}},
-		"a file that there is not":                   {[]string{"--image=x", "--redis-url-file=/nowhere"}, []string{"--redis-url-file", "/nowhere"}},
-		"a file without a URL, which is not shown":   {[]string{"--image=x", "--redis-url-file=" + noURL}, []string{"--redis-url-file", "redis://"}},
-		"a range for Redis that is none":             {[]string{"--image=x", "--redis-allow-cidr=any"}, []string{"--redis-allow-cidr", "any"}},
-		"an authority without a Redis":               {[]string{"--image=x", "--redis-ca-file=" + certificates.CA}, []string{"--redis-ca-file", "--redis-url-file"}},
-		"an authority that there is not":             {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-ca-file=/nowhere"}, []string{"--redis-ca-file", "/nowhere"}},
-		"an authority that is none":                  {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-ca-file=" + secure}, []string{"--redis-ca-file", "in PEM"}},
-		"an authority for a Redis without TLS":       {[]string{"--image=x", "--redis-url-file=" + plain, "--redis-ca-file=" + certificates.CA}, []string{"--redis-ca-file", "rediss://"}},
-		"a client certificate without its key":       {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-client-cert-file=" + certificates.Certificate}, []string{"--redis-client-cert-file and --redis-client-key-file"}},
-		"a client certificate as its own key":        {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Certificate}, []string{"--redis-client-cert-file: ", "private key"}},
-		"a range that is none":                       {[]string{"--image=x", "--egress-allow-cidr=10.0.0.0"}, []string{"--egress-allow-cidr", "10.0.0.0"}},
-		"an endpoint of no platform":                 {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
-		"a host without a namespace":                 {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},
-		"a host template for one Property alone":     {[]string{"--image=x", "--host-template=collect.example.com"}, []string{"--host-template", "{name}"}},
-		"a host template for one namespace alone":    {[]string{"--image=x", "--host-template={name}.example.com"}, []string{"--host-template", "{namespace}"}},
-		"a host template for one name alone":         {[]string{"--image=x", "--host-template={namespace}.example.com"}, []string{"--host-template", "{name}"}},
-		"a host template that a-b/c and a/b-c share": {[]string{"--image=x", "--host-template={name}-{namespace}.example.com"}, []string{"--host-template", "dot between"}},
-		"a host template that runs them together":    {[]string{"--image=x", "--host-template={namespace}{name}.example.com"}, []string{"--host-template", "dot between"}},
-		"a host template that ends in a variable":    {[]string{"--image=x", "--host-template={name}.{namespace}"}, []string{"--host-template", "must be a host"}},
-		"a host template that is a URL":              {[]string{"--image=x", "--host-template=https://{name}.example.com"}, []string{"--host-template", "https://"}},
-		"a peer that is none":                        {[]string{"--image=x", "--ingress-from=everybody"}, []string{"--ingress-from", "everybody"}},
-		"an address without a port":                  {[]string{"--image=x", "--metrics-listen=localhost"}, []string{"--metrics-listen", "HOST:PORT"}},
-		"a health port that is switched off":         {[]string{"--image=x", "--health-listen=0"}, []string{"--health-listen", "HOST:PORT"}},
-		"a period that would never let it rest":      {[]string{"--image=x", "--sync-period=1ms"}, []string{"--sync-period", "1s"}},
-		"a duration without a unit":                  {[]string{"--image=x", "--sync-period=60"}, []string{"sync-period", "60"}},
-		"a lease that ends before it can be renewed": {[]string{"--image=x", "--leader-elect-lease-duration=5s"}, []string{"--leader-elect-lease-duration", "--leader-elect-renew-deadline, 10s"}},
-		"renewing that is tried too rarely":          {[]string{"--image=x", "--leader-elect-retry-period=9s"}, []string{"--leader-elect-renew-deadline", "--leader-elect-retry-period, 9s"}},
-		"renewing without a pause":                   {[]string{"--image=x", "--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period"}},
-		"several at once, each on a line of its own": {[]string{"--allow-host=x", "--egress-allow-cidr=x"}, []string{"weir: --image", "\nweir: --egress-allow-cidr", "\nweir: --allow-host"}},
+		"no image":                                        {nil, []string{"--image"}},
+		"a flag that there is not":                        {[]string{"--image=x", "--replicas=2"}, []string{"replicas", `"weir operator -h"`}},
+		"an argument without a flag":                      {[]string{"--image=x", "start"}, []string{`"start" is no flag`}},
+		"a file that there is not":                        {[]string{"--image=x", "--redis-url-file=/nowhere"}, []string{"--redis-url-file", "/nowhere"}},
+		"a file without a URL, which is not shown":        {[]string{"--image=x", "--redis-url-file=" + noURL}, []string{"--redis-url-file", "redis://"}},
+		"a range for Redis that is none":                  {[]string{"--image=x", "--redis-allow-cidr=any"}, []string{"--redis-allow-cidr", "any"}},
+		"an authority without a Redis":                    {[]string{"--image=x", "--redis-ca-file=" + certificates.CA}, []string{"--redis-ca-file", "--redis-url-file"}},
+		"an authority that there is not":                  {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-ca-file=/nowhere"}, []string{"--redis-ca-file", "/nowhere"}},
+		"an authority that is none":                       {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-ca-file=" + secure}, []string{"--redis-ca-file", "in PEM"}},
+		"an authority for a Redis without TLS":            {[]string{"--image=x", "--redis-url-file=" + plain, "--redis-ca-file=" + certificates.CA}, []string{"--redis-ca-file", "rediss://"}},
+		"a client certificate without its key":            {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-client-cert-file=" + certificates.Certificate}, []string{"--redis-client-cert-file and --redis-client-key-file"}},
+		"a client certificate as its own key":             {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Certificate}, []string{"--redis-client-cert-file: ", "private key"}},
+		"a Secret for certificates without its namespace": {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-certificate-secret=weir-redis-tls"}, []string{"-redis-certificate-secret", "NAMESPACE/NAME"}},
+		"certificates for no Redis":                       {[]string{"--image=x", "--redis-certificate-secret=a/b"}, []string{"--redis-certificate-secret", "rediss://"}},
+		"certificates for a Redis without TLS":            {[]string{"--image=x", "--redis-url-file=" + plain, "--redis-certificate-secret=a/b"}, []string{"--redis-certificate-secret", "rediss://"}},
+		"certificates to read again, without TLS":         {[]string{"--image=x", "--redis-url-file=" + plain, "--redis-reload-certificates"}, []string{"--redis-reload-certificates", "rediss://"}},
+		"certificates that both make":                     {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-certificate-secret=a/b", "--redis-ca-file=" + certificates.CA}, []string{"--redis-certificate-secret: goes without --redis-ca-file"}},
+		"certificates to read again twice":                {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-certificate-secret=a/b", "--redis-reload-certificates"}, []string{"--redis-reload-certificates: goes without"}},
+		"a range that is none":                            {[]string{"--image=x", "--egress-allow-cidr=10.0.0.0"}, []string{"--egress-allow-cidr", "10.0.0.0"}},
+		"an endpoint of no platform":                      {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
+		"a host without a namespace":                      {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},
+		"a host template for one Property alone":          {[]string{"--image=x", "--host-template=collect.example.com"}, []string{"--host-template", "{name}"}},
+		"a host template for one namespace alone":         {[]string{"--image=x", "--host-template={name}.example.com"}, []string{"--host-template", "{namespace}"}},
+		"a host template for one name alone":              {[]string{"--image=x", "--host-template={namespace}.example.com"}, []string{"--host-template", "{name}"}},
+		"a host template that a-b/c and a/b-c share":      {[]string{"--image=x", "--host-template={name}-{namespace}.example.com"}, []string{"--host-template", "dot between"}},
+		"a host template that runs them together":         {[]string{"--image=x", "--host-template={namespace}{name}.example.com"}, []string{"--host-template", "dot between"}},
+		"a host template that ends in a variable":         {[]string{"--image=x", "--host-template={name}.{namespace}"}, []string{"--host-template", "must be a host"}},
+		"a host template that is a URL":                   {[]string{"--image=x", "--host-template=https://{name}.example.com"}, []string{"--host-template", "https://"}},
+		"a peer that is none":                             {[]string{"--image=x", "--ingress-from=everybody"}, []string{"--ingress-from", "everybody"}},
+		"an address without a port":                       {[]string{"--image=x", "--metrics-listen=localhost"}, []string{"--metrics-listen", "HOST:PORT"}},
+		"a health port that is switched off":              {[]string{"--image=x", "--health-listen=0"}, []string{"--health-listen", "HOST:PORT"}},
+		"a period that would never let it rest":           {[]string{"--image=x", "--sync-period=1ms"}, []string{"--sync-period", "1s"}},
+		"a duration without a unit":                       {[]string{"--image=x", "--sync-period=60"}, []string{"sync-period", "60"}},
+		"a lease that ends before it can be renewed":      {[]string{"--image=x", "--leader-elect-lease-duration=5s"}, []string{"--leader-elect-lease-duration", "--leader-elect-renew-deadline, 10s"}},
+		"renewing that is tried too rarely":               {[]string{"--image=x", "--leader-elect-retry-period=9s"}, []string{"--leader-elect-renew-deadline", "--leader-elect-retry-period, 9s"}},
+		"renewing without a pause":                        {[]string{"--image=x", "--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period"}},
+		"several at once, each on a line of its own":      {[]string{"--allow-host=x", "--egress-allow-cidr=x"}, []string{"weir: --image", "\nweir: --egress-allow-cidr", "\nweir: --allow-host"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"flag"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -12,6 +15,12 @@ const (
 	caFlag          = "redis-ca-file"
 	certificateFlag = "redis-client-cert-file"
 	keyFlag         = "redis-client-key-file"
+)
+
+// The flags of [redisCertificates].
+const (
+	secretFlag = "redis-certificate-secret"
+	reloadFlag = "redis-reload-certificates"
 )
 
 func addTLSFlags(flags *flag.FlagSet, files *stream.TLSFiles) {
@@ -48,4 +57,43 @@ func readTLS(urlFlag, address string, files stream.TLSFiles, fault func(format s
 		fault("%s: %v", blame, err)
 	}
 	return read
+}
+
+// redisCertificates says what the operator does for the certificates of its own Redis.
+type redisCertificates struct {
+	// secret is where it makes them, the zero value for nowhere.
+	secret types.NamespacedName
+	// reload says that somebody else makes them, and that Redis is told to read them again.
+	reload bool
+}
+
+func (c redisCertificates) made() bool { return c.secret != types.NamespacedName{} }
+
+func (c *redisCertificates) addFlags(flags *flag.FlagSet) {
+	flags.Func(secretFlag, "make and renew the certificates of the Redis at --redis-url-file, in the Secret `NAMESPACE/NAME`, which has to be there, "+
+		"and trust these alone; default: somebody else does", func(value string) error {
+		namespace, name, found := strings.Cut(value, "/")
+		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return errors.New("must be NAMESPACE/NAME, as in weir-system/weir-redis-tls")
+		}
+		c.secret = types.NamespacedName{Namespace: namespace, Name: name}
+		return nil
+	})
+	flags.BoolVar(&c.reload, reloadFlag, false, "have the Redis at --redis-url-file read its certificates again every hour, which somebody else makes")
+}
+
+func (c *redisCertificates) check(address string, files stream.TLSFiles, fault func(format string, args ...any)) {
+	name := secretFlag
+	if !c.made() {
+		name = reloadFlag
+	}
+	switch {
+	case !c.made() && !c.reload:
+	case !strings.HasPrefix(address, "rediss://"):
+		fault("--%s: the URL in --redis-url-file must begin with rediss://", name)
+	case c.made() && c.reload:
+		fault("--%s: goes without --%s, which does the same", reloadFlag, secretFlag)
+	case c.made() && files != (stream.TLSFiles{}):
+		fault("--%s: goes without --%s, --%s and --%s", secretFlag, caFlag, certificateFlag, keyFlag)
+	}
 }

@@ -136,18 +136,25 @@ func TestTheOperatorMayDoNoMoreThanItNeeds(t *testing.T) {
 	readYAML(t, "../config/rbac/role.yaml", source)
 	election := &rbacv1.Role{}
 	readYAML(t, "../config/rbac/leader_election_role.yaml", election)
+	certificates := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"weir-redis-tls"}, Verbs: []string{"get", "update"}}}
 	tests := map[string]struct {
 		args []string
 		// want are the rules by kind, namespace and name.
 		want map[string][]rbacv1.PolicyRule
 	}{
 		"for all namespaces": {everywhere, map[string][]rbacv1.PolicyRule{
-			"ClusterRole/weir-operator":                      source.Rules,
-			"Role weir-system/weir-operator-leader-election": election.Rules,
+			"ClusterRole/weir-operator":                         source.Rules,
+			"Role weir-system/weir-operator-leader-election":    election.Rules,
+			"Role weir-system/weir-operator-redis-certificates": certificates,
 		}},
 		"for two namespaces": {[]string{"--set", "watchNamespaces={shops,blogs}"}, map[string][]rbacv1.PolicyRule{
+			"Role shops/weir-operator":                          source.Rules,
+			"Role blogs/weir-operator":                          source.Rules,
+			"Role weir-system/weir-operator-leader-election":    election.Rules,
+			"Role weir-system/weir-operator-redis-certificates": certificates,
+		}},
+		"with certificates of somebody else's": {[]string{"--set", "watchNamespaces={shops},redis.tls.existingSecret=theirs"}, map[string][]rbacv1.PolicyRule{
 			"Role shops/weir-operator":                       source.Rules,
-			"Role blogs/weir-operator":                       source.Rules,
 			"Role weir-system/weir-operator-leader-election": election.Rules,
 		}},
 		"none where they are somebody else's to give": {[]string{"--set", "rbac.create=false,clusterWide=true"}, map[string][]rbacv1.PolicyRule{}},

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,7 +59,8 @@ func TestInstall(t *testing.T) {
 		runOperator(t, namespace, secret["url"], operator, redis)
 	})
 
-	t.Run("an upgrade keeps the password, leaves Redis alone and brings the definition up to date", func(t *testing.T) {
+	certificates := getSecret(t, namespace, "weir-redis-tls")
+	t.Run("an upgrade keeps the password and the certificates, leaves Redis alone and brings the definition up to date", func(t *testing.T) {
 		definition := get(t, "apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "properties.weir.dev")
 		columns, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
 		if err != nil {
@@ -75,6 +77,9 @@ func TestInstall(t *testing.T) {
 		runHelm(t, append([]string{"upgrade", release, chart, "--force-conflicts"}, append(values, "--set", "operator.replicas=3")...)...)
 		if after := getSecret(t, namespace, "weir-redis"); string(after["url"]) != string(secret["url"]) {
 			t.Error("the upgrade has made another password")
+		}
+		if diff := cmp.Diff(certificates, getSecret(t, namespace, "weir-redis-tls")); diff != "" || len(certificates) != 4 {
+			t.Errorf("of the %d keys with which the operator filled the Secret, the upgrade has changed some", len(certificates))
 		}
 		if after := get(t, "apps/v1", "StatefulSet", namespace, "weir-redis"); after.GetGeneration() != redis.GetGeneration() {
 			t.Error("the upgrade has changed Redis")
@@ -123,9 +128,9 @@ func TestInstall(t *testing.T) {
 func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redis *unstructured.Unstructured) {
 	weir := buildWeir(t)
 	folder := t.TempDir()
-	address := startRedis(t, weir, folder, namespace, redisURL, redis)
+	address := redisAddress(t, namespace, redisURL)
 	urlFile := filepath.Join(folder, "operator-url")
-	if err := os.WriteFile(urlFile, []byte(address), 0o600); err != nil {
+	if err := os.WriteFile(urlFile, []byte(address.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// The older of two Properties is where the operator has no rights.
@@ -155,7 +160,15 @@ func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redi
 		}
 	}
 	process := start(t, weir, args, "KUBECONFIG="+accountConfig(t, namespace, "weir-operator"), "WEIR_IMAGE=weir:test")
-	check := exec.CommandContext(t.Context(), weir, "check", "--operator=http://"+health, "--redis-url-file="+urlFile)
+	// The volumes of Redis's pod wait for what the operator makes.
+	process.eventually(func() error {
+		if certificates := getSecret(t, namespace, "weir-redis-tls"); len(certificates) != 4 {
+			return fmt.Errorf("the Secret with the certificates has %d keys", len(certificates))
+		}
+		return nil
+	})
+	startRedis(t, weir, folder, namespace, redisURL, address.Port(), redis)
+	check := exec.CommandContext(t.Context(), weir, "check", "--operator=http://"+health, "--redis-url-file="+urlFile, "--redis-ca-file="+filepath.Join(folder, "ca.crt"))
 	if output, err := check.CombinedOutput(); err != nil {
 		t.Fatalf("weir check: %v: %s\n%s", err, output, process.output())
 	}
@@ -182,10 +195,30 @@ func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redi
 	}
 }
 
-// startRedis runs what the StatefulSet's pod runs: acl-file, then redis-server with the rendered configuration, but for where it
-// listens and where its data are. It returns the administrator's URL.
-func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, redis *unstructured.Unstructured) string {
+// redisAddress is the administrator's URL, as the Secret has it, with a free port of this machine.
+func redisAddress(t *testing.T, namespace string, redisURL []byte) *url.URL {
 	t.Helper()
+	address, err := url.Parse(string(redisURL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "weir-redis." + namespace + ".svc:6379"; address.Scheme != "rediss" || address.Host != want {
+		t.Errorf("the URL leads to %s://%s, want rediss://%s", address.Scheme, address.Host, want)
+	}
+	address.Host = freeAddress(t)
+	return address
+}
+
+// startRedis runs what the StatefulSet's pod runs: acl-file, then redis-server with the rendered configuration, but for where it
+// listens and where its files are.
+func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, port string, redis *unstructured.Unstructured) {
+	t.Helper()
+	certificates := getSecret(t, namespace, "weir-redis-tls")
+	for _, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
+		if err := os.WriteFile(filepath.Join(folder, name), certificates[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	data := filepath.Join(folder, "data")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
@@ -194,7 +227,7 @@ func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, r
 	if err := os.WriteFile(urlFile, redisURL, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	inPod := strings.NewReplacer("/etc/weir/redis/url", urlFile, "/data", data)
+	inPod := strings.NewReplacer("/etc/weir/redis/url", urlFile, "/etc/weir/redis-tls", folder, "/data", data, "tls-port 6379", "tls-port "+port)
 	var args []string
 	for _, arg := range containerArgs(t, redis, "initContainers") {
 		args = append(args, inPod.Replace(arg))
@@ -212,20 +245,7 @@ func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, r
 			lines = append(lines, inPod.Replace(strings.TrimSpace(line)))
 		}
 	}
-	server := redistest.Start(t, redisserver.Options{Extra: lines})
-	address, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := url.Parse(string(redisURL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := "weir-redis." + namespace + ".svc:6379"; rendered.Host != want {
-		t.Errorf("the URL leads to %s, want %s", rendered.Host, want)
-	}
-	address.User = rendered.User
-	return address.String()
+	redistest.Start(t, redisserver.Options{Extra: append(lines, "bind 127.0.0.1")})
 }
 
 // containerArgs are the arguments of a workload's first container.

@@ -123,6 +123,8 @@ func TestTheMatrixOfRights(t *testing.T) {
 		asked = append(append(asked, in(namespace, work...)...), in(namespace, never...)...)
 	}
 	asked = append(asked, in("", ofTheCluster...)...)
+	certificates := in(someRelease, "get secrets=some-weir-redis-tls", "update secrets=some-weir-redis-tls")
+	asked = append(append(asked, certificates...), in(someRelease, "delete secrets=some-weir-redis-tls", "get secrets=some-weir-redis", "update secrets=some-weir-redis")...)
 
 	allowed := map[string][]right{
 		"operator of one namespace": in(served, work...),
@@ -133,6 +135,9 @@ func TestTheMatrixOfRights(t *testing.T) {
 		allowed["operator of all namespaces"] = append(allowed["operator of all namespaces"], in(namespace, work...)...)
 	}
 	allowed["operator of all namespaces"] = append(allowed["operator of all namespaces"], "list secrets", "list properties.weir.dev")
+	allowed["operator of all namespaces"] = append(append(allowed["operator of all namespaces"], certificates...),
+		in(someRelease, "delete secrets=some-weir-redis-tls", "get secrets=some-weir-redis", "update secrets=some-weir-redis")...)
+	allowed["operator of one namespace"] = append(allowed["operator of one namespace"], certificates...)
 	// Leader election, which is in the release's own namespace.
 	allowed["operator of one namespace"] = append(allowed["operator of one namespace"], in(someRelease,
 		"get leases.coordination.k8s.io=operator.weir.dev", "create leases.coordination.k8s.io=operator.weir.dev", "update leases.coordination.k8s.io=operator.weir.dev",
@@ -206,7 +211,11 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 	pod.Spec.ServiceAccountName = ""
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: "RuntimeDefault"}}
 	pod.Spec.Containers[0].SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-	for _, object := range []client.Object{somebodys, pod} {
+	named := func(namespace, name string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	certificates, elsewhere, password := named(allRelease, "all-weir-redis-tls"), named(served, "all-weir-redis-tls"), named(allRelease, "all-weir-redis")
+	for _, object := range []client.Object{somebodys, pod, certificates, elsewhere, password} {
 		if err := cluster.client.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
@@ -217,6 +226,13 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 	create := func(object client.Object) func(client.Client) error {
 		return func(c client.Client) error {
 			return c.Create(context.Background(), object.DeepCopyObject().(client.Object), client.DryRunAll)
+		}
+	}
+	fill := func(secret *corev1.Secret) func(client.Client) error {
+		return func(c client.Client) error {
+			changed := named(secret.Namespace, secret.Name)
+			changed.Data = map[string][]byte{"tls.crt": []byte("x")}
+			return c.Update(context.Background(), changed, client.DryRunAll)
 		}
 	}
 	deployment := func(edit func(*appsv1.Deployment)) func(client.Client) error { return create(rolesDeployment(edit)) }
@@ -238,6 +254,12 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 		"a Secret of a Property's, kube-system": {create(secret("kube-system", corev1.SecretTypeOpaque, ofAProperty, nil)), "cluster's own namespaces"},
 		"somebody's Secret deleted": {func(c client.Client) error {
 			return c.Delete(context.Background(), somebodys.DeepCopy(), client.DryRunAll)
+		}, "only what a Property controls"},
+		"the certificates of its Redis":                  {fill(certificates), ""},
+		"a Secret of the same name in another namespace": {fill(elsewhere), "only what a Property controls"},
+		"another Secret of its own namespace":            {fill(password), "only what a Property controls"},
+		"the Secret with the certificates of Redis, deleted": {func(c client.Client) error {
+			return c.Delete(context.Background(), certificates.DeepCopy(), client.DryRunAll)
 		}, "only what a Property controls"},
 		"a Deployment as it makes them":     {deployment(func(*appsv1.Deployment) {}), ""},
 		"a Deployment of no Property's":     {deployment(func(d *appsv1.Deployment) { d.OwnerReferences = nil }), "only what a Property controls"},

@@ -141,6 +141,15 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"two URLs": {
 			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.url=redis://a:b@c:6379,redis.existingSecret=d"}, "redis.url: must be empty where redis.existingSecret is set",
 		},
+		"an authority for the bundled Redis": {
+			[]string{"--set", "clusterWide=true,redis.tls.caSecret=a"}, "redis.tls: caSecret and clientCertificateSecret are for your own Redis, so set redis.enabled to false",
+		},
+		"an authority for no Redis": {
+			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.tls.caSecret=a"}, "redis.tls: caSecret and clientCertificateSecret are for your own Redis, so name it",
+		},
+		"a server's certificate for your own Redis": {
+			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.url=rediss://a:b@c:6379,redis.tls.existingSecret=a"}, "redis.tls.existingSecret: is for the bundled Redis",
+		},
 		"an account that nobody names": {
 			[]string{"--set", "clusterWide=true,operator.serviceAccount.create=false"}, "operator.serviceAccount.name: must name the ServiceAccount",
 		},

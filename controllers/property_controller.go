@@ -31,6 +31,8 @@ type Options struct {
 	RedisURL string
 	// RedisTLS is what is trusted and shown there; the files are read again when they change.
 	RedisTLS RedisFiles
+	// RedisCertificates keeps the certificates there new, and says in RedisTLS's place what is trusted; nil where that is not the operator's to do.
+	RedisCertificates *RedisCertificates
 	// RedisAllowCIDRs are private ranges in which the operator may connect to the Redis that a Property brings.
 	RedisAllowCIDRs []netip.Prefix
 	// Image is what the pods run.
@@ -50,6 +52,14 @@ type Options struct {
 	LongestBackoff time.Duration
 	// Now is the clock; nil for the machine's.
 	Now func() time.Time
+}
+
+// redisTLS says what is trusted and shown in the operator's own Redis.
+func (o *Options) redisTLS() TLSSource {
+	if o.RedisCertificates != nil {
+		return o.RedisCertificates
+	}
+	return o.RedisTLS
 }
 
 // Reconciler makes the cluster and Redis what Properties ask for.

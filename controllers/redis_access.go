@@ -45,8 +45,8 @@ type RedisAccess struct {
 	logger *slog.Logger
 	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
 	changed chan event.TypedGenericEvent[types.NamespacedName]
-	// files are what is trusted and shown in the operator's own Redis.
-	files stream.TLSFiles
+	// own says what is trusted and shown in the operator's own Redis.
+	own TLSSource
 	// guard is asked where a tenant's Redis may be.
 	guard egress.Guard
 
@@ -54,6 +54,11 @@ type RedisAccess struct {
 	servers map[redisTarget]*redisServer
 	// homes remembers where each Property is kept, for when its Secret is gone.
 	homes map[types.NamespacedName]redisTarget
+}
+
+// TLSSource says what is trusted and shown in a Redis now; it changes when certificates are rotated. Errors are those of [stream.TLSFiles].
+type TLSSource interface {
+	Read() (stream.TLS, error)
 }
 
 // redisTarget is a Redis as the operator reaches it; two that differ share no connection.
@@ -78,9 +83,9 @@ func (a *RedisAccess) check(target redisTarget) error {
 }
 
 // NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
-func NewRedisAccess(logger *slog.Logger, files stream.TLSFiles, allowed []netip.Prefix) *RedisAccess {
+func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix) *RedisAccess {
 	return &RedisAccess{
-		logger: logger, files: files, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
+		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
 		servers: map[redisTarget]*redisServer{}, homes: map[types.NamespacedName]redisTarget{},
 	}
 }
@@ -98,7 +103,7 @@ func (a *RedisAccess) Start(ctx context.Context) error {
 			return a.close()
 		case <-ticker.C:
 		}
-		a.lookAtFiles(ctx)
+		a.lookAtCertificates(ctx)
 		for _, server := range a.list() {
 			if server.looking.CompareAndSwap(false, true) {
 				looks.Go(func() {
@@ -110,9 +115,9 @@ func (a *RedisAccess) Start(ctx context.Context) error {
 	}
 }
 
-// lookAtFiles tells the Properties in the operator's own Redis when its certificates are others than those that they have.
-func (a *RedisAccess) lookAtFiles(ctx context.Context) {
-	now, err := a.files.Read()
+// lookAtCertificates tells the Properties in the operator's own Redis when its certificates are others than those that they have.
+func (a *RedisAccess) lookAtCertificates(ctx context.Context) {
+	now, err := a.own.Read()
 	if err != nil {
 		return // the Properties that are reconciled say so, and look again
 	}

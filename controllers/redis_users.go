@@ -112,7 +112,7 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 			return redisTarget{}, newFault(v1alpha1.ReasonRedisUnreachable,
 				"the operator has no Redis: start it with --redis-url-file, or give the Property one in spec.redis"), nil
 		}
-		certificates, err := r.Options.RedisTLS.Read()
+		certificates, err := r.Options.redisTLS().Read()
 		if err == nil {
 			err = certificates.Check(r.Options.RedisURL)
 		}

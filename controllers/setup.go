@@ -89,7 +89,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	redis := NewRedisAccess(logger, options.RedisTLS, options.RedisAllowCIDRs)
+	redis := NewRedisAccess(logger, options.redisTLS(), options.RedisAllowCIDRs)
 	optional := &optionalKinds{manager: mgr}
 	r := &Reconciler{
 		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),
@@ -129,6 +129,11 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	}
 	if options.Leases != nil {
 		if err := mgr.Add(options.Leases); err != nil {
+			return err
+		}
+	}
+	if options.RedisCertificates != nil {
+		if err := mgr.Add(options.RedisCertificates); err != nil {
 			return err
 		}
 	}

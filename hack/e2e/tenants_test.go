@@ -25,7 +25,7 @@ func (s *suite) redis(t *testing.T, user, password string, commands ...string) [
 		fmt.Fprintf(&input, "%s\nPING end-of-%d\n", command, i)
 	}
 	cmd := exec.CommandContext(t.Context(), "kubectl", "-n", system, "exec", "-i", "weir-redis-0", "-c", "redis", "--",
-		"redis-cli", "--user", user, "--pass", password, "--no-auth-warning")
+		"redis-cli", "--tls", "--cacert", "/etc/weir/redis-tls/ca.crt", "--user", user, "--pass", password, "--no-auth-warning")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+settings.kubeconfig)
 	cmd.Stdin = strings.NewReader(input.String())
 	out, err := cmd.Output()

@@ -37,6 +37,72 @@
 {{- end }}
 {{- end }}
 
+{{/* The Secret in which the operator makes the bundled Redis's certificates; nothing where it makes none. */}}
+{{- define "weir.madeCertificates" -}}
+{{- if and .Values.redis.enabled .Values.redis.tls.enabled (not .Values.redis.tls.existingSecret) }}
+{{- include "weir.redis" . }}-tls
+{{- end }}
+{{- end }}
+
+{{/* The Secret with the certificates that the bundled Redis shows; nothing where it speaks no TLS. */}}
+{{- define "weir.redisCertificates" -}}
+{{- if and .Values.redis.enabled .Values.redis.tls.enabled }}
+{{- default (include "weir.madeCertificates" .) .Values.redis.tls.existingSecret }}
+{{- end }}
+{{- end }}
+
+{{/* The flags of who reaches the operator's Redis, of {context: $, made: whether to trust a file with what the operator has made}. */}}
+{{- define "weir.tlsFlags" -}}
+{{- $ca := ternary (include "weir.redisCertificates" .context) .context.Values.redis.tls.caSecret .context.Values.redis.enabled }}
+{{- if and $ca (or .made (not (include "weir.madeCertificates" .context))) }}
+- --redis-ca-file=/etc/weir/redis-ca/ca.crt
+{{- end }}
+{{- if and (not .context.Values.redis.enabled) .context.Values.redis.tls.clientCertificateSecret }}
+- --redis-client-cert-file=/etc/weir/redis-client/tls.crt
+- --redis-client-key-file=/etc/weir/redis-client/tls.key
+{{- end }}
+{{- end }}
+
+{{/* Where these files are mounted. */}}
+{{- define "weir.tlsMounts" -}}
+{{- $flags := include "weir.tlsFlags" . }}
+{{- if contains "--redis-ca-file" $flags }}
+- name: redis-ca
+  mountPath: /etc/weir/redis-ca
+  readOnly: true
+{{- end }}
+{{- if contains "--redis-client" $flags }}
+- name: redis-client
+  mountPath: /etc/weir/redis-client
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* The volumes with them. A pod waits until the keys are there. */}}
+{{- define "weir.tlsVolumes" -}}
+{{- $flags := include "weir.tlsFlags" . }}
+{{- if contains "--redis-ca-file" $flags }}
+- name: redis-ca
+  secret:
+    secretName: {{ ternary (include "weir.redisCertificates" .context) .context.Values.redis.tls.caSecret .context.Values.redis.enabled }}
+    defaultMode: 0440
+    items:
+    - key: ca.crt
+      path: ca.crt
+{{- end }}
+{{- if contains "--redis-client" $flags }}
+- name: redis-client
+  secret:
+    secretName: {{ .context.Values.redis.tls.clientCertificateSecret }}
+    defaultMode: 0440
+    items:
+    - key: tls.crt
+      path: tls.crt
+    - key: tls.key
+      path: tls.key
+{{- end }}
+{{- end }}
+
 {{/* An image, of {image: …, tag: …}: the tag is for where the image names neither tag nor digest. */}}
 {{- define "weir.image" -}}
 {{- if .image.digest }}
