@@ -70,7 +70,6 @@ type simulation struct {
 	lane    *lane
 	adapter platform.Adapter
 	refuse  func(i int) *platform.Response
-	backlog bool
 
 	requests atomic.Int64
 	mu       sync.Mutex

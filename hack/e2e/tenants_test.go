@@ -92,7 +92,7 @@ func keepsTenantsApart(t *testing.T, s *suite) {
 		}
 		// The query role may read what is its own: the refusals above are not those of a user that may nothing at all.
 		user := s.secret(t, mine.namespace, mine.name+"-redis-query")
-		if answer := s.redis(t, string(user["username"]), string(user["password"]), "XPENDING "+mine.stream("events")+" console")[0]; strings.Contains(answer, "NOPERM") {
+		if answer := s.redis(t, string(user["username"]), string(user["password"]), "XINFO STREAM "+mine.stream("events"))[0]; strings.Contains(answer, "NOPERM") {
 			t.Errorf("query of %s asks about its own events and is answered %s", mine.name, answer)
 		}
 	}
