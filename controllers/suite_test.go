@@ -61,6 +61,8 @@ func runTests(m *testing.M) int {
 		}
 	}
 	environment := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases", "testdata/crds"}, ErrorIfCRDPathMissing: true}
+	// Every Property of these tests has two Services, and the usual range has 254 addresses.
+	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	config, err := environment.Start()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "start etcd and kube-apiserver:", err)
