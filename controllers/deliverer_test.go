@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -122,9 +123,10 @@ func TestTheDelivererFollowsItsSecretsAndReportsWhatPlatformsRefuse(t *testing.T
 		}
 		sent++
 	}
+	// An event that was refused again and again waits the longer for its next attempt.
 	allTaken := func(t *testing.T) {
 		t.Helper()
-		eventually(t, func() error {
+		eventuallyWithin(t, 5*time.Minute, func() error {
 			if taken, rejected := hook.counts(); taken != sent {
 				return fmt.Errorf("the receiver took %d of %d events and refused %d requests", taken, sent, rejected)
 			}

@@ -250,7 +250,13 @@ func (s *watchedStatus) Patch(ctx context.Context, obj client.Object, patch clie
 // eventually polls until check returns nil.
 func eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	eventuallyWithin(t, 30*time.Second, check)
+}
+
+// eventuallyWithin waits for so long until a check succeeds.
+func eventuallyWithin(t testing.TB, patience time.Duration, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
 	ticker := time.NewTicker(25 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -259,7 +265,7 @@ func eventually(t testing.TB, check func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("still after 30 s: %v", err)
+			t.Fatalf("still after %s: %v", patience, err)
 		}
 		<-ticker.C
 	}
