@@ -92,15 +92,19 @@ type BatchItem struct {
 
 // Decode reads the event into e. One that is no object, or that [Decode] would refuse, is a fault of the field "events.INDEX".
 func (b BatchItem) Decode(e *Envelope) Errors {
-	field := fmt.Sprintf("events.%d", b.Index)
 	switch {
 	case b.Raw[0] != '{':
-		return Errors{{field, "The " + field + " field must be an object."}}
+		return b.fault("must be an object.")
 	case b.malformed:
-		return Errors{{field, "The " + field + " field must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once."}}
+		return b.fault("must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once.")
 	}
 	e.read(b.Raw)
 	return nil
+}
+
+func (b BatchItem) fault(what string) Errors {
+	field := fmt.Sprintf("events.%d", b.Index)
+	return Errors{{field, "The " + field + " field " + what}}
 }
 
 // DecodeBatch reads the body {"events": […]} and returns its events, each to be decoded by itself. It fails
