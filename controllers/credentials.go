@@ -41,15 +41,17 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 		return err
 	}
 	for _, token := range s.property.Spec.AccessTokens {
-		if value := string(secret.Data[accessTokenPrefix+token.Name]); value != "" {
+		if value := s.madeCredential(secret, accessTokenPrefix+token.Name); value != "" {
 			s.credentials.AccessTokens[token.Name] = value
 			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
 		}
 	}
 	errs := []error{err}
 	for i, key := range s.property.Spec.APIKeys {
-		value := string(secret.Data[apiKeyPrefix+key.Name])
-		if key.SecretKeyRef != nil {
+		value := ""
+		if key.SecretKeyRef == nil {
+			value = s.madeCredential(secret, apiKeyPrefix+key.Name)
+		} else {
 			var fault *fault
 			var unread error
 			value, fault, unread = r.broughtKey(ctx, s.property, i)
@@ -62,6 +64,22 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// madeCredential returns a key or token that Weir has made, "" where the Secret has something else in its place: whoever may
+// edit that must not thereby make a key that can be guessed.
+func (s *scope) madeCredential(secret *corev1.Secret, name string) string {
+	value, what, begins := string(secret.Data[name]), "API key", "wk_"
+	if strings.HasPrefix(name, accessTokenPrefix) {
+		what, begins = "access token", "wt_"
+	}
+	if value == "" || strings.HasPrefix(value, begins) && auth.WellFormed(value) {
+		return value
+	}
+	s.credentialsFault = cmp.Or(s.credentialsFault, newFault(v1alpha1.ReasonSecretInvalid,
+		"Secret %s: key %s does not hold an %s that Weir has made (%s, 33 letters and digits, the last six a checksum), and is refused; "+
+			"delete that key from the Secret, and Weir makes another", secret.Name, name, what, begins))
+	return ""
 }
 
 func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *fault, error) {

@@ -15,9 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
 )
+
+// keptKey is an API key that Weir has made.
+var keptKey = auth.NewAPIKey()
 
 // kept is a Secret shop-credentials that is there before its Property.
 func kept(namespace string, edit func(*corev1.Secret)) *corev1.Secret {
@@ -25,7 +29,7 @@ func kept(namespace string, edit func(*corev1.Secret)) *corev1.Secret {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kept-credentials", Labels: map[string]string{
 			"app.kubernetes.io/name": "weir", "app.kubernetes.io/instance": "kept", "app.kubernetes.io/managed-by": "weir", "backup": "yes",
 		}},
-		StringData: map[string]string{"api-key.default": "wk_kept", "access-token.default": "wt_kept"},
+		StringData: map[string]string{"api-key.default": keptKey, "access-token.default": auth.NewAccessToken()},
 	}
 	if edit != nil {
 		edit(secret)
@@ -53,7 +57,7 @@ func TestCredentialsThatWereKeptAreTakenOver(t *testing.T) {
 		"one that nobody says is managed by Weir is not":      {func(s *corev1.Secret) { delete(s.Labels, "app.kubernetes.io/managed-by") }, false},
 		"one of another type is not":                          {func(s *corev1.Secret) { s.Type = "example.com/kept" }, false},
 		"one whose token is missing is, and gets one":         {func(s *corev1.Secret) { delete(s.StringData, "access-token.default") }, true},
-		"one with a name that nobody asks for is, without it": {func(s *corev1.Secret) { s.StringData["api-key.old"] = "wk_old" }, true},
+		"one with a name that nobody asks for is, without it": {func(s *corev1.Secret) { s.StringData["api-key.old"] = auth.NewAPIKey() }, true},
 	}
 	for sentence, row := range rows {
 		t.Run(sentence, func(t *testing.T) {
@@ -74,7 +78,7 @@ func TestCredentialsThatWereKeptAreTakenOver(t *testing.T) {
 					t.Errorf("it holds %d values", len(secret.Data))
 				}
 			}
-			if key := get(t, &corev1.Secret{}, namespace, "kept-credentials").Data["api-key.default"]; string(key) != "wk_kept" {
+			if key := get(t, &corev1.Secret{}, namespace, "kept-credentials").Data["api-key.default"]; string(key) != keptKey {
 				t.Error("its key is another one")
 			}
 			deleted(t, namespace, "kept")
@@ -134,6 +138,81 @@ func TestCredentialsThatAreDeletedAreSaidToBeReplaced(t *testing.T) {
 				}
 			}
 			return fmt.Errorf("%s: no event says so", step.sentence)
+		})
+	}
+}
+
+// TestWhatSomebodyWritesInPlaceOfAKeyIsRefused edits the Secret of the keys and tokens that Weir makes.
+func TestWhatSomebodyWritesInPlaceOfAKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	key, token := auth.NewAPIKey(), auth.NewAccessToken()
+	rows := map[string]struct {
+		key, value string
+		counts     bool
+	}{
+		"one letter is no API key":                          {"api-key.default", "x", false},
+		"nor is a word, though it is long":                  {"api-key.default", "correct-horse-battery-staple", false},
+		"nor a key without its last letter":                 {"api-key.default", key[:len(key)-1], false},
+		"nor a key with a line end behind it":               {"api-key.default", key + "\n", false},
+		"nor an access token":                               {"api-key.default", token, false},
+		"a key that Weir has made elsewhere is":             {"api-key.default", key, true},
+		"one letter is no access token":                     {"access-token.default", "x", false},
+		"nor is an API key":                                 {"access-token.default", key, false},
+		"a token that Weir has made elsewhere is":           {"access-token.default", token, true},
+		"one letter is no second API key, the first one is": {"api-key.next", "x", false},
+	}
+	namespace, i := newNamespace(t), 0
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
+	for sentence, row := range rows {
+		i++
+		name := fmt.Sprint("edited-", i)
+		t.Run(sentence, func(t *testing.T) {
+			create(t, property(namespace, name, func(p *v1alpha1.Property) { p.Spec.APIKeys = []v1alpha1.APIKey{{Name: "default"}, {Name: "next"}} }))
+			settled(t, namespace, name)
+			change(t, &corev1.Secret{}, namespace, name+"-credentials", func(s *corev1.Secret) { s.Data[row.key] = []byte(row.value) })
+			held := func(value string) func() error { // by the pods, which have hashes alone
+				return func() error {
+					hash, err := auth.HashOf(value).MarshalText()
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, secret := range []string{name + "-api-keys", name + "-access-tokens"} {
+						for _, file := range get(t, &corev1.Secret{}, namespace, secret).Data {
+							if strings.Contains(string(file), string(hash)) {
+								return nil
+							}
+						}
+					}
+					return errors.New("the pods do not know it")
+				}
+			}
+			const condition = v1alpha1.ConditionCredentialsReady
+			if row.counts {
+				eventually(t, held(row.value))
+				waitFor(t, namespace, name, condition, metav1.ConditionTrue, v1alpha1.ReasonReady)
+				return
+			}
+			p := waitFor(t, namespace, name, condition, metav1.ConditionFalse, v1alpha1.ReasonSecretInvalid)
+			for _, words := range []string{"Secret " + name + "-credentials", "key " + row.key, "delete that key"} {
+				if text := message(p, condition); !strings.Contains(text, words) {
+					t.Errorf("%q does not say %q", text, words)
+				}
+			}
+			if held(row.value)() == nil {
+				t.Error("the pods take it")
+			}
+			kept := get(t, &corev1.Secret{}, namespace, name+"-credentials")
+			if string(kept.Data[row.key]) != row.value {
+				t.Error("it has been overwritten")
+			}
+			for other, value := range kept.Data {
+				if other != row.key && held(string(value))() != nil {
+					t.Errorf("%s does not count any more", other)
+				}
+			}
+			change(t, &corev1.Secret{}, namespace, name+"-credentials", func(s *corev1.Secret) { delete(s.Data, row.key) })
+			waitFor(t, namespace, name, condition, metav1.ConditionTrue, v1alpha1.ReasonReady)
+			eventually(t, held(string(get(t, &corev1.Secret{}, namespace, name+"-credentials").Data[row.key])))
 		})
 	}
 }
