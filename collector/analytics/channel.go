@@ -8,14 +8,6 @@ import (
 // Direct is the channel of a conversion without a touch.
 const Direct = "Direct"
 
-// Channels lists the channels in the order in which they are looked for.
-func Channels() []string {
-	return []string{
-		"Paid Search", "Paid Social", "Display", "Email", "Affiliate", "AI Assistants", "Organic Search", "Organic Social",
-		"Referral", Direct,
-	}
-}
-
 // kind is what a source is known to be.
 type kind string
 

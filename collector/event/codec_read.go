@@ -218,6 +218,9 @@ func (r *entryReader) field(f wireField) error {
 	return r.rareField(f)
 }
 
+// latestInstant bounds when an event may have occurred.
+var latestInstant = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
+
 func (r *entryReader) rareField(f wireField) error {
 	e := &r.event
 	switch f.number {

@@ -222,7 +222,7 @@ func (c *checker) timestamp(n node, now time.Time) time.Time {
 	if said == "" {
 		return time.Time{}
 	}
-	at, err := parseTimestamp(said)
+	at, err := ParseTimestamp(said)
 	if err != nil {
 		c.malformed(field)
 		return time.Time{}
@@ -239,9 +239,9 @@ func (c *checker) timestamp(n node, now time.Time) time.Time {
 	return at
 }
 
-// parseTimestamp reads an ISO 8601 date and time with its offset, which may be spelt without a colon; the
+// ParseTimestamp reads an ISO 8601 date and time with its offset, which may be spelt without a colon; the
 // seconds may be left out. A time without an offset is refused, for nobody can say when that is.
-func parseTimestamp(s string) (time.Time, error) {
+func ParseTimestamp(s string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, s)
 	for _, layout := range []string{"2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00"} {
 		if err == nil {

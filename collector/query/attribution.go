@@ -98,8 +98,8 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		Model:           choose(&q.parameters, "model", analytics.LastTouch, modelChoices),
 		ConversionEvent: q.name("conversion_event", defaultConversionEvent),
 	}
-	period := q.period(event.LastThirtyDays)
-	question.Range = rangeOf(period)
+	period := q.period(lastThirtyDays)
+	question.Range = period.Range
 	var lookback string
 	lookback, question.Lookback = q.duration("lookback", defaultLookback)
 	question.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
@@ -117,7 +117,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		earliest = time.Time{} // any touch counts, however old
 	}
 	data := attributionData{
-		Period:            datesOf(period),
+		Period:            period.dates,
 		Model:             question.Model,
 		ConversionEvent:   question.ConversionEvent,
 		Lookback:          lookback,

@@ -31,11 +31,11 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	q := h.read(r, t, periodParameters)
-	period := q.period(event.LastThirtyDays)
+	period := q.period(lastThirtyDays)
 	if !q.proceed(w) {
 		return
 	}
-	days, err := t.View.Daily(r.Context(), daysOf(period, t.Location))
+	days, err := t.View.Daily(r.Context(), period.days(t.Location))
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return

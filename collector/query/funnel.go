@@ -46,18 +46,18 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	q := h.read(r, t, funnelParameters)
 	steps := q.names("steps", minSteps, maxSteps)
-	period := q.period(event.LastThirtyDays)
+	period := q.period(lastThirtyDays)
 	windowText, window := q.duration("window", defaultWindow)
 	if !q.proceed(w) {
 		return
 	}
-	funnel, err := t.View.Funnel(r.Context(), rangeOf(period), steps, window)
+	funnel, err := t.View.Funnel(r.Context(), period.Range, steps, window)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
 	}
 	data := funnelData{
-		Period:         datesOf(period),
+		Period:         period.dates,
 		Window:         windowText,
 		Steps:          make([]stepRecord, len(funnel.Steps)),
 		ConversionRate: funnel.ConversionRate,

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/collector/analytics"
-	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -77,7 +76,7 @@ func (q *request) listing(answerIn format) (question analytics.ListingQuery, fin
 		usual, most = maxExport, maxExport
 	}
 	question = analytics.ListingQuery{
-		Range:     rangeOf(q.period(event.LastDay)),
+		Range:     q.period(lastDay).Range,
 		Limit:     q.limit(usual, most),
 		Events:    q.names("event", 0, maxListedEvents),
 		Platforms: q.texts("platform", maxListedEvents),

@@ -3,15 +3,12 @@ package query
 import (
 	"strings"
 	"time"
-
-	"github.com/weir-dev/weir/collector/analytics"
-	"github.com/weir-dev/weir/collector/event"
 )
 
 // period reads the parameters period, from and to.
-func (q *request) period(fallback event.DefaultPeriod) event.Period {
-	asked := event.PeriodQuery{Period: q.one("period"), From: q.bound("from"), To: q.bound("to")}
-	period, faults := event.ParsePeriod(asked, q.now, q.tenant.Location, fallback)
+func (q *request) period(fallback defaultPeriod) period {
+	asked := periodQuery{Period: q.one("period"), From: q.bound("from"), To: q.bound("to")}
+	period, faults := parsePeriod(asked, q.now, q.tenant.Location, fallback)
 	q.faults = append(q.faults, faults...)
 	return period
 }
@@ -33,20 +30,7 @@ func (q *request) duration(name, fallback string) (string, time.Duration) {
 	if text == "" {
 		text = fallback
 	}
-	d, faults := event.ParseWindow(name, text, 0)
+	d, faults := parseWindow(name, text)
 	q.faults = append(q.faults, faults...)
 	return text, d
-}
-
-func rangeOf(p event.Period) analytics.Range { return analytics.Range{From: p.From, To: p.To} }
-
-func datesOf(p event.Period) dateRange { return dateRange{From: p.FromDate, To: p.ToDate} }
-
-func daysOf(p event.Period, location *time.Location) []analytics.Day {
-	local := p.Days(location)
-	days := make([]analytics.Day, len(local))
-	for i, day := range local {
-		days[i] = analytics.Day{Date: day.Date, Range: analytics.Range{From: day.Start, To: day.End}}
-	}
-	return days
 }

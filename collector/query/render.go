@@ -10,12 +10,6 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// dateRange is a period in answers: the local dates of its first and last moment.
-type dateRange struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
 // instant renders a time as RFC 3339 in UTC with milliseconds.
 func instant(t time.Time) string { return string(appendInstant(nil, t)) }
 

@@ -96,9 +96,9 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 	if request.Platform != "" && !slices.Contains(t.Property.PlatformNames(), request.Platform) {
 		faults.Add("platform", "The selected platform is invalid.")
 	}
-	asked := event.PeriodQuery{From: text("from", true), To: text("to", false)}
+	asked := periodQuery{From: text("from", true), To: text("to", false)}
 	if asked.From != "" {
-		period, wrong := event.ParsePeriod(asked, now, t.Location, event.LastDay)
+		period, wrong := parsePeriod(asked, now, t.Location, lastDay)
 		faults = append(faults, wrong...)
 		request.From, request.To = period.From, period.To
 	}

@@ -83,8 +83,8 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 
 // stats reads what page of the statistics of which period is asked for.
 func (q *request) stats() analytics.StatsQuery {
-	period := q.period(event.LastDay)
-	question := analytics.StatsQuery{Range: rangeOf(period), Limit: q.limit(maxRows, maxRows)}
+	period := q.period(lastDay)
+	question := analytics.StatsQuery{Range: period.Range, Limit: q.limit(maxRows, maxRows)}
 	text := q.one("cursor")
 	if text == "" {
 		return question

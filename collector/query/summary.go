@@ -40,17 +40,17 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	q := h.read(r, t, periodParameters)
-	period := q.period(event.LastThirtyDays)
+	period := q.period(lastThirtyDays)
 	if !q.proceed(w) {
 		return
 	}
-	figures, err := t.View.Summary(r.Context(), rangeOf(period))
+	figures, err := t.View.Summary(r.Context(), period.Range)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
 	}
 	server.JSON(w, http.StatusOK, summaryAnswer{summaryData{
-		Period: datesOf(period),
+		Period: period.dates,
 		KPIs: kpis{
 			Purchases:         figures.Purchases,
 			AddToCarts:        figures.AddToCarts,

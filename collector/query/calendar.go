@@ -1,9 +1,13 @@
-package event
+package query
 
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
 )
 
 const (
@@ -20,15 +24,20 @@ var (
 	latestInstant   = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Period is a stretch of time, [From, To), with the local dates of its first and its last instant.
-type Period struct {
-	From, To time.Time
-	// FromDate and ToDate are "2026-11-01" in the property's time zone. An empty period has one date.
-	FromDate, ToDate string
+// period is a range of time with the local dates of its first and its last instant. An empty period has one date.
+type period struct {
+	analytics.Range
+	dates dateRange
 }
 
-// PeriodQuery is a period as a caller asks for it, "" for what it does not say.
-type PeriodQuery struct {
+// dateRange is a period in answers: dates such as "2026-11-01" in the property's time zone.
+type dateRange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// periodQuery is a period as a caller asks for it, "" for what it does not say.
+type periodQuery struct {
 	// Period is "24h", "7d" or "30d".
 	Period string
 	// From and To are local dates ("2026-11-01", To inclusive) or ISO 8601 timestamps with their offset (To
@@ -36,43 +45,46 @@ type PeriodQuery struct {
 	From, To string
 }
 
-// DefaultPeriod is the period of a caller that asks for none.
-type DefaultPeriod uint8
+// defaultPeriod is the period of a caller that asks for none.
+type defaultPeriod uint8
 
 const (
-	// LastDay is the 24 hours before now.
-	LastDay DefaultPeriod = iota
-	// LastThirtyDays begins at the local midnight 29 days ago and ends now.
-	LastThirtyDays
+	// lastDay is the 24 hours before now.
+	lastDay defaultPeriod = iota
+	// lastThirtyDays begins at the local midnight 29 days ago and ends now.
+	lastThirtyDays
 )
 
 // rollingPeriods are the values of the parameter "period".
 var rollingPeriods = map[string]time.Duration{"24h": day, "7d": 7 * day, "30d": rollingDays * day}
 
-// ParsePeriod reads a period as of now; dates are days of loc. The faults are of the fields "period", "from"
+// parsePeriod reads a period as of now; dates are days of loc. The faults are of the fields "period", "from"
 // and "to".
-func ParsePeriod(q PeriodQuery, now time.Time, loc *time.Location, fallback DefaultPeriod) (Period, Errors) {
+func parsePeriod(q periodQuery, now time.Time, loc *time.Location, fallback defaultPeriod) (period, event.Errors) {
 	switch {
 	case q.From != "" || q.To != "":
 		return parseBounds(q, now, loc)
 	case q.Period != "":
 		length, ok := rollingPeriods[q.Period]
 		if !ok {
-			return Period{}, Errors{{"period", "The selected period is invalid."}}
+			return period{}, event.Errors{{Field: "period", Message: "The selected period is invalid."}}
 		}
 		return newPeriod(now.Add(-length), now, loc), nil
-	case fallback == LastThirtyDays:
+	case fallback == lastThirtyDays:
 		return newPeriod(midnight(now.In(loc), 1-rollingDays), now, loc), nil
 	}
 	return newPeriod(now.Add(-day), now, loc), nil
 }
 
-func newPeriod(from, to time.Time, loc *time.Location) Period {
+func newPeriod(from, to time.Time, loc *time.Location) period {
 	last := to
 	if to.After(from) {
 		last = to.Add(-1)
 	}
-	return Period{from.UTC(), to.UTC(), from.In(loc).Format(time.DateOnly), last.In(loc).Format(time.DateOnly)}
+	return period{
+		Range: analytics.Range{From: from.UTC(), To: to.UTC()},
+		dates: dateRange{From: from.In(loc).Format(time.DateOnly), To: last.In(loc).Format(time.DateOnly)},
+	}
 }
 
 // bound is one end of a period as it was asked for.
@@ -90,12 +102,12 @@ func (b bound) format(at time.Time, loc *time.Location) string {
 	return at.UTC().Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-func parseBounds(q PeriodQuery, now time.Time, loc *time.Location) (Period, Errors) {
-	var faults Errors
+func parseBounds(q periodQuery, now time.Time, loc *time.Location) (period, event.Errors) {
+	var faults event.Errors
 	from := parseBound("from", q.From, loc, &faults)
 	to := parseBound("to", q.To, loc, &faults)
 	if len(faults) > 0 {
-		return Period{}, faults
+		return period{}, faults
 	}
 	end := to.at
 	switch {
@@ -125,7 +137,7 @@ func parseBounds(q PeriodQuery, now time.Time, loc *time.Location) (Period, Erro
 			maxPeriodDays, from.format(oldest, loc)))
 	}
 	if len(faults) > 0 {
-		return Period{}, faults
+		return period{}, faults
 	}
 	if from.at.Before(earliestInstant) {
 		from.at = earliestInstant
@@ -134,14 +146,14 @@ func parseBounds(q PeriodQuery, now time.Time, loc *time.Location) (Period, Erro
 }
 
 // parseBound reads a date or a timestamp.
-func parseBound(field, text string, loc *time.Location, faults *Errors) bound {
+func parseBound(field, text string, loc *time.Location, faults *event.Errors) bound {
 	if text == "" {
 		return bound{}
 	}
 	var b bound
 	if date, err := time.Parse(time.DateOnly, text); err == nil {
 		b = bound{at: midnight(time.Date(date.Year(), date.Month(), date.Day(), 12, 0, 0, 0, loc), 0), isDate: true}
-	} else if b.at, err = parseTimestamp(text); err != nil {
+	} else if b.at, err = event.ParseTimestamp(text); err != nil {
 		faults.Add(field, "The "+field+" field format is invalid.")
 		return b
 	}
@@ -154,23 +166,16 @@ func parseBound(field, text string, loc *time.Location, faults *Errors) bound {
 	return b
 }
 
-// Day is the part of a local day that lies in a period: [Start, End).
-type Day struct {
-	// Date is "2026-11-01".
-	Date       string
-	Start, End time.Time
-}
-
-// Days returns the local days of the period, the first and last cut to the period, oldest first. An empty
+// days returns the local days of the period, the first and last cut to the period, oldest first. An empty
 // period has none.
-func (p Period) Days(loc *time.Location) []Day {
-	var days []Day
+func (p period) days(loc *time.Location) []analytics.Day {
+	var days []analytics.Day
 	for start := p.From; start.Before(p.To); {
 		end := midnight(start.In(loc), 1)
 		if end.After(p.To) {
 			end = p.To
 		}
-		days = append(days, Day{start.In(loc).Format(time.DateOnly), start.UTC(), end.UTC()})
+		days = append(days, analytics.Day{Date: start.In(loc).Format(time.DateOnly), Range: analytics.Range{From: start.UTC(), To: end.UTC()}})
 		start = end
 	}
 	return days
@@ -196,24 +201,24 @@ func midnight(t time.Time, days int) time.Time {
 	}
 }
 
-// ParseWindow reads a duration such as "30m", "1h" or "7d" of the query parameter field, fallback where text
-// is "". 0 means no limit and is written "none". A window is at most 366 days.
-func ParseWindow(field, text string, fallback time.Duration) (time.Duration, Errors) {
+// parseWindow reads a duration such as "30m", "1h" or "7d" of the query parameter field. 0 means no limit and is written
+// "none". A window is at most 366 days.
+func parseWindow(field, text string) (time.Duration, event.Errors) {
+	invalid := event.Errors{{Field: field, Message: "The " + field + " field format is invalid."}}
 	switch text {
 	case "":
-		return fallback, nil
+		return 0, invalid
 	case "none":
 		return 0, nil
 	}
-	invalid := Errors{{field, "The " + field + " field format is invalid."}}
 	unit, ok := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': day}[text[len(text)-1]]
 	number := text[:len(text)-1]
-	if !ok || number == "" || !allDigits(number) {
+	if !ok || number == "" || strings.Trim(number, "0123456789") != "" {
 		return 0, invalid
 	}
 	count, err := strconv.ParseUint(number, 10, 32)
 	if err != nil || time.Duration(count) > maxPeriodDays*day/unit {
-		return 0, Errors{{field, fmt.Sprintf("The %s field must not be greater than %dd.", field, maxPeriodDays)}}
+		return 0, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be greater than %dd.", field, maxPeriodDays)}}
 	}
 	if count == 0 {
 		return 0, invalid
