@@ -14,9 +14,9 @@ var redisFaults = []struct {
 }{
 	{stream.ErrEvictionEnabled, v1alpha1.ReasonEvictionEnabled, "run CONFIG SET maxmemory-policy noeviction, and write it into Redis's configuration"},
 	{stream.ErrVersion, v1alpha1.ReasonRedisUnsupported, ""},
-	{stream.ErrDefaultUser, v1alpha1.ReasonRedisUnsupported, "run ACL SETUSER default off ~* &* +@all (see docs/operations.md)"},
-	{stream.ErrDenied, v1alpha1.ReasonRedisAdminDenied, "give the user of the Redis URL the commands acl, function and info (see docs/operations.md)"},
-	{stream.ErrInfoDenied, v1alpha1.ReasonRedisInfoDenied, "give it to the user of the Redis URL (see docs/operations.md)"},
+	{stream.ErrDefaultUser, v1alpha1.ReasonRedisUnsupported, "run ACL SETUSER default off ~* &* +@all (see docs/operate/redis.md)"},
+	{stream.ErrDenied, v1alpha1.ReasonRedisAdminDenied, "give the user of the Redis URL the commands acl, function and info (see docs/operate/redis.md)"},
+	{stream.ErrInfoDenied, v1alpha1.ReasonRedisInfoDenied, "give it to the user of the Redis URL (see docs/operate/redis.md)"},
 	{stream.ErrFunctions, v1alpha1.ReasonRedisFunctionsMissing, "use Redis 7.0 or newer, or Valkey, with Functions"},
 	{stream.ErrLibrary, v1alpha1.ReasonRedisFunctionsMissing, "remove what has the name with FUNCTION DELETE"},
 	{stream.ErrAuthentication, v1alpha1.ReasonRedisAuthenticationFailed, "correct them in the URL, or in Redis"},

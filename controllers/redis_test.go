@@ -342,9 +342,9 @@ func ownRedis(secret string) func(*v1alpha1.Property) {
 	}
 }
 
-// TestTheDocumentedRightsSuffice gives the operator's user what docs/operations.md says, and no more.
+// TestTheDocumentedRightsSuffice gives the operator's user what docs/operate/redis.md says, and no more.
 func TestTheDocumentedRightsSuffice(t *testing.T) {
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/operate/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}

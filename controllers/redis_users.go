@@ -76,7 +76,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	if shared {
 		if err = r.Redis.share(target, s.property); err == nil {
 			s.redisNote = newFault(v1alpha1.ReasonSharedUser,
-				"the user of spec.redis may not make users, so all roles share it: nothing but the network keeps one from the others' commands (see docs/operations.md)")
+				"the user of spec.redis may not make users, so all roles share it: nothing but the network keeps one from the others' commands (see docs/operate/redis.md)")
 		}
 	}
 	for _, problem := range []error{err, state.fitness, state.library} {

@@ -86,7 +86,7 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 		switch reason := paused[platform.Name]; reason {
 		case "":
 		case v1alpha1.ReasonSecretInvalid:
-			add(newFault(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/property.md says what it takes", field))
+			add(newFault(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/reference/property.md says what it takes", field))
 		case v1alpha1.ReasonConfigurationRejected:
 			add(newFault(reason, "%s: the platform refuses the settings, or is gone; correct them: events wait for as long as they are retained", field))
 		case v1alpha1.ReasonEgressDenied:

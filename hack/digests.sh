@@ -6,7 +6,7 @@
 #   hack/digests.sh check      fails where one is missing, or is no digest; needs no registry
 #   hack/digests.sh verify     fails where the registry has another digest for a tag than what is written
 #
-# A digest is what a registry said on the day when this was run: docs/releasing.md says when. It is never made up, so between two
+# A digest is what a registry said on the day when this was run: docs/internals/releasing.md says when. It is never made up, so between two
 # releases the files may have tags alone, and then `check` fails. RESOLVE=COMMAND is called with an image and prints its digest, in place
 # of skopeo, crane or docker, whichever is there.
 set -euo pipefail

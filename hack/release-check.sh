@@ -125,5 +125,5 @@ if [ "${#failed[@]}" -gt 0 ]; then
   echo "not to be released; failed: ${failed[*]}" >&2
   exit 1
 fi
-echo "$VERSION can be released; docs/releasing.md says how. It lies in $folder:"
+echo "$VERSION can be released; docs/internals/releasing.md says how. It lies in $folder:"
 ls -l "$folder"

@@ -203,7 +203,7 @@ func TestWhatIsInstalledNamesAVersion(t *testing.T) {
 	}
 }
 
-// TestTheStandardLibraryStillLacksTheDecoder reminds of an exchange: see docs/decisions/json.md.
+// TestTheStandardLibraryStillLacksTheDecoder reminds of an exchange: see docs/internals/decisions/json.md.
 func TestTheStandardLibraryStillLacksTheDecoder(t *testing.T) {
 	list := func(experiment string) error {
 		command := exec.CommandContext(t.Context(), "go", "list", "encoding/json/v2")

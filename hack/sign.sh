@@ -8,7 +8,7 @@
 #
 # It signs with cosign: without a key with the identity of whoever runs it, or of the workflow; COSIGN_KEY names a private key, and
 # COSIGN_PUBLIC_KEY the public one to verify with. To verify without a key, IDENTITY and ISSUER say whose it has to be.
-# FOLDER is bin/release unless it is named. docs/releasing.md has the order of things.
+# FOLDER is bin/release unless it is named. docs/internals/releasing.md has the order of things.
 set -euo pipefail
 cd "${SIGN_ROOT:-$(dirname "$0")/..}"
 
@@ -29,7 +29,7 @@ provenance() {
   revision=${REVISION:-$(git rev-parse HEAD)}
   epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
   cat >"$folder/predicate.json" <<END
-{"buildDefinition":{"buildType":"https://github.com/weir-dev/weir/blob/main/docs/releasing.md#provenance",
+{"buildDefinition":{"buildType":"https://github.com/weir-dev/weir/blob/main/docs/internals/releasing.md#provenance",
 "externalParameters":{"version":"${VERSION:?must be the version that is released, as in v0.2.0}"},
 "internalParameters":{"sourceDateEpoch":$epoch},
 "resolvedDependencies":[{"uri":"git+https://github.com/weir-dev/weir","digest":{"gitCommit":"$revision"}},

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const docsFile = "../../docs/property.md"
+const docsFile = "../../docs/reference/property.md"
 
 func readDocs(t *testing.T) string {
 	t.Helper()

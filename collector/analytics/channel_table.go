@@ -1,6 +1,6 @@
 package analytics
 
-// The tables by which touches are told apart. docs/channels.md shows the same tables; a test compares them.
+// The tables by which touches are told apart. docs/reference/channels.md shows the same tables; a test compares them.
 
 // click says what a click id stands for where no utm parameter says otherwise.
 type click struct{ id, source, medium string }

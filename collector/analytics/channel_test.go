@@ -12,17 +12,17 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// documented returns the rows of the table below a heading of docs/channels.md, without back quotes; the table
+// documented returns the rows of the table below a heading of docs/reference/channels.md, without back quotes; the table
 // is the one whose first column has the given title.
 func documented(t *testing.T, heading, title string) [][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/channels.md")
+	text, err := os.ReadFile("../../docs/reference/channels.md")
 	mustNot(t, err)
 	_, section, found := strings.Cut(string(text), "# "+heading+"\n")
 	_, table, foundTable := strings.Cut(section, "\n| "+title+" |")
 	_, body, _ := strings.Cut(table, "|\n|---")
 	if !found || !foundTable {
-		t.Fatalf("docs/channels.md must have a heading %q with a table whose first column is %q", heading, title)
+		t.Fatalf("docs/reference/channels.md must have a heading %q with a table whose first column is %q", heading, title)
 	}
 	var rows [][]string
 	for _, line := range strings.Split(body, "\n")[1:] {
@@ -41,7 +41,7 @@ func documented(t *testing.T, heading, title string) [][]string {
 func TestEachDocumentedExampleIsTakenForWhatItSays(t *testing.T) {
 	examples := documented(t, "Examples", "utm_source")
 	if len(examples) == 0 {
-		t.Fatal("docs/channels.md has no examples")
+		t.Fatal("docs/reference/channels.md has no examples")
 	}
 	shown := map[string]bool{}
 	for _, row := range examples {
@@ -63,7 +63,7 @@ func TestEachDocumentedExampleIsTakenForWhatItSays(t *testing.T) {
 	}
 	for _, channel := range channels {
 		if !shown[channel] {
-			t.Errorf("docs/channels.md has no example of %s", channel)
+			t.Errorf("docs/reference/channels.md has no example of %s", channel)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestTheDocumentedTablesAreThoseOfTheCode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(table.want, table.documented); diff != "" {
-				t.Errorf("docs/channels.md differs from the code (-code +docs):\n%s", diff)
+				t.Errorf("docs/reference/channels.md differs from the code (-code +docs):\n%s", diff)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // otlpClient posts spans by OTLP over HTTP. The module that OpenTelemetry has for it links all of gRPC, which would
-// nearly double the tenant pods' binary; see docs/decisions/tracing.md. It is an otlptrace.Client.
+// nearly double the tenant pods' binary; see docs/internals/decisions/tracing.md. It is an otlptrace.Client.
 type otlpClient struct {
 	http     *http.Client
 	endpoint string

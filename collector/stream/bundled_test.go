@@ -106,13 +106,13 @@ var administratorLine = regexp.MustCompile(`(?m)^ +ACL SETUSER weir (.*)$`)
 // TestTheDocumentedAdministratorDoesWhatTheOperatorDoes runs what the operator asks of a Redis as the user that the
 // documentation gives it, and what it never asks.
 func TestTheDocumentedAdministratorDoesWhatTheOperatorDoes(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile("../../docs/operate/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	line := administratorLine.FindStringSubmatch(string(text))
 	if line == nil {
-		t.Fatal("docs/operations.md has no line ACL SETUSER weir …")
+		t.Fatal("docs/operate/redis.md has no line ACL SETUSER weir …")
 	}
 	server := redistest.Start(t, redisserver.Options{Loopback: true, Persist: true})
 	ctx := t.Context()

@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// arrow is a transition in the drawing of docs/delivery-states.md.
+// arrow is a transition in the drawing of docs/reference/delivery-states.md.
 var arrow = regexp.MustCompile(`(?m)^ +([a-z]+) --> ([a-z]+)(?:$|:)`)
 
 // An event's status moves along the drawn transitions and no others, whatever is asked of the stream.
 func TestStatusesMoveAsDrawn(t *testing.T) {
-	page, err := os.ReadFile("../../docs/delivery-states.md")
+	page, err := os.ReadFile("../../docs/reference/delivery-states.md")
 	if err != nil {
 		t.Fatal(err)
 	}

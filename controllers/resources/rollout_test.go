@@ -43,7 +43,7 @@ func podTemplates(t *testing.T, property *v1alpha1.Property, in resources.Input)
 	return templates
 }
 
-// TestWhatReplacesPods is the list in docs/reconcile.md: pods are replaced where their template changes, and
+// TestWhatReplacesPods is the list in docs/operate/reconcile.md: pods are replaced where their template changes, and
 // nothing else replaces them.
 func TestWhatReplacesPods(t *testing.T) {
 	all := []resources.Role{resources.Collector, resources.Deliverer, resources.Query}

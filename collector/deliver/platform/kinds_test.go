@@ -13,7 +13,7 @@ func TestEveryTypeHasItsPageAndGoldenPairs(t *testing.T) {
 	for name := range kinds {
 		file := strings.ToLower(string(name))
 		for _, pattern := range []string{
-			"../../../docs/platforms/" + file + ".md", "testdata/" + file + "/requests/*.in.json", "testdata/" + file + "/answers/*.in.json",
+			"../../../docs/reference/platforms/" + file + ".md", "testdata/" + file + "/requests/*.in.json", "testdata/" + file + "/answers/*.in.json",
 		} {
 			if found, err := filepath.Glob(pattern); err != nil || len(found) == 0 {
 				t.Errorf("%s: nothing is at %s", name, pattern)

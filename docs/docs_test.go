@@ -1,0 +1,133 @@
+package docs_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the repository, as the tests of this folder see it.
+const root = ".."
+
+// files are the repository's files with one of the endings, by their path from its root. What git ignores is left out.
+func files(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == ".git" || name == "bin" || name == ".weir" || path.Base(name) == "node_modules"):
+			return fs.SkipDir
+		case entry.IsDir():
+			return nil
+		}
+		for _, ending := range endings {
+			if strings.HasSuffix(name, ending) {
+				text, err := os.ReadFile(path.Join(root, name))
+				found[name] = string(text)
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestTheTestsThatTheDocsNameExist keeps a proof that a page names from being renamed away.
+func TestTheTestsThatTheDocsNameExist(t *testing.T) {
+	named, declared := regexp.MustCompile("`(Test[A-Z]\\w*|Fuzz[A-Z]\\w*)`"), regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	exist, wanted := map[string]bool{}, map[string]string{}
+	for _, text := range files(t, "_test.go") {
+		for _, match := range declared.FindAllStringSubmatch(text, -1) {
+			exist[match[1]] = true
+		}
+	}
+	for page, text := range files(t, ".md") {
+		for _, match := range named.FindAllStringSubmatch(text, -1) {
+			wanted[match[1]] = page
+		}
+	}
+	if len(wanted) < 10 {
+		t.Errorf("the docs name %d tests: the search has gone blind", len(wanted))
+	}
+	for name, page := range wanted {
+		if !exist[name] {
+			t.Errorf("%s names %s, which is not there", page, name)
+		}
+	}
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	code    = regexp.MustCompile("`[^`\n]*`")
+	links   = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	written = regexp.MustCompile(`\bdocs/[\w./-]*\w\.md(#[\w-]+)?`)
+)
+
+// anchors are the places in a page that a link can lead to, as GitHub names them.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		title := strings.ToLower(linked.ReplaceAllString(match[1], "$1"))
+		title = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(title, "")
+		found[strings.ReplaceAll(title, " ", "-")] = true
+	}
+	return found
+}
+
+// lead says what is wrong with a link from the page: nil where the file is there and has the heading.
+func lead(pages map[string]string, page, link string) error {
+	target, anchor, _ := strings.Cut(link, "#")
+	file := page
+	if target != "" {
+		file = path.Join(path.Dir(page), target)
+	}
+	if _, err := os.Stat(path.Join(root, file)); err != nil {
+		return errors.New("is not there")
+	}
+	if text, ok := pages[file]; anchor != "" && (!ok || !anchors(text)[anchor]) {
+		return errors.New("has no such heading")
+	}
+	return nil
+}
+
+// TestLinksLeadSomewhere follows every link of every page to a file and a heading of this repository, and every page
+// that code, charts and messages name.
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages, followed := files(t, ".md"), 0
+	for page, text := range pages {
+		for _, match := range links.FindAllStringSubmatch(code.ReplaceAllString(fence.ReplaceAllString(text, ""), ""), -1) {
+			if strings.Contains(match[1], ":") {
+				continue // somebody else's
+			}
+			followed++
+			if err := lead(pages, page, match[1]); err != nil {
+				t.Errorf("%s: %s %v", page, match[1], err)
+			}
+		}
+	}
+	for file, text := range files(t, ".go", ".sh", ".yaml", ".yml", ".txt", ".json", "Makefile", "Dockerfile", ".md") {
+		for _, name := range written.FindAllString(text, -1) {
+			if strings.Contains(file, "_test.go") && name == "docs/README.md" {
+				continue
+			}
+			followed++
+			if err := lead(pages, "README.md", name); err != nil {
+				t.Errorf("%s: %s %v", file, name, err)
+			}
+		}
+	}
+	if followed < 200 {
+		t.Errorf("%d links: the search has gone blind", followed)
+	}
+}
