@@ -115,7 +115,7 @@ type Touch struct {
 	Source   string
 	Medium   string
 	Campaign string
-	// Channel is one of those in docs/channels.md.
+	// Channel is one of those in docs/reference/channels.md.
 	Channel string
 }
 
