@@ -18,7 +18,7 @@ import (
 // What may be wrong with a Redis, beside what is said where it is found.
 var (
 	// ErrURL says that a Redis URL is not one.
-	ErrURL = errors.New("the Redis URL must look like redis://user:password@host:6379/0, rediss://… or unix:///path")
+	ErrURL = errors.New("the Redis URL must look like redis://user:password@host:6379/0, or rediss://… for TLS")
 	// ErrUnreachable says that nothing answers.
 	ErrUnreachable = errors.New("redis cannot be reached")
 	// ErrAddress says that [DialOptions.Control] has refused all addresses.

@@ -2,9 +2,13 @@ package stream
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"math"
+	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"unicode"
@@ -31,6 +35,9 @@ func parseURL(address string, untrusted bool) (*url.URL, error) {
 		return nil, &Problem{ErrURL, fmt.Sprintf("it is longer than %d characters", longestURL)}
 	}
 	parsed, err := url.Parse(address)
+	if failed, ok := errors.AsType[*url.Error](err); ok && strings.HasPrefix(failed.Err.Error(), "invalid port") {
+		return nil, errPort
+	}
 	if err != nil || !slices.Contains([]string{"redis", "rediss", "unix"}, parsed.Scheme) {
 		return nil, ErrURL
 	}
@@ -40,6 +47,9 @@ func parseURL(address string, untrusted bool) (*url.URL, error) {
 	}
 	if untrusted && parsed.Scheme == "unix" {
 		return nil, &Problem{ErrURL, "unix:// leads to a socket of the machine, and is not for a cluster"}
+	}
+	if err := checkPlace(parsed, query); err != nil {
+		return nil, err
 	}
 	for i, pair := range strings.Split(parsed.RawQuery, "&") {
 		escaped, _, _ := strings.Cut(pair, "=")
@@ -59,6 +69,43 @@ func parseURL(address string, untrusted bool) (*url.URL, error) {
 		}
 	}
 	return parsed, nil
+}
+
+// errPort says that a URL's port is none.
+var errPort = &Problem{ErrURL, "its port must be a number from 1 to 65535"}
+
+// checkPlace says what of where a URL leads the library would not take.
+func checkPlace(address *url.URL, query url.Values) error {
+	if port := address.Port(); port != "" && !isNumber(port, 1, 65535) {
+		return errPort
+	}
+	var path []string
+	if address.Scheme != "unix" {
+		path = strings.FieldsFunc(address.Path, func(r rune) bool { return r == '/' })
+	}
+	noDatabase := func(text string) bool { return text != "" && !isNumber(text, 0, math.MaxInt32) }
+	cluster, skips := query.Has("addr") && !query.Has("master_name"), query["skip_verify"]
+	switch {
+	case len(path) > 1 || slices.ContainsFunc(append(path, query["db"]...), noDatabase):
+		return &Problem{ErrURL, "behind its host there may be the number of a database and nothing else, as in redis://host:6379/0"}
+	case cluster && (query.Has("db") || len(skips) > 0):
+		return &Problem{ErrURL, "its parameters db and skip_verify are not for clusters"}
+	case len(skips) > 0 && address.Scheme != "rediss":
+		return &Problem{ErrURL, "its parameter skip_verify is for rediss:// alone"}
+	case len(skips) > 0 && !slices.Contains([]string{"true", "false", "1", "0", ""}, skips[len(skips)-1]):
+		return &Problem{ErrURL, "its parameter skip_verify must be true or false"}
+	}
+	for _, node := range query["addr"] {
+		if host, port, err := net.SplitHostPort(node); err != nil || host == "" || !isNumber(port, 1, 65535) {
+			return &Problem{ErrURL, "its parameter addr must be a host and a port, as in addr=host2:6379"}
+		}
+	}
+	return nil
+}
+
+func isNumber(text string, least, most int) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && least <= n && n <= most
 }
 
 func withoutUser(address *url.URL) string {
