@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -183,4 +184,53 @@ func TestTheDelivererFollowsItsSecretsAndReportsWhatPlatformsRefuse(t *testing.T
 		waitFor(t, namespace, "shop", v1alpha1.ConditionPlatformsReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 		allTaken(t)
 	})
+}
+
+// TestAPauseIsWhatADelivererSays writes into Redis what a deliverer does, and what none would.
+func TestAPauseIsWhatADelivererSays(t *testing.T) {
+	t.Parallel()
+	namespace, address := newNamespace(t), redistest.URL(t)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+	admin, ctx := dial(t, address), t.Context()
+	rows := []struct{ platform, wrote, reason string }{
+		{"crm-1", "CredentialsRejected", v1alpha1.ReasonCredentialsRejected},
+		{"crm-2", "ConfigurationRejected", v1alpha1.ReasonConfigurationRejected},
+		{"crm-3", "SecretInvalid", v1alpha1.ReasonSecretInvalid},
+		{"crm-4", "EgressDenied", v1alpha1.ReasonEgressDenied},
+		{"crm-5", "credentialsrejected", ""},
+		{"crm-6", "1", ""},
+		{"crm-7", strings.Repeat("x", 1000), ""},
+		{"crm-8", "CredentialsRejected and more", ""},
+		{"log-1", "CredentialsRejected", ""},
+		{"log-2", "EgressDenied", ""},
+	}
+	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crm"}, StringData: map[string]string{"signingSecret": newSigningSecret()}})
+	var want []v1alpha1.PlatformStatus
+	create(t, property(namespace, "shop", func(p *v1alpha1.Property) {
+		for _, row := range rows {
+			platform := v1alpha1.Platform{Name: row.platform, Type: v1alpha1.PlatformLog}
+			if strings.HasPrefix(row.platform, "crm") {
+				platform.Type, platform.Webhook = v1alpha1.PlatformWebhook, &v1alpha1.WebhookPlatform{URL: "https://crm.example.com"}
+				platform.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "crm"}
+			}
+			p.Spec.Platforms = append(p.Spec.Platforms, platform)
+			if row.reason != "" {
+				want = append(want, v1alpha1.PlatformStatus{Name: row.platform, Reason: row.reason})
+			}
+		}
+	}))
+	settled(t, namespace, "shop")
+	waitFor(t, namespace, "shop", v1alpha1.ConditionPlatformsReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	if _, err := admin.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, row := range rows {
+			pipe.Set(ctx, "weir:{"+namespace+"/shop}:paused:"+row.platform, row.wrote, 0)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p := waitFor(t, namespace, "shop", v1alpha1.ConditionPlatformsReady, metav1.ConditionFalse, v1alpha1.ReasonCredentialsRejected)
+	if diff := cmp.Diff(want, p.Status.Platforms); diff != "" {
+		t.Errorf("status.platforms (-want +got):\n%s", diff)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -185,11 +186,22 @@ func (a *RedisAccess) server(target redisTarget, property types.NamespacedName) 
 }
 
 func (a *RedisAccess) dial(target redisTarget) (*redisLink, error) {
-	client, err := stream.Dial(target.url, a.dialOptions(target))
+	link, how := &redisLink{}, a.dialOptions(target)
+	if control := how.Control; control != nil {
+		how.Control = func(network, address string, connection syscall.RawConn) error {
+			err := control(network, address, connection)
+			if err != nil {
+				link.denied.Store(true)
+			}
+			return err
+		}
+	}
+	client, err := stream.Dial(target.url, how)
 	if err != nil {
 		return nil, err
 	}
-	return &redisLink{client, stream.NewUsers(client)}, nil
+	link.client, link.users = client, stream.NewUsers(client)
+	return link, nil
 }
 
 // brought counts the Redis servers of a namespace's own; the lock is held.
@@ -240,7 +252,7 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 	if after.reachable() {
 		mended, err := server.link.Load().users.Check(ctx, server.allUsers)
 		if err != nil && !errors.Is(err, stream.ErrDenied) {
-			after.fitness = err
+			after.fitness = server.link.Load().blame(err)
 		} else if mended > 0 {
 			a.logger.InfoContext(ctx, "redis users put back", "users", mended)
 		}

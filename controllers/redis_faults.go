@@ -23,7 +23,7 @@ var redisFaults = []struct {
 	{stream.ErrTLS, v1alpha1.ReasonRedisTLSFailed, "rediss:// is with TLS, redis:// without; caSecretRef names a private authority, clientCertificateSecretRef what to show"},
 	{stream.ErrReply, v1alpha1.ReasonRedisProtocolError, "check host and port, and whether it has to be rediss://"},
 	{stream.ErrAddress, v1alpha1.ReasonRedisAddressDenied,
-		"private addresses are connected to where the operator allows them: ask for the range with --redis-allow-cidr"},
+		"private addresses, also those that a cluster or Sentinels name, are connected to where the operator allows them: ask for the range with --redis-allow-cidr"},
 	{stream.ErrURL, v1alpha1.ReasonSecretInvalid, ""},
 	{errTooMany, v1alpha1.ReasonRedisLimitReached, "use one for several Properties, or several namespaces"},
 }

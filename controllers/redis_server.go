@@ -17,6 +17,19 @@ import (
 type redisLink struct {
 	client *stream.Client
 	users  *stream.Users
+	// denied says that an address was refused since the last look.
+	denied atomic.Bool
+}
+
+// blame is why the Redis does not do what it is asked, given the error: where one that a cluster names may not be connected to,
+// the library goes on with another, and says what came of that.
+func (l *redisLink) blame(err error) error {
+	if err != nil && l.denied.Load() {
+		if known := stream.Explain(err); errors.Is(known, stream.ErrUnreachable) || errors.Is(known, stream.ErrRefused) {
+			return stream.ErrAddress
+		}
+	}
+	return err
 }
 
 // redisServer is one Redis.
@@ -63,10 +76,11 @@ func (s *redisServer) allUsers() []stream.User {
 }
 
 func (s *redisServer) check(ctx context.Context) redisState {
-	client := s.link.Load().client
-	state := redisState{fitness: client.Check(ctx)}
+	link := s.link.Load()
+	link.denied.Store(false)
+	state := redisState{fitness: link.blame(link.client.Check(ctx))}
 	if state.reachable() {
-		state.library = client.Load(ctx)
+		state.library = link.blame(link.client.Load(ctx))
 	}
 	return state
 }
@@ -97,6 +111,7 @@ func (s *redisServer) lookAtPlatforms(ctx context.Context, platforms map[types.N
 
 // failed notes why a tenant's Redis does not do what it is asked, so that until the next look nobody else waits for it.
 func (s *redisServer) failed(err error) error {
+	err = s.link.Load().blame(err)
 	if err != nil && !s.target.own && !errors.Is(err, stream.ErrDenied) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

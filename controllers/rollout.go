@@ -80,19 +80,18 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 				continue
 			}
 		}
-		if platform.Suspend {
+		if platform.Suspend || platform.Type == v1alpha1.PlatformLog {
 			continue // nothing is sent that could be refused
 		}
-		switch reason := paused[platform.Name]; reason {
-		case "":
+		switch reason := paused[platform.Name]; reason { // anything else is nothing that a deliverer says
 		case v1alpha1.ReasonSecretInvalid:
 			add(newFault(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/reference/property.md says what it takes", field))
 		case v1alpha1.ReasonConfigurationRejected:
 			add(newFault(reason, "%s: the platform refuses the settings, or is gone; correct them: events wait for as long as they are retained", field))
 		case v1alpha1.ReasonEgressDenied:
 			add(newFault(reason, "%s: its host has only private, loopback or link-local addresses, which the operator does not allow; choose another host, or ask for the range with --egress-allow-cidr", field))
-		default:
-			add(newFault(v1alpha1.ReasonCredentialsRejected, "%s: the platform refuses the credentials; renew them in the Secret: events wait for as long as they are retained", field))
+		case v1alpha1.ReasonCredentialsRejected:
+			add(newFault(reason, "%s: the platform refuses the credentials; renew them in the Secret: events wait for as long as they are retained", field))
 		}
 	}
 	return nil

@@ -1,12 +1,15 @@
 package controllers_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +67,66 @@ func saying(texts ...string) func(net.Conn, <-chan struct{}) {
 	}
 }
 
+// node speaks as a Redis does; answer says what it answers to a command, given where it is itself.
+func node(answer func(here, command string) string) func(net.Conn, <-chan struct{}) {
+	return func(connection net.Conn, _ <-chan struct{}) {
+		reader := bufio.NewReader(connection)
+		for {
+			words, count, length := []string(nil), 0, 0
+			if _, err := fmt.Fscanf(reader, "*%d\r\n", &count); err != nil {
+				return
+			}
+			for range count {
+				if _, err := fmt.Fscanf(reader, "$%d\r\n", &length); err != nil {
+					return
+				}
+				word := make([]byte, length+2)
+				if _, err := io.ReadFull(reader, word); err != nil {
+					return
+				}
+				words = append(words, string(word[:length]))
+			}
+			reply := "+OK\r\n"
+			switch command := strings.ToLower(strings.Join(words, " ")); {
+			case command == "ping":
+				reply = "+PONG\r\n"
+			case strings.HasPrefix(command, "hello"), command == "command":
+				reply = "*0\r\n"
+			case !strings.HasPrefix(command, "auth"):
+				reply = answer(connection.LocalAddr().String(), command)
+			}
+			if _, err := io.WriteString(connection, reply); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// slots is how a cluster says that all that it has is at one address.
+func slots(address string) string {
+	host, port, _ := net.SplitHostPort(address)
+	return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$%d\r\n%s\r\n:%s\r\n", len(host), host, port)
+}
+
+// redirecting is a cluster of one node, which is fit, and answers with an error to whatever is about a key.
+func redirecting(with string) func(net.Conn, <-chan struct{}) {
+	const info = "redis_version:7.4.0\r\nmaxmemory_policy:noeviction\r\naof_enabled:0\r\n"
+	return node(func(here, command string) string {
+		switch word, _, _ := strings.Cut(command, " "); {
+		case command == "cluster slots":
+			return slots(here)
+		case word == "info":
+			return fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
+		case command == "acl list", strings.HasPrefix(command, "function list"):
+			return "*0\r\n"
+		case slices.Contains([]string{"acl", "function", "readonly"}, word):
+			return "+OK\r\n"
+		default:
+			return "-" + with + "\r\n"
+		}
+	})
+}
+
 // TestATenantsRedisHarmsNobodyElse points Properties at servers that are no Redis, and at addresses and with URLs that a tenant
 // has no business with. Each gets a condition from a closed list, and another Property stays ready.
 func TestATenantsRedisHarmsNobodyElse(t *testing.T) {
@@ -79,6 +142,11 @@ func TestATenantsRedisHarmsNobodyElse(t *testing.T) {
 	at := func(serve func(net.Conn, <-chan struct{})) string {
 		return "redis://user:password@" + nonsense(t, serve)
 	}
+	cluster := func(serve func(net.Conn, <-chan struct{})) string {
+		address := nonsense(t, serve)
+		return "redis://user:password@" + address + "?addr=" + address
+	}
+	inside := func(string, string) string { return slots("10.1.2.3:6379") }
 	tests := map[string]struct{ address, reason string }{
 		"a string that no slice can hold": {at(saying("$4611686018427387904\r\n")), v1alpha1.ReasonRedisProtocolError},
 		"it, once greeted":                {at(saying("+PONG\r\n", "$4611686018427387904\r\n")), v1alpha1.ReasonRedisProtocolError},
@@ -108,9 +176,15 @@ func TestATenantsRedisHarmsNobodyElse(t *testing.T) {
 				}
 			}
 		}), v1alpha1.ReasonRedisUnreachable},
-		"Sentinels of one word":    {at(saying("+PONG\r\n", "*0\r\n", "*1\r\n$1\r\nx\r\n")) + "?master_name=shop", v1alpha1.ReasonRedisUnreachable},
-		"a private address":        {"redis://10.1.2.3", v1alpha1.ReasonRedisAddressDenied},
-		"the cloud's metadata":     {"redis://169.254.169.254:80", v1alpha1.ReasonRedisAddressDenied},
+		"Sentinels of one word":           {at(saying("+PONG\r\n", "*0\r\n", "*1\r\n$1\r\nx\r\n")) + "?master_name=shop", v1alpha1.ReasonRedisUnreachable},
+		"a private address":               {"redis://10.1.2.3", v1alpha1.ReasonRedisAddressDenied},
+		"the cloud's metadata":            {"redis://169.254.169.254:80", v1alpha1.ReasonRedisAddressDenied},
+		"a cluster of private addresses":  {cluster(node(inside)), v1alpha1.ReasonRedisAddressDenied},
+		"slots that have moved to one":    {cluster(redirecting("MOVED 1 10.1.2.3:6379")), v1alpha1.ReasonRedisAddressDenied},
+		"slots that are asked for at one": {cluster(redirecting("ASK 1 10.1.2.3:6379")), v1alpha1.ReasonRedisAddressDenied},
+		"slots that have moved to nobody": {cluster(redirecting("MOVED 1 127.0.0.1:1")), v1alpha1.ReasonRedisUnreachable},
+		"Sentinels of a private address": {at(node(func(string, string) string { return "*2\r\n$8\r\n10.1.2.3\r\n$4\r\n6379\r\n" })) + "?master_name=shop",
+			v1alpha1.ReasonRedisAddressDenied},
 		"a socket of the machine":  {"unix:///var/run/redis.sock", v1alpha1.ReasonSecretInvalid},
 		"a command in a password":  {"redis://:x%0d%0aFLUSHALL%0d%0a@127.0.0.1:1", v1alpha1.ReasonSecretInvalid},
 		"a parameter nobody knows": {"redis://127.0.0.1:1?" + secret + "=1", v1alpha1.ReasonSecretInvalid},
@@ -146,6 +220,45 @@ func TestATenantsRedisHarmsNobodyElse(t *testing.T) {
 	was, is := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionRedisReady), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionRedisReady)
 	if !was.LastTransitionTime.Equal(&is.LastTransitionTime) {
 		t.Errorf("the other Property's Redis was not ready from %s to %s", was.LastTransitionTime, is.LastTransitionTime)
+	}
+}
+
+// TestWhatIsWrongWithARedisURLIsSaid asks for words that mend it, and for nothing that is forbidden to a tenant.
+func TestWhatIsWrongWithARedisURLIsSaid(t *testing.T) {
+	tests := map[string]struct{ address, says string }{
+		"a scheme of the web's":                   {"https://127.0.0.1", "redis://user:password@host:6379/0"},
+		"no scheme":                               {"127.0.0.1:6379", "redis://user:password@host:6379/0"},
+		"a socket of the machine":                 {"unix:///var/run/redis.sock", "not for a cluster"},
+		"a port of letters":                       {"redis://127.0.0.1:redis", "port must be a number"},
+		"a port that is too high":                 {"redis://127.0.0.1:65536", "port must be a number from 1 to 65535"},
+		"port nought":                             {"redis://127.0.0.1:0", "port must be a number from 1 to 65535"},
+		"a path that is no number":                {"redis://127.0.0.1/events", "number of a database and nothing else"},
+		"a path of two":                           {"redis://127.0.0.1/0/1", "number of a database and nothing else"},
+		"a database below nought":                 {"redis://127.0.0.1?db=-1", "number of a database and nothing else"},
+		"skip_verify of a word":                   {"rediss://127.0.0.1?skip_verify=maybe", "skip_verify must be true or false"},
+		"skip_verify in the clear":                {"redis://127.0.0.1?skip_verify=true", "skip_verify is for rediss:// alone"},
+		"skip_verify of a cluster":                {"rediss://127.0.0.1?addr=127.0.0.2:1&skip_verify=true", "not for clusters"},
+		"a second node without a port":            {"redis://127.0.0.1?addr=127.0.0.2", "addr must be a host and a port"},
+		"a second Sentinel whose port is no such": {"redis://127.0.0.1?master_name=shop&addr=127.0.0.2:x", "addr must be a host and a port"},
+		"a parameter nobody knows":                {"redis://127.0.0.1?pool_size=1", "parameter 1 is none of"},
+	}
+	namespace, i := newNamespace(t), 0
+	startOperator(t, operatorOptions{namespaces: []string{namespace}})
+	for sentence, test := range tests {
+		i++
+		name := fmt.Sprint("url-", i)
+		t.Run(sentence, func(t *testing.T) {
+			create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"url": test.address}})
+			create(t, property(namespace, name, ownRedis(name)))
+			p := waitFor(t, namespace, name, v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonSecretInvalid)
+			text := message(p, v1alpha1.ConditionRedisReady)
+			if !strings.HasPrefix(text, "spec.redis.urlSecretKeyRef: ") || !strings.Contains(text, test.says) {
+				t.Errorf("%q does not say %q", text, test.says)
+			}
+			if strings.Contains(text, "unix:///") {
+				t.Errorf("%q offers what is forbidden", text)
+			}
+		})
 	}
 }
 
