@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // root is the repository, as the tests of this folder see it.
@@ -129,5 +130,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	if followed < 200 {
 		t.Errorf("%d links: the search has gone blind", followed)
+	}
+}
+
+const columns = 120
+
+// TestLinesAreShort holds prose and examples to a width that an editor and a review show whole. Rows of tables are as
+// long as what they say, and a rule for Redis's users is given to it in one line.
+func TestLinesAreShort(t *testing.T) {
+	for page, text := range files(t, ".md") {
+		for number, line := range strings.Split(text, "\n") {
+			exempt := strings.HasPrefix(strings.TrimSpace(line), "|") || strings.HasPrefix(line, "    ACL SETUSER ")
+			if length := utf8.RuneCountInString(line); length > columns && !exempt {
+				t.Errorf("%s:%d has %d columns, at most %d are wanted", page, number+1, length, columns)
+			}
+		}
 	}
 }
