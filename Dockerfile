@@ -1,4 +1,4 @@
-# Weir's image: /weir, the operator, and /collector, the tenants' pods, and nothing else.
+# Weir's image: /weir-operator, and /collector, the tenants' pods, and nothing else.
 #
 #   docker build -t weir --build-arg VERSION="$(git describe --tags --always --dirty)" .
 #   docker buildx build --platform linux/amd64,linux/arm64 …
@@ -32,8 +32,8 @@ LABEL org.opencontainers.image.title="weir" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-COPY --from=build /out/weir /out/collector /
+COPY --from=build /out/weir-operator /out/collector /
 # By number, so that a cluster can tell that it is not root.
 USER 65532:65532
 # The tenants' pods run /collector instead.
-ENTRYPOINT ["/weir"]
+ENTRYPOINT ["/weir-operator"]

@@ -24,8 +24,9 @@ run: build ## Serve config/samples on this machine, with a receiver for its webh
 	@HOOK='$(HOOK)' hack/run.sh $(RUN_ARGS)
 
 .PHONY: build
-build: check-go ## Build bin/weir (the operator and weir dev), bin/collector (the tenant pods) and bin/receiver
-	@$(PHASE) build go build $(BUILD_FLAGS) -o bin/ . ./collector ./hack/receiver
+build: check-go ## Build bin/weir (weir dev), bin/weir-operator, bin/collector (the tenant pods) and bin/receiver
+	@$(PHASE) build go build $(BUILD_FLAGS) -o bin/ ./cli/weir ./collector ./hack/receiver
+	@$(PHASE) 'build: the operator' go build $(BUILD_FLAGS) -o bin/weir-operator .
 
 .PHONY: image
 image: check-go ## Pack the image without a container engine, as bin/images/weir.tar: docker load and ctr images import take it
@@ -77,7 +78,7 @@ bench-deliver: check-go ## Deliver to a local sink, in turn with a bare consumer
 
 .PHONY: bench-operator
 bench-operator: check-go ## Measure the operator with 1,000 Properties on a real API server: ten minutes. OPERATOR_ARGS: see hack/bench/operator
-	@go build $(BUILD_FLAGS) -o bin/weir .
+	@go build $(BUILD_FLAGS) -o bin/weir-operator .
 	@assets=$$(hack/kube.sh); $(PHASE) bench-operator go run ./hack/bench/operator -assets "$$assets" $(OPERATOR_ARGS)
 
 READ_EVENTS ?= 10000000

@@ -126,7 +126,7 @@ func TestInstall(t *testing.T) {
 // runOperator starts a Redis and an operator with the arguments of the rendered pods, and looks whether Properties are
 // served where they should be and nowhere else.
 func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redis *unstructured.Unstructured) {
-	weir := buildWeir(t)
+	program := buildOperator(t)
 	folder := t.TempDir()
 	address := redisAddress(t, namespace, redisURL)
 	urlFile := filepath.Join(folder, "operator-url")
@@ -149,8 +149,6 @@ func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redi
 	args := []string{"--metrics-listen=0", "--health-listen=" + health}
 	for _, arg := range containerArgs(t, operator, "containers") {
 		switch {
-		case arg == "operator":
-			args = append([]string{arg}, args...)
 		case arg == "--leader-elect": // outside of a cluster the lease's namespace has to be named
 			args = append(args, arg, "--leader-elect-resource-namespace="+namespace)
 		case strings.HasPrefix(arg, "--redis-url-file="):
@@ -159,7 +157,7 @@ func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redi
 			args = append(args, arg)
 		}
 	}
-	process := start(t, weir, args, "KUBECONFIG="+accountConfig(t, namespace, "weir-operator"), "WEIR_IMAGE=weir:test")
+	process := start(t, program, args, "KUBECONFIG="+accountConfig(t, namespace, "weir-operator"), "WEIR_IMAGE=weir:test")
 	// The volumes of Redis's pod wait for what the operator makes.
 	process.eventually(func() error {
 		if certificates := getSecret(t, namespace, "weir-redis-tls"); len(certificates) != 4 {
@@ -167,10 +165,10 @@ func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redi
 		}
 		return nil
 	})
-	startRedis(t, weir, folder, namespace, redisURL, address.Port(), redis)
-	check := exec.CommandContext(t.Context(), weir, "check", "--operator=http://"+health, "--redis-url-file="+urlFile, "--redis-ca-file="+filepath.Join(folder, "ca.crt"))
+	startRedis(t, program, folder, namespace, redisURL, address.Port(), redis)
+	check := exec.CommandContext(t.Context(), program, "check", "--operator=http://"+health, "--redis-url-file="+urlFile, "--redis-ca-file="+filepath.Join(folder, "ca.crt"))
 	if output, err := check.CombinedOutput(); err != nil {
-		t.Fatalf("weir check: %v: %s\n%s", err, output, process.output())
+		t.Fatalf("weir-operator check: %v: %s\n%s", err, output, process.output())
 	}
 
 	process.eventually(func() error {
@@ -211,7 +209,7 @@ func redisAddress(t *testing.T, namespace string, redisURL []byte) *url.URL {
 
 // startRedis runs what the StatefulSet's pod runs: acl-file, then redis-server with the rendered configuration, but for where it
 // listens and where its files are.
-func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, port string, redis *unstructured.Unstructured) {
+func startRedis(t *testing.T, program, folder, namespace string, redisURL []byte, port string, redis *unstructured.Unstructured) {
 	t.Helper()
 	certificates := getSecret(t, namespace, "weir-redis-tls")
 	for _, name := range []string{"tls.crt", "tls.key", "ca.crt"} {
@@ -232,8 +230,8 @@ func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, p
 	for _, arg := range containerArgs(t, redis, "initContainers") {
 		args = append(args, inPod.Replace(arg))
 	}
-	if output, err := exec.CommandContext(t.Context(), weir, args...).CombinedOutput(); err != nil {
-		t.Fatalf("weir %v: %v: %s", args, err, output)
+	if output, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("weir-operator %v: %v: %s", args, err, output)
 	}
 	configuration := nested[string](t, get(t, "v1", "ConfigMap", namespace, "weir-redis"), "data", "redis.conf")
 	var lines []string
@@ -252,7 +250,7 @@ func startRedis(t *testing.T, weir, folder, namespace string, redisURL []byte, p
 func containerArgs(t *testing.T, workload *unstructured.Unstructured, list string) []string {
 	t.Helper()
 	container := nested[[]any](t, workload, "spec", "template", "spec", list)[0].(map[string]any)
-	if command := fmt.Sprint(container["command"]); command != "[/weir]" {
+	if command := fmt.Sprint(container["command"]); command != "[/weir-operator]" {
 		t.Fatalf("the command is %s", command)
 	}
 	var args []string
@@ -262,21 +260,23 @@ func containerArgs(t *testing.T, workload *unstructured.Unstructured, list strin
 	return args
 }
 
-// buildWeir builds the operator's binary. Its sources are opened here, so that the test cache notices when one changes; those
-func buildWeir(t *testing.T) string {
+// buildOperator builds the operator's binary. Its sources are opened here, so that the test cache notices when one changes.
+func buildOperator(t *testing.T) string {
 	t.Helper()
-	sources, err := filepath.Glob("../*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, source := range sources {
-		if _, err := os.ReadFile(source); err != nil {
-			t.Fatal(err)
+	for _, pattern := range []string{"../main.go", "../cli/flags/*.go", "../controllers/operator/*.go", "../controllers/*.go", "../controllers/resources/*.go"} {
+		sources, err := filepath.Glob(pattern)
+		if err != nil || len(sources) == 0 {
+			t.Fatalf("no sources match %s: %v", pattern, err)
+		}
+		for _, source := range sources {
+			if _, err := os.ReadFile(source); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	binary := filepath.Join(t.TempDir(), "weir")
+	binary := filepath.Join(t.TempDir(), "weir-operator")
 	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "..").CombinedOutput(); err != nil {
-		t.Fatalf("build weir: %v: %s", err, output)
+		t.Fatalf("build weir-operator: %v: %s", err, output)
 	}
 	return binary
 }

@@ -5,7 +5,7 @@
 #
 # NAME is one of these; each becomes FOLDER/NAME.tar, which is bin/images/NAME.tar unless said otherwise:
 #
-#   weir       the product: /weir, the operator, and /collector, the tenants' pods    $IMG, else ghcr.io/weir-dev/weir:VERSION
+#   weir       the product: /weir-operator, and /collector, the tenants' pods    $IMG, else ghcr.io/weir-dev/weir:VERSION
 #   receiver   hack/receiver, the customer's end of a Webhook platform                weir.test/receiver:dev
 #   redis      redis-server and redis-cli of Debian's package, with their libraries   weir.test/redis:dev
 #   coredns    hack/kube's coredns                                                    weir.test/coredns:dev

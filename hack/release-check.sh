@@ -95,13 +95,13 @@ materials() {
 vulnerabilities() {
   local tool status=0
   tool=$(hack/tool.sh hack/tools golang.org/x/vuln/cmd/govulncheck) || return
-  "$tool" ${GOVULNDB:+-db "$GOVULNDB"} . ./collector || status=$?
+  "$tool" ${GOVULNDB:+-db "$GOVULNDB"} . ./collector ./cli/weir || status=$?
   case $status in
     0) ;;
     3) echo "known vulnerabilities are called: see above" >&2 ;;
     *)
       echo "NOT CHECKED: govulncheck has not done its work, so nothing is known about vulnerabilities in Go $(go env GOVERSION) and the" >&2
-      echo "  $(go version -m "$folder"/linux-amd64/weir | grep -c '^	dep	') modules of weir and collector. Where it could not reach the database at ${GOVULNDB:-https://vuln.go.dev}," >&2
+      echo "  $(go version -m "$folder"/linux-amd64/weir-operator | grep -c '^	dep	') modules of weir-operator and collector. Where it could not reach the database at ${GOVULNDB:-https://vuln.go.dev}," >&2
       echo "  run this on a machine that can, or name a copy: GOVULNDB=file:///srv/vulndb make release-check" >&2
       ;;
   esac

@@ -77,7 +77,7 @@ func TestTheDockerfilesBuilderSeesEveryFileThatIsBuilt(t *testing.T) {
 			t.Errorf(".dockerignore hides %s, which is built", file)
 		}
 	}
-	for _, file := range []string{".git/config", ".weir/credentials.json", "bin/weir", "docs/README.md", "main_test.go", "charts/weir/values.yaml"} {
+	for _, file := range []string{".git/config", ".weir/credentials.json", "bin/weir", "docs/README.md", "cli/weir/main.go", "controllers/operator/run_test.go", "charts/weir/values.yaml"} {
 		if !ignored(file) {
 			t.Errorf(".dockerignore lets %s through, which is not built", file)
 		}

@@ -194,7 +194,7 @@ func TestFaultyInputNamesWhatWouldBeRight(t *testing.T) {
 		"another system":                        {args: []string{"pack", "-file", file, "-platform", "windows/amd64"}, want: "must be linux/ARCHITECTURE"},
 		"an argument that is no flag":           {args: []string{"pack", "-file", file, "program"}, want: `"program" is no flag`},
 		"the product without its version":       {args: []string{"weir", "-revision", "1"}, want: "-version and -revision must be given"},
-		"a script in the product's place":       {args: []string{"weir", "-version", "1", "-revision", "1", "-binaries", folder, "-oci", "x", "-platform", "linux/x"}, want: "linux-x/weir"},
+		"a script in the product's place":       {args: []string{"weir", "-version", "1", "-revision", "1", "-binaries", folder, "-oci", "x", "-platform", "linux/x"}, want: "linux-x/weir-operator"},
 		"a layout without a platform":           {args: []string{"weir", "-version", "1", "-revision", "1", "-oci", "x"}, want: "at least one -platform"},
 		"materials of nothing":                  {args: []string{"materials", "-o", "x", "-version", "1"}, want: "at least one binary"},
 		"materials of what is not a Go program": {args: []string{"materials", "-o", "x", "-version", "1", program}, want: "is no Go program"},

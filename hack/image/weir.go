@@ -20,7 +20,7 @@ import (
 )
 
 // programs are the binaries of the product's image.
-var programs = []string{"weir", "collector"}
+var programs = []string{"weir-operator", "collector"}
 
 // rootsModule holds the certificates of public authorities, which an image from scratch has no files for.
 const rootsModule = "golang.org/x/crypto/x509roots/fallback"
@@ -30,7 +30,7 @@ const rootsModule = "golang.org/x/crypto/x509roots/fallback"
 func weirSpec(folder, version, revision string) Spec {
 	spec := Spec{
 		User:       nonRoot,
-		Entrypoint: []string{"/weir"},
+		Entrypoint: []string{"/weir-operator"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":         "weir",
 			"org.opencontainers.image.description":   "Collects a website's events, delivers them to ad and analytics platforms, and answers questions about them",

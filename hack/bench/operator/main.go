@@ -1,4 +1,4 @@
-// Command operator measures `weir operator`, as a process of its own, with many Properties: on a real etcd and
+// Command operator measures weir-operator, as a process of its own, with many Properties: on a real etcd and
 // kube-apiserver, as the ServiceAccount and with the rules of config/default, and on a real Redis. No other
 // controller runs but what this program plays: it reports rollouts as the deployment controller would.
 package main
@@ -39,7 +39,7 @@ type settings struct {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var s settings
 	flags := flag.NewFlagSet("operator", flag.ContinueOnError)
-	flags.StringVar(&s.binary, "operator", "bin/weir", "the operator's `PATH`")
+	flags.StringVar(&s.binary, "operator", "bin/weir-operator", "the operator's `PATH`")
 	flags.StringVar(&s.assets, "assets", os.Getenv("KUBEBUILDER_ASSETS"), "`FOLDER` with etcd, kube-apiserver and kubectl; default: the environment's KUBEBUILDER_ASSETS")
 	flags.IntVar(&s.properties, "properties", 1000, "how many Properties there are")
 	flags.IntVar(&s.namespaces, "namespaces", 20, "over how many namespaces they are spread")

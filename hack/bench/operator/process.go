@@ -41,7 +41,7 @@ func (b *bench) startOperator(ctx context.Context, flags ...string) (*process, e
 	if err != nil {
 		return nil, err
 	}
-	flags = append([]string{"operator", "--image", "weir:bench", "--redis-url-file", b.cluster.redisURL, "--allow-host", "*=*",
+	flags = append([]string{"--image", "weir:bench", "--redis-url-file", b.cluster.redisURL, "--allow-host", "*=*",
 		"--metrics-listen", metrics, "--health-listen", "127.0.0.1:0"}, flags...)
 	cmd := exec.CommandContext(ctx, b.binary, flags...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+b.cluster.kubeconfig)

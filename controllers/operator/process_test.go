@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"regexp"
@@ -35,9 +35,9 @@ func everything(name string, exposure v1alpha1.Exposure) *v1alpha1.Property {
 // rights and no others, several at a time.
 func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 	c := startTestCluster(t)
-	c.run("apply", "--server-side", "-k", "config/default")
+	c.run("apply", "--server-side", "-k", "../../config/default")
 	c.run("wait", "--for=condition=Established", "--timeout=60s", "crd/properties.weir.dev")
-	c.run("apply", "--server-side", "--dry-run=server", "-f", "config/samples")
+	c.run("apply", "--server-side", "--dry-run=server", "-f", "../../config/samples")
 	account := c.tokenFor("weir-system", "weir-operator")
 
 	first := c.startOperatorProcess(account, election...)
@@ -58,7 +58,7 @@ func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 	}
 
 	// Its kinds may come later than the operator.
-	c.run("apply", "--server-side", "-f", "controllers/testdata/crds/optional.yaml")
+	c.run("apply", "--server-side", "-f", "../testdata/crds/optional.yaml")
 	c.run("wait", "--for=condition=Established", "--timeout=60s", "crd/httproutes.gateway.networking.k8s.io", "crd/podmonitors.monitoring.coreos.com")
 
 	t.Run("when the leader is killed the other takes over", func(t *testing.T) {

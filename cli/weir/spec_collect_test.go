@@ -15,7 +15,7 @@ func purchaseWith(members string) string {
 	return `{"event": "purchase", "data": {"value": 10, "currency": "EUR"` + members + `}}`
 }
 
-func fault(field, message string) string {
+func fieldError(field, message string) string {
 	return fmt.Sprintf(`{"message":%q,"errors":{%q:[%q]}}`, message, field, message)
 }
 
@@ -56,36 +56,36 @@ func TestCollectSpec(t *testing.T) {
 		{"top-level money beside complete data is ignored", `{"event": "purchase", "value": "junk", "currency": 5, "data": {"value": 1, "currency": "EUR"}}`, "202 " + anyEventID},
 
 		// Required.
-		{"the event is required", `{}`, "422 " + fault("event", "The event field is required.")},
-		{"an empty event is a missing one", `{"event": "  "}`, "422 " + fault("event", "The event field is required.")},
+		{"the event is required", `{}`, "422 " + fieldError("event", "The event field is required.")},
+		{"an empty event is a missing one", `{"event": "  "}`, "422 " + fieldError("event", "The event field is required.")},
 		{"a purchase without data lacks value and currency", `{"event": "purchase"}`, "422 " + noMoney},
 		{"a refund with empty data lacks value and currency", `{"event": "refund", "data": {}}`, "422 " + noMoney},
 		{"top-level value and currency do not satisfy a purchase", `{"event": "purchase", "value": 10, "currency": "EUR"}`, "422 " + noMoney},
-		{"a purchase without a currency", `{"event": "purchase", "data": {"value": 1}}`, "422 " + fault("data.currency", "The data.currency field is required.")},
-		{"several faults are counted by messages and keep their order", `{"event": 5, "event_id": {}, "client_id": true, "data": []}`,
+		{"a purchase without a currency", `{"event": "purchase", "data": {"value": 1}}`, "422 " + fieldError("data.currency", "The data.currency field is required.")},
+		{"several errors are counted by messages and keep their order", `{"event": 5, "event_id": {}, "client_id": true, "data": []}`,
 			`422 {"message":"The event field must be a string. (and 3 more errors)","errors":{"event":["The event field must be a string."],` +
 				`"event_id":["The event_id field must be a string."],"client_id":["The client_id field must be a string."],"data":["The data field must be an object."]}}`},
 
 		// Types and forms.
-		{"a name of 101 characters", `{"event": "` + strings.Repeat("é", 101) + `"}`, "422 " + fault("event", "The event field must not be greater than 100 characters.")},
+		{"a name of 101 characters", `{"event": "` + strings.Repeat("é", 101) + `"}`, "422 " + fieldError("event", "The event field must not be greater than 100 characters.")},
 		{"a name of 100 characters", `{"event": "` + strings.Repeat("é", 100) + `"}`, "202 " + anyEventID},
-		{"an event_id of 256 characters", `{"event": "lead", "event_id": "` + long + `"}`, "422 " + fault("event_id", "The event_id field must not be greater than 255 characters.")},
-		{"an order_id of 256 characters", purchaseWith(`, "order_id": "` + long + `"`), "422 " + fault("data.order_id", "The data.order_id field must not be greater than 255 characters.")},
-		{"user that is no object", `{"event": "lead", "user": "jane"}`, "422 " + fault("user", "The user field must be an object.")},
-		{"a malformed e-mail", `{"event": "lead", "user": {"email": "jane at example"}}`, "422 " + fault("user.email", "The user.email field must be a valid email address.")},
-		{"a phone that is not E.164", `{"event": "lead", "user": {"phone": "0151 2345678"}}`, "422 " + fault("user.phone", "The user.phone field format is invalid.")},
-		{"a phone with space around it", `{"event": "lead", "user": {"phone": " +4915112345678"}}`, "422 " + fault("user.phone", "The user.phone field format is invalid.")},
-		{"a first name that is no string", `{"event": "lead", "user": {"first_name": 5}}`, "422 " + fault("user.first_name", "The user.first_name field must be a string.")},
-		{"a value with a comma", `{"event": "purchase", "data": {"value": "12,50", "currency": "EUR"}}`, "422 " + fault("data.value", "The data.value field must be a number.")},
-		{"a value that is a boolean", `{"event": "purchase", "data": {"value": true, "currency": "EUR"}}`, "422 " + fault("data.value", "The data.value field must be a number.")},
-		{"a hexadecimal value", `{"event": "purchase", "data": {"value": "0x1A", "currency": "EUR"}}`, "422 " + fault("data.value", "The data.value field must be a number.")},
-		{"a negative value", `{"event": "purchase", "data": {"value": -1, "currency": "EUR"}}`, "422 " + fault("data.value", "The data.value field must be at least 0.")},
-		{"a value of 16 digits", `{"event": "purchase", "data": {"value": 100000000000, "currency": "EUR"}}`, "422 " + fault("data.value", "The data.value field must not be greater than 99999999999.9999.")},
-		{"a currency of four letters", `{"event": "purchase", "data": {"value": 1, "currency": "EURO"}}`, "422 " + fault("data.currency", "The data.currency field must be 3 characters.")},
-		{"a currency that there is not", `{"event": "purchase", "data": {"value": 1, "currency": "ZZZ"}}`, "422 " + fault("data.currency", "The selected data.currency is invalid.")},
-		{"contents that are no array", purchaseWith(`, "contents": {}`), "422 " + fault("data.contents", "The data.contents field must be an array.")},
-		{"a price that is no number", purchaseWith(`, "contents": [{"id": "a"}, {"id": "b", "price": "x"}]`), "422 " + fault("data.contents.1.price", "The data.contents.1.price field must be a number.")},
-		{"consent that is neither granted nor denied", `{"event": "lead", "consent": {"ad_user_data": "yes"}}`, "422 " + fault("consent.ad_user_data", "The selected consent.ad_user_data is invalid.")},
+		{"an event_id of 256 characters", `{"event": "lead", "event_id": "` + long + `"}`, "422 " + fieldError("event_id", "The event_id field must not be greater than 255 characters.")},
+		{"an order_id of 256 characters", purchaseWith(`, "order_id": "` + long + `"`), "422 " + fieldError("data.order_id", "The data.order_id field must not be greater than 255 characters.")},
+		{"user that is no object", `{"event": "lead", "user": "jane"}`, "422 " + fieldError("user", "The user field must be an object.")},
+		{"a malformed e-mail", `{"event": "lead", "user": {"email": "jane at example"}}`, "422 " + fieldError("user.email", "The user.email field must be a valid email address.")},
+		{"a phone that is not E.164", `{"event": "lead", "user": {"phone": "0151 2345678"}}`, "422 " + fieldError("user.phone", "The user.phone field format is invalid.")},
+		{"a phone with space around it", `{"event": "lead", "user": {"phone": " +4915112345678"}}`, "422 " + fieldError("user.phone", "The user.phone field format is invalid.")},
+		{"a first name that is no string", `{"event": "lead", "user": {"first_name": 5}}`, "422 " + fieldError("user.first_name", "The user.first_name field must be a string.")},
+		{"a value with a comma", `{"event": "purchase", "data": {"value": "12,50", "currency": "EUR"}}`, "422 " + fieldError("data.value", "The data.value field must be a number.")},
+		{"a value that is a boolean", `{"event": "purchase", "data": {"value": true, "currency": "EUR"}}`, "422 " + fieldError("data.value", "The data.value field must be a number.")},
+		{"a hexadecimal value", `{"event": "purchase", "data": {"value": "0x1A", "currency": "EUR"}}`, "422 " + fieldError("data.value", "The data.value field must be a number.")},
+		{"a negative value", `{"event": "purchase", "data": {"value": -1, "currency": "EUR"}}`, "422 " + fieldError("data.value", "The data.value field must be at least 0.")},
+		{"a value of 16 digits", `{"event": "purchase", "data": {"value": 100000000000, "currency": "EUR"}}`, "422 " + fieldError("data.value", "The data.value field must not be greater than 99999999999.9999.")},
+		{"a currency of four letters", `{"event": "purchase", "data": {"value": 1, "currency": "EURO"}}`, "422 " + fieldError("data.currency", "The data.currency field must be 3 characters.")},
+		{"a currency that there is not", `{"event": "purchase", "data": {"value": 1, "currency": "ZZZ"}}`, "422 " + fieldError("data.currency", "The selected data.currency is invalid.")},
+		{"contents that are no array", purchaseWith(`, "contents": {}`), "422 " + fieldError("data.contents", "The data.contents field must be an array.")},
+		{"a price that is no number", purchaseWith(`, "contents": [{"id": "a"}, {"id": "b", "price": "x"}]`), "422 " + fieldError("data.contents.1.price", "The data.contents.1.price field must be a number.")},
+		{"consent that is neither granted nor denied", `{"event": "lead", "consent": {"ad_user_data": "yes"}}`, "422 " + fieldError("consent.ad_user_data", "The selected consent.ad_user_data is invalid.")},
 
 		// Not an event at all.
 		{"no JSON", `{"event": `, `400`},
@@ -134,7 +134,7 @@ func TestCollectSpecRequests(t *testing.T) {
 		{"a batch answers for each event", "POST", endpoint + "/batch", `{"events": [{"event": "lead", "event_id": "b1"}, {"event": "lead", "event_id": "b1"}, {}]}`, asJSON,
 			`202 {"ok":true,"accepted":1,"duplicates":1,"rejected":1,"results":[{"ok":true,"event_id":"b1"},{"ok":true,"event_id":"b1","duplicate":true},` +
 				`{"ok":false,"message":"The event field is required.","errors":{"event":["The event field is required."]}}]}`},
-		{"a batch without events", "POST", endpoint + "/batch", `{}`, asJSON, "422 " + fault("events", "The events field is required.")},
+		{"a batch without events", "POST", endpoint + "/batch", `{}`, asJSON, "422 " + fieldError("events", "The events field is required.")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reply := do(t, test.method, test.address, test.body, test.header)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestDevFaults starts `weir dev` with faulty input: it must end at once, with a line per fault that names
+// TestDevErrors starts `weir dev` with wrong input: it must end at once, with a line per error that names
 // where it is and what would be right.
-func TestDevFaults(t *testing.T) {
+func TestDevErrors(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(folder, name)
@@ -53,7 +53,7 @@ spec:
 	}{
 		{"no file", nil, 2, []string{"-f: at least one Property file is needed"}},
 		{"an unknown flag", []string{"-f", good, "--port", "80"}, 2, []string{"-port…-h"}},
-		{"several faulty flags", []string{"-f", good, "--listen", "8080", "--roles", "collect,fly", "--egress-allow-cidr", "10/8", "--platform-endpoint", "Log=x"}, 2,
+		{"several wrong flags", []string{"-f", good, "--listen", "8080", "--roles", "collect,fly", "--egress-allow-cidr", "10/8", "--platform-endpoint", "Log=x"}, 2,
 			[]string{`--listen: "8080"…127.0.0.1:8080`, `--roles: "fly"…collect, deliver and query`, `--egress-allow-cidr: "10/8"…10.0.0.0/8`, "--platform-endpoint: \"Log\"…Meta"}},
 		{"a file that is not there", []string{"-f", filepath.Join(folder, "absent.yaml")}, 2, []string{"absent.yaml…no such file"}},
 		{"an invalid Property", []string{"-f", bad}, 2, []string{"bad.yaml…spec.colour…is no field here", "bad.yaml…spec.currency…ISO 4217"}},

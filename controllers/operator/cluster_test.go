@@ -1,6 +1,7 @@
-package main
+package operator
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -8,9 +9,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,15 +34,53 @@ import (
 	"github.com/weir-dev/weir/controllers"
 )
 
-// asWeir makes the test binary the program itself, so that the operator runs as a process that can be killed.
-const asWeir = "WEIR_TEST_AS_WEIR"
+// asOperator makes the test binary the program itself, so that the operator runs as a process that can be killed.
+const asOperator = "WEIR_TEST_AS_OPERATOR"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asWeir) != "" {
-		main()
-		return
+	if os.Getenv(asOperator) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		context.AfterFunc(ctx, stop)
+		os.Exit(Run(ctx, "v0.0.0", os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
+}
+
+// timeout bounds what is awaited; it is generous because machines are slow and the race detector is on.
+const timeout = 60 * time.Second
+
+// await polls until done or the timeout.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", timeout, what)
+		}
+	}
+}
+
+// logBuffer collects output that is written while it is read.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // testCluster is a real etcd and kube-apiserver, with authorization by role, to which config/ is applied with
@@ -56,7 +97,7 @@ func startTestCluster(t *testing.T) *testCluster {
 	t.Helper()
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		out, err := exec.CommandContext(t.Context(), "hack/kube.sh").Output()
+		out, err := exec.CommandContext(t.Context(), "../../hack/kube.sh").Output()
 		if err != nil {
 			t.Fatalf("hack/kube.sh: %v", err)
 		}
@@ -126,7 +167,7 @@ func (c *testCluster) tokenFor(namespace, name string) string {
 	return file
 }
 
-// operatorProcess is a running `weir operator`.
+// operatorProcess is a running operator.
 type operatorProcess struct {
 	t               *testing.T
 	command         *exec.Cmd
@@ -155,10 +196,10 @@ func (c *testCluster) startOperatorProcess(kubeconfig string, args ...string) *o
 func (c *testCluster) launchOperatorProcess(kubeconfig string, args ...string) *operatorProcess {
 	c.t.Helper()
 	o := &operatorProcess{t: c.t, metrics: "http://" + freePort(c.t), health: "http://" + freePort(c.t), exited: make(chan struct{})}
-	args = append([]string{"operator", "--image=weir:test", "--redis-url-file=" + c.redisFile,
+	args = append([]string{"--image=weir:test", "--redis-url-file=" + c.redisFile,
 		"--metrics-listen=" + strings.TrimPrefix(o.metrics, "http://"), "--health-listen=" + strings.TrimPrefix(o.health, "http://")}, args...)
 	o.command = exec.CommandContext(context.WithoutCancel(c.t.Context()), os.Args[0], args...)
-	o.command.Env = append(os.Environ(), asWeir+"=1", "KUBECONFIG="+kubeconfig)
+	o.command.Env = append(os.Environ(), asOperator+"=1", "KUBECONFIG="+kubeconfig)
 	o.command.Stdout, o.command.Stderr = &o.log, &o.log
 	if err := o.command.Start(); err != nil {
 		c.t.Fatal(err)
@@ -228,7 +269,7 @@ func (o *operatorProcess) fine(expected ...string) {
 // awaitCondition waits until a condition of a Property's is True for its newest generation.
 func (c *testCluster) awaitCondition(namespace, name, condition string, logs ...*operatorProcess) {
 	c.t.Helper()
-	p, deadline := &v1alpha1.Property{}, time.Now().Add(patience)
+	p, deadline := &v1alpha1.Property{}, time.Now().Add(timeout)
 	for {
 		err := c.admin.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, p)
 		if err == nil && p.Status.ObservedGeneration == p.Generation && meta.IsStatusConditionTrue(p.Status.Conditions, condition) {

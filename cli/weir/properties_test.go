@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/cli/flags"
+	"github.com/weir-dev/weir/config/crd"
 )
 
 // writeManifests writes files below a folder of their own and returns it.
@@ -26,26 +28,26 @@ func writeManifests(t *testing.T, files map[string]string) string {
 }
 
 // compiledValidator compiles the rules once for all tests.
-var compiledValidator = sync.OnceValues(func() (*validation.Validator, error) { return validation.New(propertyDefinition) })
+var compiledValidator = sync.OnceValues(func() (*validation.Validator, error) { return validation.New(crd.Properties) })
 
-// loadFaults loads a folder and returns the faults without the folder's name in them.
-func loadFaults(t *testing.T, folder string) []string {
+// loadErrors loads a folder and returns the errors without the folder's name in them.
+func loadErrors(t *testing.T, folder string) []string {
 	t.Helper()
 	validator, err := compiledValidator()
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = newPropertyLoader(validator).load(t.Context(), []string{folder})
-	var faults faultList
-	if err != nil && !errors.As(err, &faults) {
+	var errs flags.Errors
+	if err != nil && !errors.As(err, &errs) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, fault := range faults {
-		if strings.Contains(fault, "\n") {
-			t.Errorf("a fault of several lines: %q", fault)
+	for _, line := range errs {
+		if strings.Contains(line, "\n") {
+			t.Errorf("an error of several lines: %q", line)
 		}
-		lines = append(lines, strings.ReplaceAll(fault, folder+string(filepath.Separator), ""))
+		lines = append(lines, strings.ReplaceAll(line, folder+string(filepath.Separator), ""))
 	}
 	return lines
 }
@@ -70,7 +72,7 @@ metadata: {name: keys}
 )
 
 func TestTheSamplesLoad(t *testing.T) {
-	properties, err := loadProperties(t.Context(), []string{"config/samples"})
+	properties, err := loadProperties(t.Context(), []string{"../../config/samples"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +196,7 @@ func TestFaultsInFilesAndDocuments(t *testing.T) {
 			files: map[string]string{"a.yaml": shop + "---\napiVersion: v2\nkind: Secret\nmetadata: {name: s, namespace: other}\n"},
 			want:  []string{"a.yaml: Secret other/s: apiVersion: must be v1"},
 		},
-		"every fault of the schema and its rules, of every file": {
+		"every error of the schema and its rules, of every file": {
 			files: map[string]string{
 				"a.yaml": shop + "  colour: green\n  timeZone: Mars/Olympus\n",
 				"b.yaml": strings.Replace(shop, "shop", "Shop", 1),
@@ -217,25 +219,25 @@ func TestFaultsInFilesAndDocuments(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			folder := writeManifests(t, test.files)
 			var got []string
-			for _, fault := range loadFaults(t, folder) {
-				got = append(got, strings.ReplaceAll(fault, folder, "FOLDER"))
+			for _, line := range loadErrors(t, folder) {
+				got = append(got, strings.ReplaceAll(line, folder, "FOLDER"))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestPathsThatDoNotExistAreFaults(t *testing.T) {
+func TestPathsThatDoNotExistAreErrors(t *testing.T) {
 	_, err := loadProperties(t.Context(), []string{"missing.yaml", "nowhere"})
-	want := faultList{"missing.yaml: there is no such file or folder", "nowhere: there is no such file or folder"}
-	var got faultList
+	want := flags.Errors{"missing.yaml: there is no such file or folder", "nowhere: there is no such file or folder"}
+	var got flags.Errors
 	if !errors.As(err, &got) {
-		t.Fatalf("got %v, want faults", err)
+		t.Fatalf("got %v, want errors", err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
+		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 }
 
@@ -347,13 +349,13 @@ func TestFaultsInSecrets(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := loadFaults(t, writeManifests(t, map[string]string{"a.yaml": test.text}))
+			got := loadErrors(t, writeManifests(t, map[string]string{"a.yaml": test.text}))
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
-			for _, fault := range got {
-				if strings.Contains(fault, "hunter2") || strings.Contains(fault, "31415926") {
-					t.Errorf("the fault repeats a secret: %s", fault)
+			for _, line := range got {
+				if strings.Contains(line, "hunter2") || strings.Contains(line, "31415926") {
+					t.Errorf("an error repeats a secret: %s", line)
 				}
 			}
 		})
@@ -413,15 +415,15 @@ func TestClaims(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := loadFaults(t, writeManifests(t, map[string]string{"1.yaml": test.first, "2.yaml": test.second}))
+			got := loadErrors(t, writeManifests(t, map[string]string{"1.yaml": test.first, "2.yaml": test.second}))
 			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// Whatever a file holds, reading it ends in manifests or faults of one line each.
+// Whatever a file holds, reading it ends in manifests or errors of one line each.
 func FuzzReadManifests(f *testing.F) {
 	for _, seed := range []string{shop + secret, "---\n...\n--- # x\n", "a: &a [*a]", "\t", "{", "!!int x", "1: 2", "a: 99999999999999999999"} {
 		f.Add(seed)
@@ -431,10 +433,10 @@ func FuzzReadManifests(f *testing.F) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		manifests, faults := readManifests(file)
-		for _, fault := range faults {
-			if strings.Contains(fault.Error(), "\n") {
-				t.Errorf("a fault of several lines: %q", fault)
+		manifests, errs := readManifests(file)
+		for _, err := range errs {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("an error of several lines: %q", err)
 			}
 		}
 		for _, manifest := range manifests {

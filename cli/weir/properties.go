@@ -2,19 +2,17 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/config/crd"
 	"github.com/weir-dev/weir/controllers/resources"
 )
-
-//go:embed config/crd/bases/weir.dev_properties.yaml
-var propertyDefinition []byte
 
 // defaultNamespace is where an object belongs that names no namespace, as with kubectl.
 const defaultNamespace = "default"
@@ -36,7 +34,7 @@ type propertyLoader struct {
 	validator  *validation.Validator
 	properties []*loadedProperty
 	secrets    map[objectName]*loadedSecret
-	faults     faultList
+	errs       flags.Errors
 }
 
 // objectName is what tells the objects of one kind apart.
@@ -45,10 +43,10 @@ type objectName struct{ namespace, name string }
 func (n objectName) String() string { return n.namespace + "/" + n.name }
 
 // loadProperties reads the Properties and Secrets of files and of the *.yaml, *.yml and *.json files of folders,
-// in that order, and does to the Properties what the API server and the operator do. The error is a faultList
+// in that order, and does to the Properties what the API server and the operator do. The error is a [flags.Errors]
 // with everything that is wrong; nothing in it repeats a Secret's value.
 func loadProperties(ctx context.Context, paths []string) ([]*loadedProperty, error) {
-	validator, err := validation.New(propertyDefinition)
+	validator, err := validation.New(crd.Properties)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func (l *propertyLoader) load(ctx context.Context, paths []string) ([]*loadedPro
 	for _, path := range paths {
 		files, err := manifestFiles(path)
 		if err != nil {
-			l.fault("%v", err)
+			l.errs.Add("%v", err)
 		}
 		for _, file := range files {
 			l.readFile(ctx, file)
@@ -72,31 +70,27 @@ func (l *propertyLoader) load(ctx context.Context, paths []string) ([]*loadedPro
 	for _, property := range l.properties {
 		l.resolve(property)
 	}
-	l.checkClaims()
-	if len(l.properties) == 0 && len(l.faults) == 0 {
-		l.fault("%s: there is no Property in it; config/samples has one to start from", strings.Join(paths, ", "))
+	l.checkUnique()
+	if len(l.properties) == 0 && len(l.errs) == 0 {
+		l.errs.Add("%s: there is no Property in it; config/samples has one to start from", strings.Join(paths, ", "))
 	}
-	if len(l.faults) > 0 {
-		return nil, l.faults
+	if len(l.errs) > 0 {
+		return nil, l.errs
 	}
 	return l.properties, nil
 }
 
-func (l *propertyLoader) fault(format string, args ...any) {
-	l.faults = append(l.faults, fmt.Sprintf(format, args...))
-}
-
-// faultAt notes what is wrong with a field of a Property that has been accepted as such.
-func (l *propertyLoader) faultAt(property *loadedProperty, field, format string, args ...any) {
-	l.fault("%s: Property %s: %s: %s", property.file, property.id(), field, fmt.Sprintf(format, args...))
+// addAt notes what is wrong with a field of a Property that has been accepted as such.
+func (l *propertyLoader) addAt(property *loadedProperty, field, format string, args ...any) {
+	l.errs.Add("%s: Property %s: %s: %s", property.file, property.id(), field, fmt.Sprintf(format, args...))
 }
 
 func (p *loadedProperty) id() objectName { return objectName{p.Namespace, p.Name} }
 
 func (l *propertyLoader) readFile(ctx context.Context, file string) {
-	manifests, faults := readManifests(file)
-	for _, fault := range faults {
-		l.fault("%v", fault)
+	manifests, errs := readManifests(file)
+	for _, err := range errs {
+		l.errs.Add("%v", err)
 	}
 	for _, manifest := range manifests {
 		apiVersion := v1alpha1.GroupVersion.String()
@@ -107,14 +101,14 @@ func (l *propertyLoader) readFile(ctx context.Context, file string) {
 			apiVersion = "v1"
 			read = func() { l.readSecret(file, manifest) }
 		case "":
-			l.fault("%s: %s: kind: is required; it must be %s or Secret", file, manifest, v1alpha1.Kind)
+			l.errs.Add("%s: %s: kind: is required; it must be %s or Secret", file, manifest, v1alpha1.Kind)
 			continue
 		default:
-			l.fault("%s: %s: kind: must be %s or Secret; nothing else is served", file, manifest, v1alpha1.Kind)
+			l.errs.Add("%s: %s: kind: must be %s or Secret; nothing else is served", file, manifest, v1alpha1.Kind)
 			continue
 		}
 		if got, _ := manifest.object["apiVersion"].(string); got != apiVersion {
-			l.fault("%s: %s: apiVersion: must be %s", file, manifest, apiVersion)
+			l.errs.Add("%s: %s: apiVersion: must be %s", file, manifest, apiVersion)
 			continue
 		}
 		read()
@@ -126,11 +120,11 @@ func (l *propertyLoader) readFile(ctx context.Context, file string) {
 func (l *propertyLoader) readProperty(ctx context.Context, file string, manifest manifest) {
 	label := manifest.String()
 	property, errs := l.validator.Create(ctx, manifest.object)
-	for _, fault := range validation.Describe(errs) {
-		if fault.Field == "" {
-			l.fault("%s: %s: %s", file, label, fault.Message)
+	for _, wrong := range validation.Describe(errs) {
+		if wrong.Field == "" {
+			l.errs.Add("%s: %s: %s", file, label, wrong.Message)
 		} else {
-			l.fault("%s: %s: %s: %s", file, label, fault.Field, fault.Message)
+			l.errs.Add("%s: %s: %s: %s", file, label, wrong.Field, wrong.Message)
 		}
 	}
 	if property == nil {
@@ -138,42 +132,42 @@ func (l *propertyLoader) readProperty(ctx context.Context, file string, manifest
 	}
 	if _, err := resources.PropertyConfig(property, resources.Options{}); err != nil {
 		for line := range strings.Lines(err.Error()) {
-			l.fault("%s: %s: spec.%s", file, label, strings.TrimSpace(line))
+			l.errs.Add("%s: %s: spec.%s", file, label, strings.TrimSpace(line))
 		}
 		return
 	}
 	l.properties = append(l.properties, &loadedProperty{Property: property, file: file})
 }
 
-// checkClaims sees to what only one Property may have: a name in its namespace and on its API host, a collectHost, an API
+// checkUnique sees to what only one Property may have: a name in its namespace and on its API host, a collectHost, an API
 // key. In a cluster the older Property keeps it; in files the first one does.
-func (l *propertyLoader) checkClaims() {
+func (l *propertyLoader) checkUnique() {
 	for i, younger := range l.properties {
 		for _, older := range l.properties[:i] {
-			l.checkClaimsOf(younger, older)
+			l.checkUniqueOf(younger, older)
 		}
 	}
 }
 
-func (l *propertyLoader) checkClaimsOf(younger, older *loadedProperty) {
+func (l *propertyLoader) checkUniqueOf(younger, older *loadedProperty) {
 	if younger.id() == older.id() {
-		l.faultAt(younger, "metadata.name", "must be unique, but stands in %s already", older.file)
+		l.addAt(younger, "metadata.name", "must be unique, but stands in %s already", older.file)
 		return // and so does all the rest
 	}
 	mine, theirs := younger.Spec.Exposure, older.Spec.Exposure
 	if mine.CollectHost != "" && (mine.CollectHost == theirs.CollectHost || mine.CollectHost == theirs.APIHost) {
-		l.faultAt(younger, "spec.exposure.collectHost", "must belong to one Property, but is a host of %s (%s) already", older.id(), older.file)
+		l.addAt(younger, "spec.exposure.collectHost", "must belong to one Property, but is a host of %s (%s) already", older.id(), older.file)
 	}
 	if mine.APIHost != "" && mine.APIHost == theirs.CollectHost {
-		l.faultAt(younger, "spec.exposure.apiHost", "must not be the collectHost of another Property, but is that of %s (%s)", older.id(), older.file)
+		l.addAt(younger, "spec.exposure.apiHost", "must not be the collectHost of another Property, but is that of %s (%s)", older.id(), older.file)
 	}
 	if mine.APIHost != "" && mine.APIHost == theirs.APIHost && younger.Name == older.Name {
-		l.faultAt(younger, "spec.exposure.apiHost", "must be another, because on this one the name is that of %s (%s) already", older.id(), older.file)
+		l.addAt(younger, "spec.exposure.apiHost", "must be another, because on this one the name is that of %s (%s) already", older.id(), older.file)
 	}
 	for i, key := range younger.Spec.APIKeys {
 		secret, brought := younger.apiKeys[key.Name]
 		if brought && slices.ContainsFunc(older.Spec.APIKeys, func(other v1alpha1.APIKey) bool { return older.apiKeys[other.Name] == secret }) {
-			l.faultAt(younger, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), "must bring a key of its own, but %s (%s) has the same one", older.id(), older.file)
+			l.addAt(younger, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), "must bring a key of its own, but %s (%s) has the same one", older.id(), older.file)
 		}
 	}
 }

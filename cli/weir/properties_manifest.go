@@ -51,7 +51,7 @@ func manifestFiles(path string) ([]string, error) {
 
 // readManifests reads every document of a file that can be read, and returns an error for each that cannot.
 // Documents that hold nothing are passed over. Objects without a namespace are given the default one.
-func readManifests(file string) (manifests []manifest, faults []error) {
+func readManifests(file string) (manifests []manifest, errs []error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return nil, []error{err}
@@ -59,7 +59,7 @@ func readManifests(file string) (manifests []manifest, faults []error) {
 	for _, document := range splitDocuments(string(content)) {
 		object, err := document.parse()
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %w", file, err))
+			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 		if object == nil {
 			continue
@@ -69,7 +69,7 @@ func readManifests(file string) (manifests []manifest, faults []error) {
 		}
 		manifests = append(manifests, manifest{object: object, line: document.line})
 	}
-	return manifests, faults
+	return manifests, errs
 }
 
 // document is the text of one YAML document and the line of the file, from 1, that it begins at.

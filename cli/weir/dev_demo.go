@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/demo"
 	"github.com/weir-dev/weir/collector/stream"
@@ -25,24 +26,24 @@ const (
 	demoSeed = 1
 )
 
-// faults says what is wrong with the flags; given names those that were passed.
-func (o demoOptions) faults(given map[string]bool) faultList {
-	var faults faultList
+// check says what is wrong with the flags; given names those that were passed.
+func (o demoOptions) check(given map[string]bool) flags.Errors {
+	var errs flags.Errors
 	if !given["demo-events"] {
 		for _, name := range []string{"demo-days", "demo-seed"} {
 			if given[name] {
-				faults = append(faults, fmt.Sprintf("--%s: nothing is made up without --demo-events, as in --demo-events 100000", name))
+				errs.Add("--%s: nothing is made up without --demo-events, as in --demo-events 100000", name)
 			}
 		}
-		return faults
+		return errs
 	}
 	if o.events < 1 || o.events > demo.MaxEvents {
-		faults = append(faults, fmt.Sprintf("--demo-events: must be 1 to %d, not %d", demo.MaxEvents, o.events))
+		errs.Add("--demo-events: must be 1 to %d, not %d", demo.MaxEvents, o.events)
 	}
 	if o.days < 1 || o.days > demo.MaxDays {
-		faults = append(faults, fmt.Sprintf("--demo-days: must be 1 to %d, not %d", demo.MaxDays, o.days))
+		errs.Add("--demo-days: must be 1 to %d, not %d", demo.MaxDays, o.days)
 	}
-	return faults
+	return errs
 }
 
 // fill gives each property that has never received an event a past that ends now, and says what it did. The

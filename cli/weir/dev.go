@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,9 +23,6 @@ import (
 // mounts into pods, and runs the pods' roles on those.
 func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	options, err := parseDevFlags(args, stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}

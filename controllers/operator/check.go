@@ -1,9 +1,8 @@
-package main
+package operator
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -19,35 +19,34 @@ import (
 const checkInterval = 500 * time.Millisecond
 
 // check looks at an installation from inside the cluster, for `helm test`: whether the operator is ready, and whether
-// its Redis is fit to keep events. It looks again until patience is over.
+// its Redis is fit to keep events. It looks again until the timeout.
 func check(ctx context.Context, args []string, output io.Writer) error {
 	var operatorURL, urlFile string
 	var certificates stream.TLSFiles
-	var patience time.Duration
-	flags := flag.NewFlagSet("weir check", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&operatorURL, "operator", "", "base `URL` of the operator's health port; default: it is not looked at")
-	flags.StringVar(&urlFile, "redis-url-file", "", "`FILE` with the URL of the operator's Redis; default: it is not looked at")
-	addTLSFlags(flags, &certificates)
-	flags.DurationVar(&patience, "patience", 30*time.Second, "how long each may take to be as it should")
-	if err := parseCommand(flags, args, output); err != nil {
+	var timeout time.Duration
+	set := flags.NewSet(program + " check")
+	set.StringVar(&operatorURL, "operator", "", "base `URL` of the operator's health port; default: it is not looked at")
+	set.StringVar(&urlFile, "redis-url-file", "", "`FILE` with the URL of the operator's Redis; default: it is not looked at")
+	flags.AddRedisTLS(set, &certificates)
+	set.DurationVar(&timeout, "timeout", 30*time.Second, "how long each may take to be as it should")
+	if err := flags.Parse(set, "Usage: "+set.Name()+" FLAG…\n\n", args, output); err != nil {
 		return err
 	}
 	if operatorURL == "" && urlFile == "" {
-		return faultList{"nothing to check: give --operator, --redis-url-file or both"}
+		return flags.Errors{"nothing to check: give --operator, --redis-url-file or both"}
 	}
 	if operatorURL != "" {
 		ready, err := url.JoinPath(operatorURL, "readyz")
 		if err != nil {
-			return faultList{"--operator: must be a URL such as http://weir-operator:8081"}
+			return flags.Errors{"--operator: must be a URL such as http://weir-operator:8081"}
 		}
-		if err := eventually(ctx, patience, func(ctx context.Context) error { return answersOK(ctx, ready) }); err != nil {
+		if err := eventually(ctx, timeout, func(ctx context.Context) error { return answersOK(ctx, ready) }); err != nil {
 			return fmt.Errorf("the operator is not ready: %w", err)
 		}
 		fmt.Fprintln(output, "the operator is ready")
 	}
 	if urlFile != "" {
-		if err := checkRedis(ctx, urlFile, certificates, patience); err != nil {
+		if err := checkRedis(ctx, urlFile, certificates, timeout); err != nil {
 			return fmt.Errorf("the operator's Redis is not fit: %w", err)
 		}
 		fmt.Fprintln(output, "the operator's Redis answers, is new enough and evicts nothing")
@@ -56,23 +55,23 @@ func check(ctx context.Context, args []string, output io.Writer) error {
 }
 
 // checkRedis says whether the Redis at the URL in a file answers, is new enough and evicts nothing.
-func checkRedis(ctx context.Context, urlFile string, certificates stream.TLSFiles, patience time.Duration) (err error) {
+func checkRedis(ctx context.Context, urlFile string, certificates stream.TLSFiles, timeout time.Duration) (err error) {
 	content, err := os.ReadFile(urlFile)
 	if err != nil {
 		return err
 	}
 	address := strings.TrimSpace(string(content))
-	var faults faultList
-	known := readTLS("--redis-url-file", address, certificates, func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) })
-	if faults != nil {
-		return faults
+	var errs flags.Errors
+	known := flags.ReadRedisTLS("--redis-url-file", address, certificates, &errs)
+	if errs != nil {
+		return errs
 	}
 	client, err := stream.Dial(address, stream.DialOptions{TLS: known})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	return eventually(ctx, patience, client.Check)
+	return eventually(ctx, timeout, client.Check)
 }
 
 // answersOK asks a URL for a 200.
@@ -94,9 +93,9 @@ func answersOK(ctx context.Context, address string) error {
 	return nil
 }
 
-// eventually looks until look finds nothing wrong, at most for as long as patience; it returns what was found last.
-func eventually(ctx context.Context, patience time.Duration, look func(context.Context) error) error {
-	deadline := time.Now().Add(patience)
+// eventually looks until look finds nothing wrong, at most for as long as timeout; it returns what was found last.
+func eventually(ctx context.Context, timeout time.Duration, look func(context.Context) error) error {
+	deadline := time.Now().Add(timeout)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	ticker := time.NewTicker(checkInterval)

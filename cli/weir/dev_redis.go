@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// redisPatience is how long a Redis may take to answer at the start, and to end when we do.
-	redisPatience = 10 * time.Second
+	// redisTimeout is how long a Redis may take to answer at the start, and to end when we do.
+	redisTimeout = 10 * time.Second
 	// libraryInterval is how often a Redis is looked at for the function library, which it loses with its data.
 	libraryInterval = 2 * time.Second
 )
@@ -58,7 +58,7 @@ func (r *privateRedis) whileAlive(ctx context.Context) context.Context {
 
 // stop ends the server, whether ctx has ended or not.
 func (r *privateRedis) stop(ctx context.Context) error {
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisPatience)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
 	defer cancel()
 	return r.Stop(limit)
 }
@@ -75,7 +75,7 @@ func (s *redisSet) prepare(ctx context.Context, redis config.Redis) error {
 	if s.clients[redis] != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	client, err := stream.Dial(redis.URL, stream.DialOptions{TLS: redis.TLS})
 	if err != nil {

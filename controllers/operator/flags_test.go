@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -50,14 +50,14 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 	certificates := certificateFiles(t)
 	args := everyOperatorFlag(file, certificates)
-	got, err := parseOperatorFlags(args, &bytes.Buffer{})
+	got, err := parseFlags(args, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	pods := func(app string) []networkingv1.NetworkPolicyPeer {
 		return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
 	}
-	want := operatorOptions{
+	want := options{
 		Options: controllers.Options{
 			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1",
 			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
@@ -79,7 +79,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 		leaderElection:    leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
 	}
 	compare := cmp.Options{
-		cmp.AllowUnexported(operatorOptions{}, leaderElection{}, redisCertificates{}),
+		cmp.AllowUnexported(options{}, leaderElection{}, redisCertificates{}),
 		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 	}
 	if diff := cmp.Diff(want, got, compare); diff != "" {
@@ -88,7 +88,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 
 	// Who makes the certificates trusts no others, so this goes without three of the flags above.
 	made := []string{"--image=weir:1", "--redis-url-file=" + file, "--redis-certificate-secret=weir-system/weir-redis-tls"}
-	if got, err = parseOperatorFlags(made, &bytes.Buffer{}); err != nil {
+	if got, err = parseFlags(made, &bytes.Buffer{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := (types.NamespacedName{Namespace: "weir-system", Name: "weir-redis-tls"}); got.redisCertificates != (redisCertificates{secret: want}) {
@@ -96,7 +96,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 
 	var help bytes.Buffer
-	if _, err := parseOperatorFlags([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
+	if _, err := parseFlags([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Fatalf("-h: got error %v", err)
 	}
 	given, known := map[string]bool{}, map[string]bool{}
@@ -147,7 +147,7 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		want []string
 	}{
 		"no image":                                        {nil, []string{"--image"}},
-		"a flag that there is not":                        {[]string{"--image=x", "--replicas=2"}, []string{"replicas", `"weir operator -h"`}},
+		"a flag that there is not":                        {[]string{"--image=x", "--replicas=2"}, []string{"replicas", `"weir-operator -h"`}},
 		"an argument without a flag":                      {[]string{"--image=x", "start"}, []string{`"start" is no flag`}},
 		"a file that there is not":                        {[]string{"--image=x", "--redis-url-file=/nowhere"}, []string{"--redis-url-file", "/nowhere"}},
 		"a file without a URL, which is not shown":        {[]string{"--image=x", "--redis-url-file=" + noURL}, []string{"--redis-url-file", "redis://"}},
@@ -182,12 +182,12 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		"a lease that ends before it can be renewed":      {[]string{"--image=x", "--leader-elect-lease-duration=5s"}, []string{"--leader-elect-lease-duration", "--leader-elect-renew-deadline, 10s"}},
 		"renewing that is tried too rarely":               {[]string{"--image=x", "--leader-elect-retry-period=9s"}, []string{"--leader-elect-renew-deadline", "--leader-elect-retry-period, 9s"}},
 		"renewing without a pause":                        {[]string{"--image=x", "--leader-elect-retry-period=0s"}, []string{"--leader-elect-retry-period"}},
-		"several at once, each on a line of its own":      {[]string{"--allow-host=x", "--egress-allow-cidr=x"}, []string{"weir: --image", "\nweir: --egress-allow-cidr", "\nweir: --allow-host"}},
+		"several at once, each on a line of its own":      {[]string{"--allow-host=x", "--egress-allow-cidr=x"}, []string{"weir-operator: --image", "\nweir-operator: --egress-allow-cidr", "\nweir-operator: --allow-host"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out, words bytes.Buffer
-			if code := run(t.Context(), append([]string{"operator"}, test.args...), &out, &words); code != 2 {
+			if code := Run(t.Context(), "v0.0.0", test.args, &out, &words); code != 2 {
 				t.Errorf("the exit code is %d, want 2", code)
 			}
 			for _, want := range test.want {

@@ -28,20 +28,20 @@ var secretFields = []string{"apiVersion", "data", "immutable", "kind", "metadata
 func (l *propertyLoader) readSecret(file string, manifest manifest) {
 	for _, field := range slices.Sorted(maps.Keys(manifest.object)) {
 		if !slices.Contains(secretFields, field) {
-			l.fault("%s: %s: %s: is no field here; the fields are %s", file, manifest, field, strings.Join(secretFields, ", "))
+			l.errs.Add("%s: %s: %s: is no field here; the fields are %s", file, manifest, field, strings.Join(secretFields, ", "))
 		}
 	}
 	name := manifest.name()
-	if faults := kubevalidation.IsDNS1123Subdomain(name.name); len(faults) > 0 {
-		l.fault("%s: %s: metadata.name: must be lower-case letters, digits, '-' and '.', such as shop-crm", file, manifest)
+	if wrong := kubevalidation.IsDNS1123Subdomain(name.name); len(wrong) > 0 {
+		l.errs.Add("%s: %s: metadata.name: must be lower-case letters, digits, '-' and '.', such as shop-crm", file, manifest)
 		return
 	}
 	if name.namespace == "" {
-		l.fault("%s: %s: metadata.namespace: must be text; put it in quotes", file, manifest)
+		l.errs.Add("%s: %s: metadata.namespace: must be text; put it in quotes", file, manifest)
 		return
 	}
 	if earlier, found := l.secrets[name]; found {
-		l.fault("%s: %s: metadata.name: must be unique, but stands in %s already", file, manifest, earlier.file)
+		l.errs.Add("%s: %s: metadata.name: must be unique, but stands in %s already", file, manifest, earlier.file)
 		return
 	}
 	secret := &loadedSecret{file: file, values: map[string]string{}}
@@ -50,12 +50,12 @@ func (l *propertyLoader) readSecret(file string, manifest manifest) {
 	for _, field := range []string{"data", "stringData"} {
 		members, isMap := manifest.object[field].(map[string]any)
 		if !isMap && manifest.object[field] != nil {
-			l.fault("%s: %s: %s: must be an object of texts", file, manifest, field)
+			l.errs.Add("%s: %s: %s: must be an object of texts", file, manifest, field)
 		}
 		for _, key := range slices.Sorted(maps.Keys(members)) {
 			value, err := secretValue(field, key, members[key])
 			if err != nil {
-				l.fault("%s: %s: %s.%s: %v", file, manifest, field, key, err)
+				l.errs.Add("%s: %s: %s.%s: %v", file, manifest, field, key, err)
 			}
 			secret.values[key] = value
 		}
@@ -94,7 +94,7 @@ func (l *propertyLoader) resolve(property *loadedProperty) {
 		if value, found := l.lookUp(property, field, *key.SecretKeyRef); found {
 			brought, err := resources.BroughtAPIKey(value)
 			if err != nil {
-				l.faultAt(property, field, "key %s of Secret %s/%s: %v", key.SecretKeyRef.Key, property.Namespace, key.SecretKeyRef.Name, err)
+				l.addAt(property, field, "key %s of Secret %s/%s: %v", key.SecretKeyRef.Key, property.Namespace, key.SecretKeyRef.Name, err)
 			}
 			property.apiKeys[key.Name] = brought
 		}
@@ -119,14 +119,14 @@ func (l *propertyLoader) resolveRedis(property *loadedProperty) {
 	redis := &property.redis
 	redis.URL = strings.TrimSpace(value)
 	if !isRedisURL(redis.URL) {
-		l.faultAt(property, field, "key %s of Secret %s/%s: must be a URL that begins with redis://, rediss:// or unix://",
+		l.addAt(property, field, "key %s of Secret %s/%s: must be a URL that begins with redis://, rediss:// or unix://",
 			spec.URLSecretKeyRef.Key, property.Namespace, spec.URLSecretKeyRef.Name)
 		return
 	}
 	for _, part := range resources.RedisCertificates(spec) {
 		value, found := l.lookUp(property, part.Field, part.Ref)
 		if found && value == "" {
-			l.faultAt(property, part.Field, "key %s of Secret %s/%s: must not be empty", part.Ref.Key, property.Namespace, part.Ref.Name)
+			l.addAt(property, part.Field, "key %s of Secret %s/%s: must not be empty", part.Ref.Key, property.Namespace, part.Ref.Name)
 		}
 		if value == "" {
 			return
@@ -135,7 +135,7 @@ func (l *propertyLoader) resolveRedis(property *loadedProperty) {
 	}
 	err := redis.TLS.Check(redis.URL)
 	if blamed := resources.RedisCertificateField(err); blamed != "" {
-		l.faultAt(property, blamed, "%v", err)
+		l.addAt(property, blamed, "%v", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 		_, err = platform.Open(rendered.Platforms[i], values)
 	}
 	if err != nil {
-		l.faultAt(property, field, "%v", err)
+		l.addAt(property, field, "%v", err)
 	}
 }
 
@@ -170,12 +170,12 @@ func (l *propertyLoader) lookUp(property *loadedProperty, field string, referenc
 	name := objectName{property.Namespace, reference.Name}
 	secret, found := l.secrets[name]
 	if !found {
-		l.faultAt(property, field, "Secret %s, of which the key %s is needed, is in none of the files; add it to one of them", name, reference.Key)
+		l.addAt(property, field, "Secret %s, of which the key %s is needed, is in none of the files; add it to one of them", name, reference.Key)
 		return "", false
 	}
 	value, found := secret.values[reference.Key]
 	if !found {
-		l.faultAt(property, field, "Secret %s (%s) must have the key %s", name, secret.file, reference.Key)
+		l.addAt(property, field, "Secret %s (%s) must have the key %s", name, secret.file, reference.Key)
 	}
 	return value, found
 }

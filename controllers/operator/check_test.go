@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -41,27 +41,27 @@ func TestCheck(t *testing.T) {
 			"the operator is ready\nthe operator's Redis answers, is new enough and evicts nothing\n",
 		},
 		"an operator that answers otherwise fails": {
-			[]string{"--operator", operator.URL + "/elsewhere", "--patience", "2s"}, 1, "the operator is not ready: " + operator.URL + "/elsewhere/readyz answers 500",
+			[]string{"--operator", operator.URL + "/elsewhere", "--timeout", "2s"}, 1, "the operator is not ready: " + operator.URL + "/elsewhere/readyz answers 500",
 		},
 		"an operator that is not there fails": {
-			[]string{"--operator", "http://127.0.0.1:1", "--patience", "2s"}, 1, "connection refused",
+			[]string{"--operator", "http://127.0.0.1:1", "--timeout", "2s"}, 1, "connection refused",
 		},
 		"a Redis that evicts fails": {
-			[]string{"--redis-url-file", file("evicting", evicting.URL()), "--patience", "2s"}, 1, "the operator's Redis is not fit: redis must run with maxmemory-policy noeviction",
+			[]string{"--redis-url-file", file("evicting", evicting.URL()), "--timeout", "2s"}, 1, "the operator's Redis is not fit: redis must run with maxmemory-policy noeviction",
 		},
 		"a Redis that is not there fails, and its password stays secret": {
-			[]string{"--redis-url-file", file("away", "redis://weir:hunter2@127.0.0.1:1"), "--patience", "2s"}, 1, "the operator's Redis is not fit",
+			[]string{"--redis-url-file", file("away", "redis://weir:hunter2@127.0.0.1:1"), "--timeout", "2s"}, 1, "the operator's Redis is not fit",
 		},
 		"nothing to look at is refused": {nil, 2, "give --operator, --redis-url-file or both"},
-		"an unknown flag is refused":    {[]string{"--redis", "x"}, 2, `"weir check -h" lists the flags`},
+		"an unknown flag is refused":    {[]string{"--redis", "x"}, 2, `"weir-operator check -h" lists the flags`},
 		"an argument is refused":        {[]string{"now"}, 2, `"now" is no flag`},
-		"help is given":                 {[]string{"-h"}, 0, "Usage: weir check [flags]"},
+		"help is given":                 {[]string{"-h"}, 0, "Usage: weir-operator check FLAG"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var output bytes.Buffer
-			code := run(t.Context(), append([]string{"check"}, tt.args...), &output, &output)
+			code := Run(t.Context(), "v0.0.0", append([]string{"check"}, tt.args...), &output, &output)
 			if code != tt.code || !strings.Contains(output.String(), tt.want) || strings.Contains(output.String(), "hunter2") {
 				t.Errorf("exit code %d, %q; want %d and %q", code, output.String(), tt.code, tt.want)
 			}

@@ -1,9 +1,8 @@
-package main
+package operator
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,12 +26,9 @@ import (
 	"github.com/weir-dev/weir/controllers"
 )
 
-// operator serves the Properties of a cluster until ctx ends.
-func operator(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	options, err := parseOperatorFlags(args, stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
+// serve serves the Properties of a cluster until ctx ends.
+func serve(ctx context.Context, version string, args []string, stdout, stderr io.Writer) error {
+	options, err := parseFlags(args, stdout)
 	if err != nil {
 		return err
 	}
@@ -84,7 +80,7 @@ func operator(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 }
 
 // managerOptions are the flags in the words of controller-runtime.
-func managerOptions(o operatorOptions, scheme *runtime.Scheme) ctrl.Options {
+func managerOptions(o options, scheme *runtime.Scheme) ctrl.Options {
 	caching := controllers.CacheOptions(o.watchNamespaces)
 	caching.SyncPeriod = &o.syncPeriod
 	election := o.leaderElection

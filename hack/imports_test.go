@@ -1,4 +1,4 @@
-package main
+package hack_test
 
 import (
 	"fmt"
@@ -28,6 +28,13 @@ const (
 	// maxDepth bounds the longest chain of imports below a main package: from a package that main imports to the
 	// last one, counted in imports.
 	maxDepth = 4
+)
+
+var (
+	// shipped are the programs of the image.
+	shipped = []string{".", "collector"}
+	// equipment is what only people's machines and tests need.
+	equipment = []string{"cli/weir", "collector/demo", "collector/deliver/fakes", "collector/redisserver", "config", "hack"}
 )
 
 // drawers are package names that say nothing about what is inside.
@@ -103,10 +110,10 @@ func ours(imported string) (folder string, ok bool) {
 	return strings.CutPrefix(imported, modulePath+"/")
 }
 
-// importFault says in a few words why folder may not import what it does, or "" where it may. The root is the
-// place where everything is put together, and hack is for development: they may import what they like.
+// importFault says in a few words why folder may not import what it does, or "" where it may. hack is for development: it
+// may import what it likes.
 func importFault(folder, imported string) string {
-	if folder == "." || inTree(folder, "hack") {
+	if inTree(folder, "hack") {
 		return ""
 	}
 	target, isOurs := ours(imported)
@@ -117,7 +124,7 @@ func importFault(folder, imported string) string {
 		return "the collector reaches no package outside of collector"
 	case isOurs && inTree(folder, "api") && !inTree(target, "api"):
 		return "the Property type reaches no package outside of api"
-	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver"):
+	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver") && folder != "cli/weir":
 		return "a Redis is started by weir dev and by tests alone"
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
 		!slices.Contains([]string{"collector/auth", "collector/config", "collector/egress", "collector/stream"}, target):
@@ -144,14 +151,37 @@ func (t sourceTree) faults() []string {
 				if fault := importFault(folder, imported); fault != "" {
 					found = append(found, fmt.Sprintf("%s imports %s: %s", file.path, imported, fault))
 				}
-				if inTree(folder, "controllers") && !strings.HasPrefix(path.Base(file.path), "redis") &&
+				if inTree(folder, "controllers") && folder != "controllers/operator" && !strings.HasPrefix(path.Base(file.path), "redis") &&
 					(inTree(imported, goRedisPath) || imported == modulePath+"/collector/stream") {
 					found = append(found, file.path+": files of the controllers that have to do with Redis are called redis…")
 				}
 			}
 		}
 	}
+	found = append(found, t.equipmentShipped()...)
 	return append(found, t.deepChains()...)
+}
+
+// equipmentShipped lists what is for people's machines and for tests but linked into a program of the image, each with the
+// chain of imports that does so.
+func (t sourceTree) equipmentShipped() []string {
+	var found []string
+	for _, program := range shipped {
+		chains := map[string]string{program: program}
+		for queue := []string{program}; len(queue) > 0; queue = queue[1:] {
+			for _, next := range t.imports(queue[0]) {
+				if _, known := chains[next]; known {
+					continue
+				}
+				chains[next] = chains[queue[0]] + " → " + next
+				queue = append(queue, next)
+				if slices.ContainsFunc(equipment, func(top string) bool { return inTree(next, top) }) {
+					found = append(found, chains[next]+": no program of the image links what is for people's machines and tests")
+				}
+			}
+		}
+	}
+	return found
 }
 
 // deepChains lists the main packages below which a chain of imports is longer than [maxDepth].
@@ -204,17 +234,34 @@ func (t sourceTree) imports(folder string) []string {
 }
 
 func TestImportsPointOneWay(t *testing.T) {
-	tree, err := parseTree(os.DirFS("."))
+	tree, err := parseTree(os.DirFS(".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, folder := range []string{".", "collector", "collector/event"} {
-		if len(tree[folder]) == 0 {
+	for _, folder := range slices.Concat(shipped, equipment, []string{"collector/event"}) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(tree)), func(other string) bool { return inTree(other, folder) }) {
 			t.Errorf("no files found in %s: the rules have been checked on nothing", folder)
 		}
 	}
+	if files := tree["."]; len(files) != 1 || files[0].path != "main.go" {
+		t.Errorf("the root holds %v, want main.go alone", files)
+	}
 	for _, fault := range tree.faults() {
 		t.Error(fault)
+	}
+}
+
+func TestTheProgramsOfTheImageBringWhatAnImageFromScratchLacks(t *testing.T) {
+	tree, err := parseTree(os.DirFS(".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range shipped {
+		for _, needed := range []string{"time/tzdata", "golang.org/x/crypto/x509roots/fallback"} {
+			if !slices.ContainsFunc(tree[program], func(file sourceFile) bool { return slices.Contains(file.imports, needed) }) {
+				t.Errorf("%s does not import %s, and an image from scratch has no files in its place", program, needed)
+			}
+		}
 	}
 }
 
@@ -227,7 +274,9 @@ func TestImportRulesBite(t *testing.T) {
 	}{
 		"a tree that keeps the rules has no faults": {
 			files: map[string]string{
-				"main.go":                          `"github.com/weir-dev/weir/collector/role"; "github.com/weir-dev/weir/collector/redisserver"; ` + goRedis,
+				"main.go":                          `"github.com/weir-dev/weir/controllers/operator"`,
+				"cli/weir/main.go":                 `"github.com/weir-dev/weir/collector/role"; "github.com/weir-dev/weir/collector/redisserver"`,
+				"controllers/operator/check.go":    `"github.com/weir-dev/weir/collector/stream"`,
 				"collector/role/role.go":           chi + `; "github.com/weir-dev/weir/collector/stream"`,
 				"collector/stream/append.go":       goRedis + `; "github.com/weir-dev/weir/collector/event"`,
 				"collector/event/event.go":         `"time"`,
@@ -288,6 +337,17 @@ func TestImportRulesBite(t *testing.T) {
 			files: map[string]string{"collector/role/role.go": `"github.com/weir-dev/weir/collector/redisserver"`},
 			want: []string{"collector/role/role.go imports github.com/weir-dev/weir/collector/redisserver: " +
 				"a Redis is started by weir dev and by tests alone"},
+		},
+		"a program of the image that links the fakes and a Redis": {
+			files: map[string]string{
+				"main.go":                         `"github.com/weir-dev/weir/controllers/operator"`,
+				"controllers/operator/flags.go":   `"github.com/weir-dev/weir/cli/flags"`,
+				"cli/flags/flags.go":              `"github.com/weir-dev/weir/collector/deliver/fakes"`,
+				"collector/deliver/fakes/meta.go": `"net/http"`,
+			},
+			want: []string{
+				". → controllers/operator → cli/flags → collector/deliver/fakes: no program of the image links what is for people's machines and tests",
+			},
 		},
 		"a drawer": {
 			files: map[string]string{"collector/util/strings.go": `"strings"`},

@@ -1,11 +1,10 @@
-package main
+package operator
 
 import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -14,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weir-dev/weir/cli/flags"
 )
 
 const (
@@ -31,23 +32,22 @@ const (
 // connections without a user nothing; the Properties' users, and whoever else is in the file, stay.
 func aclFile(args []string, output io.Writer) error {
 	var urlFile, path string
-	flags := flag.NewFlagSet("weir acl-file", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.StringVar(&urlFile, "redis-url-file", "", "`FILE` with the URL that the operator uses: its user and password are those of the administrator")
-	flags.StringVar(&path, "acl-file", "", "`FILE` that Redis reads as its aclfile; its other users stay")
-	if err := parseCommand(flags, args, output); err != nil {
+	set := flags.NewSet(program + " acl-file")
+	set.StringVar(&urlFile, "redis-url-file", "", "`FILE` with the URL that the operator uses: its user and password are those of the administrator")
+	set.StringVar(&path, "acl-file", "", "`FILE` that Redis reads as its aclfile; its other users stay")
+	if err := flags.Parse(set, "Usage: "+set.Name()+" FLAG…\n\n", args, output); err != nil {
 		return err
 	}
-	var faults faultList
+	var errs flags.Errors
 	if path == "" {
-		faults = append(faults, "--acl-file: must name Redis's aclfile")
+		errs.Add("--acl-file: must name Redis's aclfile")
 	}
 	administrator, err := administratorOf(urlFile)
 	if err != nil {
-		faults = append(faults, "--redis-url-file: "+err.Error())
+		errs.Add("--redis-url-file: %v", err)
 	}
-	if faults != nil {
-		return faults
+	if errs != nil {
+		return errs
 	}
 	before, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,22 +113,4 @@ func replaceFile(path string, content []byte) (err error) {
 		return err
 	}
 	return os.Rename(temporary.Name(), path)
-}
-
-// parseCommand reads the flags of a command that takes no arguments beside them. It returns [flag.ErrHelp] where help
-// was asked for.
-func parseCommand(flags *flag.FlagSet, args []string, output io.Writer) error {
-	err := flags.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(output, "Usage: %s [flags]\n\n", flags.Name())
-		flags.SetOutput(output)
-		flags.PrintDefaults()
-		return err
-	case err != nil:
-		return faultList{fmt.Sprintf(`%v; "%s -h" lists the flags`, err, flags.Name())}
-	case flags.NArg() > 0:
-		return faultList{fmt.Sprintf("%q is no flag", flags.Arg(0))}
-	}
-	return nil
 }

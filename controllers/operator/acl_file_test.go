@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ func TestACLFileOfAServer(t *testing.T) {
 		t.Helper()
 		writeFile(t, urlFile, "redis://weir:"+password+"@weir-redis:6379\n")
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), []string{"acl-file", "--redis-url-file", urlFile, "--acl-file", path}, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+		if code := Run(t.Context(), "v0.0.0", []string{"acl-file", "--redis-url-file", urlFile, "--acl-file", path}, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
 			t.Fatalf("exit code %d: %s", code, stderr.String())
 		}
 	}
@@ -146,7 +146,7 @@ func TestACLFileRefuses(t *testing.T) {
 			path, urlFile := filepath.Join(folder, "users.acl"), filepath.Join(folder, "url")
 			writeFile(t, urlFile, tt.url)
 			var stdout, stderr bytes.Buffer
-			code := run(t.Context(), []string{"acl-file", "--redis-url-file", urlFile, "--acl-file", path}, &stdout, &stderr)
+			code := Run(t.Context(), "v0.0.0", []string{"acl-file", "--redis-url-file", urlFile, "--acl-file", path}, &stdout, &stderr)
 			if code != 2 || !strings.Contains(stderr.String(), tt.want) || strings.Contains(stderr.String(), "hunter2") {
 				t.Errorf("exit code %d, %q; want 2 and %q, without the password", code, stderr.String(), tt.want)
 			}
@@ -159,7 +159,7 @@ func TestACLFileRefuses(t *testing.T) {
 
 func TestACLFileNamesWhatIsMissing(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"acl-file"}, &stdout, &stderr)
+	code := Run(t.Context(), "v0.0.0", []string{"acl-file"}, &stdout, &stderr)
 	if code != 2 || !strings.Contains(stderr.String(), "--acl-file") || !strings.Contains(stderr.String(), "--redis-url-file") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"net/netip"
+
+	"github.com/weir-dev/weir/cli/flags"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/role"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// devOptions are `weir dev`'s flags, checked.
+type devOptions struct {
+	files         []string
+	listen        string
+	metricsListen string
+	redis         config.Redis
+	stateDir      string
+	roles         []role.Name
+	egress        []netip.Prefix
+	endpoints     map[config.PlatformType]string
+	// fakes says to put servers of our own in the platforms' place.
+	fakes bool
+	demo  demoOptions
+}
+
+// parseDevFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else [flags.Errors] with
+// everything that is wrong.
+func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
+	var o devOptions
+	var roles string
+	var cidrs, endpoints []string
+	var certificates stream.TLSFiles
+
+	set := flags.NewSet("weir dev")
+	set.Func("f", "`FILE` or folder with Property resources and the Secrets they refer to; may be repeated", flags.Repeated(&o.files))
+	set.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`ADDRESS` for collecting and reading")
+	set.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics, /livez and /readyz; default: none")
+	set.StringVar(&o.redis.URL, "redis", "", "`URL` of a Redis to use; default: one of its own, with its data below the state directory")
+	flags.AddRedisTLS(set, &certificates)
+	set.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
+	set.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
+	set.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", flags.Repeated(&cidrs))
+	set.BoolVar(&o.fakes, "fake-platforms", false, "deliver to fakes of the platforms on this machine, which print what they get, and to no platform")
+	set.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", flags.Repeated(&endpoints))
+	set.IntVar(&o.demo.events, "demo-events", 0, "make up a past of `N` events for each Property that has none yet")
+	set.IntVar(&o.demo.days, "demo-days", demoDays, "over how many `DAYS` the made-up past is spread")
+	set.Uint64Var(&o.demo.seed, "demo-seed", demoSeed, "`SEED` of the made-up past; the same one makes the same past")
+
+	if err := flags.Parse(set, "Usage: weir dev -f FILE… [flags]\n\n", args, output); err != nil {
+		return o, err
+	}
+
+	var errs flags.Errors
+	if len(o.files) == 0 {
+		errs.Add("-f: at least one Property file is needed, as in -f config/samples")
+	}
+	flags.CheckAddress("--listen", o.listen, "127.0.0.1:8080", &errs)
+	if o.metricsListen != "" {
+		flags.CheckAddress("--metrics-listen", o.metricsListen, "127.0.0.1:8080", &errs)
+	}
+	o.redis.TLS = flags.ReadRedisTLS("--redis", o.redis.URL, certificates, &errs)
+	var err error
+	if o.roles, err = role.Parse(roles); err != nil {
+		errs.Add("--roles: %v", err)
+	}
+	o.egress = flags.ParseRanges("--egress-allow-cidr", cidrs, &errs)
+	o.endpoints = flags.ParseEndpoints(endpoints, &errs)
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	errs = append(errs, o.demo.check(given)...)
+	return o, errs.Err()
+}
