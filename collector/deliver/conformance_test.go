@@ -190,7 +190,7 @@ func (s *site) launch() *running {
 	return s.start("pod-1", func(e *Engine) {
 		e.timing.request = time.Second
 		e.timing.backoff = backoff{unit: 50 * time.Millisecond, cap: 200 * time.Millisecond, floor: 50 * time.Millisecond}
-		e.timing.gate = e.timing.backoff
+		e.timing.breaker = e.timing.backoff
 	})
 }
 

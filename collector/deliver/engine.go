@@ -1,15 +1,20 @@
 // Package deliver hands a property's events to its platforms: at least once, with the same identifiers on
 // every attempt, and writes what became of each.
 //
-// An [Engine] runs a lane per platform. It starts by making sure of the platforms' consumer groups, then the
-// settlers, then those that take events (worker, retrier, reclaimer); it stops in the reverse order: nothing
-// is taken any more, requests under way end, outcomes are written.
+// Each platform has a worker for new events, a retrier for due ones and a reclaimer for those of deliverers that died. They
+// take events from the platform's [queue] and hand them to its [sender], which asks the circuit [breaker] and the concurrency
+// [limiter], makes the requests and has the [settler] write what the [scheduler] makes of the answers. Platforms share
+// nothing but the connection to Redis, so that one never slows another.
+//
+// An [Engine] starts by making sure of the platforms' consumer groups, then the settlers, then those that take events; it
+// stops in the reverse order: nothing is taken any more, requests under way end, outcomes are written.
 package deliver
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,8 +56,8 @@ const reasonUnusable = "misconfigured"
 
 // timing holds the engine's intervals.
 type timing struct {
-	// backoff is between an event's attempts, gate between a paused platform's probes.
-	backoff, gate backoff
+	// backoff is between an event's attempts, breaker for how long a circuit is open.
+	backoff, breaker backoff
 	// request bounds an HTTP exchange, the body included.
 	request time.Duration
 	// slow is how long a request may take before others need not wait for it.
@@ -63,8 +68,8 @@ type timing struct {
 	poll, idlePoll time.Duration
 	// lease is for how long a due event belongs to the deliverer that took it.
 	lease time.Duration
-	// claimIdle is the age at which a claim counts as abandoned, claimPoll how often to look for such.
-	claimIdle, claimPoll time.Duration
+	// pendingIdle is the age at which a pending entry counts as abandoned, reclaim how often to look for such.
+	pendingIdle, reclaim time.Duration
 	// replay is how often to look for requests for replays.
 	replay time.Duration
 	// trim is how often the streams are trimmed.
@@ -85,15 +90,15 @@ type timing struct {
 func defaultTiming() timing {
 	return timing{
 		backoff:     backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
-		gate:        backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
+		breaker:     backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond},
 		request:     30 * time.Second,
 		slow:        2 * time.Second,
 		block:       time.Second,
 		poll:        100 * time.Millisecond,
 		idlePoll:    3 * time.Second,
 		lease:       45 * time.Second,
-		claimIdle:   45 * time.Second,
-		claimPoll:   15 * time.Second,
+		pendingIdle: 45 * time.Second,
+		reclaim:     15 * time.Second,
 		replay:      time.Second,
 		trim:        time.Minute,
 		lag:         5 * time.Second,
@@ -168,37 +173,49 @@ func (e *Engine) run(taking, alive context.Context) error {
 
 // suspended makes sure of the platform's group, so that its events wait for it, and does nothing else.
 func (e *Engine) suspended(taking context.Context, cfg config.Platform) {
-	l := e.lane(cfg)
-	l.logger.Info("platform suspended; its events wait")
-	l.awaitGroup(taking)
+	logger := e.options.Logger.With("platform", cfg.Name)
+	logger.Info("platform suspended; its events wait")
+	e.group(cfg, logger).await(taking)
 }
 
 // serve delivers to one platform until taking ends.
 func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
-	l := e.lane(cfg)
-	if !l.awaitGroup(taking) || !e.findOwn(taking, l) {
+	logger := e.options.Logger.With("platform", cfg.Name)
+	group := e.group(cfg, logger)
+	if !group.await(taking) {
+		return
+	}
+	own, ok := e.pendingOwn(taking, group)
+	if !ok {
 		return
 	}
 	pauses := e.options.Metrics.pauses(cfg.Name)
 	defer context.AfterFunc(taking, pauses.retire)()
-	if l.platform = e.open(taking, cfg, pauses); l.platform == nil {
+	opened := e.open(taking, cfg, pauses)
+	if opened == nil {
 		return
 	}
 	if e.batch > 0 {
-		l.platform.Limits.Events = e.batch
+		opened.Limits.Events = e.batch
 	}
-	l.slots = newSlots(l.platform.Limits.Events)
-	l.gate = newGate(e.timing.gate, e.timing.slow, e.options.Now, l.logger, pauses, l.slots)
+	s := e.sender(cfg, opened, group, pauses, logger)
+	workers := []interface {
+		run(taking, sending context.Context)
+	}{
+		&worker{s.queue, group, s, e.timing.block},
+		&retrier{s.queue, group, s},
+		&reclaimer{s.queue, group, s, own, 2 * e.timing.block, e.timing.reclaim, logger},
+	}
 
 	sending, cutOff := context.WithCancel(alive)
 	defer cutOff()
 	writing, giveUp := context.WithCancel(alive)
 	defer giveUp()
 	var settler, takers sync.WaitGroup
-	settler.Go(func() { l.settler.run(writing) })
-	takers.Go(func() { l.work(taking, sending) })
-	takers.Go(func() { l.retry(taking, sending) })
-	takers.Go(func() { l.reclaim(taking, sending) })
+	settler.Go(func() { s.settler.run(writing) })
+	for _, w := range workers {
+		takers.Go(func() { w.run(taking, sending) })
+	}
 
 	<-taking.Done()
 	drain := time.AfterFunc(e.options.DrainTimeout, cutOff)
@@ -206,29 +223,28 @@ func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
 	last := time.AfterFunc(e.options.DrainTimeout+e.timing.settle, giveUp)
 	defer last.Stop()
 	takers.Wait()
-	l.sends.Wait()
-	close(l.settler.queue)
+	s.requests.Wait()
+	close(s.settler.incoming)
 	settler.Wait()
 }
 
-// findOwn notes how far the events reach that a killed process of our name may hold. Nothing must have been taken
-// yet. It returns false when taking has ended.
-func (e *Engine) findOwn(taking context.Context, l *lane) bool {
+// pendingOwn returns how far the events reach that a killed process of our name may have been busy with. Nothing must have
+// been taken yet. It returns false when taking has ended.
+func (e *Engine) pendingOwn(taking context.Context, g *group) (stream.Position, bool) {
 	for e.options.Resume {
-		groups, err := l.stream.Groups(taking)
+		groups, err := e.options.Stream.Groups(taking)
 		if err == nil {
-			for _, group := range groups {
-				if group.Platform == l.cfg.Name && group.Pending > 0 {
-					l.resume = group.LastDelivered
-				}
+			i := slices.IndexFunc(groups, func(other stream.Group) bool { return other.Platform == g.platform && other.Pending > 0 })
+			if i < 0 {
+				return 0, true
 			}
-			return true
+			return groups[i].LastDelivered, true
 		}
-		if !l.recover(taking, err) {
-			return false
+		if !g.recover(taking, err) {
+			return 0, false
 		}
 	}
-	return true
+	return 0, true
 }
 
 // open makes the platform of its configuration and credentials. Where they do not suffice it says so once,
@@ -248,30 +264,41 @@ func (e *Engine) open(taking context.Context, cfg config.Platform, pauses *pause
 			said = err.Error()
 			logger.Error("platform cannot be delivered to; its events wait", "error", err)
 		}
-		pauses.pausedFor(reasonUnusable, FaultSecret)
+		pauses.pausedFor(reasonUnusable, SecretInvalid)
 		if !pause(taking, e.timing.reopen) {
 			return nil
 		}
 	}
 }
 
-// lane makes a platform's lane; all but serve leave it without the platform itself, its gate and its slots.
-func (e *Engine) lane(cfg config.Platform) *lane {
-	o := e.options
-	logger := o.Logger.With("platform", cfg.Name)
-	l := &lane{
-		cfg:      cfg,
-		stream:   o.Stream,
-		consumer: o.Consumer,
-		client:   e.client,
-		metrics:  o.Metrics,
-		tracing:  newTracing(o.Tracing, o.Property, cfg),
-		logger:   logger,
-		now:      e.clock.Now,
-		wall:     o.Now,
-		timing:   e.timing,
-		held:     map[stream.Position]struct{}{},
+func (e *Engine) group(cfg config.Platform, logger *slog.Logger) *group {
+	return &group{
+		stream: e.options.Stream, platform: cfg.Name, backoff: e.timing.redis, pendingIdle: e.timing.pendingIdle,
+		now: e.clock.Now, logger: logger,
 	}
-	l.settler = newSettler(o.Stream, cfg.Name, o.Metrics, logger, l.ensureGroup)
-	return l
+}
+
+// sender makes what sends a platform's events, with the queue that they are taken from and the settler of their outcomes.
+func (e *Engine) sender(
+	cfg config.Platform, opened *platform.Platform, g *group, pauses *pauseMetrics, logger *slog.Logger,
+) *sender {
+	o, limiter := e.options, newLimiter(opened.Limits.Events)
+	q := &queue{
+		stream: o.Stream, platform: cfg.Name, consumer: o.Consumer, timing: e.timing, now: e.clock.Now, logger: logger,
+		active: map[stream.Position]struct{}{},
+	}
+	return &sender{
+		platform: opened,
+		requester: &requester{
+			platform: opened, client: e.client, tracing: newTracing(o.Tracing, o.Property, cfg),
+			count: o.Metrics.attempts.WithLabelValues(cfg.Name), wall: o.Now, logger: logger,
+		},
+		breaker:   newBreaker(e.timing.breaker, e.timing.slow, o.Now, logger, pauses, limiter),
+		limiter:   limiter,
+		scheduler: scheduler{e.timing.backoff, e.clock.Now},
+		queue:     q,
+		settler:   newSettler(q, g, o.Metrics, logger),
+		slow:      e.timing.slow,
+		logger:    logger,
+	}
 }

@@ -94,7 +94,7 @@ func TestWebhookThatFailsAtFirst(t *testing.T) {
 			if got := hook.arrivals(); len(got) != 1 {
 				t.Errorf("the attempts had the ids %v, want one id", got)
 			}
-			h.await("the open gate", func() string {
+			h.await("the closed breaker", func() string {
 				return cmp.Diff(0.0, h.metric("weir_platform_paused", map[string]string{"platform": "crm"}))
 			})
 		})
@@ -238,13 +238,13 @@ func TestAPlatformWaitsForItsCredential(t *testing.T) {
 	fb.set(nil, "another-token")
 	h := newHarness(t, fb.platform("meta"), console)
 	first := h.accept(purchase)
-	r := h.start("one", func(e *Engine) { e.timing.gate = defaultTiming().gate })
+	r := h.start("one", func(e *Engine) { e.timing.breaker = defaultTiming().breaker })
 	h.eventuallyLike("meta", one(first, record{"retrying", 0, "unauthorized"}))
 	second := h.accept(pageview)
 	h.eventually("console", map[stream.Position]record{first: {"delivered", 1, ""}, second: {"delivered", 1, ""}})
 	h.await("the pause, though there are two events only", func() string {
-		return cmp.Diff([]any{1.0, FaultCredentials},
-			[]any{h.metric("weir_platform_paused", map[string]string{"platform": "meta"}), h.metrics.Faults()["meta"]})
+		return cmp.Diff([]any{1.0, CredentialsRejected},
+			[]any{h.metric("weir_platform_paused", map[string]string{"platform": "meta"}), h.metrics.Misconfigured()["meta"]})
 	})
 	r.stop()
 	h.setCredential("meta", "accessToken", "another-token")
@@ -337,8 +337,8 @@ func TestAPauseHoldsBackWhatWasTakenBefore(t *testing.T) {
 		}
 		return cmp.Diff(int64(events), groups[0].Waiting)
 	})
-	if got := len(fb.batches()); got > 1+isolated+breakAfter {
-		t.Errorf("Meta got %d requests, want the batch, %d that prove the pause and at most %d beside them", got, breakAfter, isolated)
+	if got := len(fb.batches()); got > 1+isolated+tripAfter {
+		t.Errorf("Meta got %d requests, want the batch, %d that prove the pause and at most %d beside them", got, tripAfter, isolated)
 	}
 	fb.set(nil, accessToken)
 	want := map[stream.Position]record{}

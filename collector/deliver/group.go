@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -18,58 +21,103 @@ const (
 	restoreCalm = time.Minute
 )
 
-// awaitGroup makes sure of the platform's group, however long that takes; false means that taking has ended.
-func (l *lane) awaitGroup(taking context.Context) bool {
+// group is a platform's consumer group.
+type group struct {
+	stream   *stream.Stream
+	platform string
+	// backoff is between attempts while Redis fails.
+	backoff backoff
+	// pendingIdle is for how long others may be busy with events that a lost group had handed out.
+	pendingIdle time.Duration
+	// now is the clock by which events are dated.
+	now    func() time.Time
+	logger *slog.Logger
+
+	// failures counts the failures in a row to take events.
+	failures atomic.Int32
+	// mu lets one at a time make the group; made is when that was done last, remade how often in a row.
+	mu     sync.Mutex
+	made   time.Time
+	remade int
+}
+
+// await makes sure of the group, however long that takes; false means that taking has ended.
+func (g *group) await(taking context.Context) bool {
 	for {
-		err := l.ensureGroup(taking)
+		err := g.ensure(taking)
 		if err == nil {
 			return true
 		}
-		if !l.recover(taking, err) {
+		if !g.recover(taking, err) {
 			return false
 		}
 	}
 }
 
-// ensureGroup makes the platform's group where it is missing: because the platform is new, or because Redis lost
-// it. What has a final record is not handed out again; what has none is, or waits for another attempt.
-func (l *lane) ensureGroup(ctx context.Context) error {
-	l.restoring.Lock()
-	defer l.restoring.Unlock()
-	groups, err := l.stream.Groups(ctx)
+// recover does what can be done about a failure to take events and waits a moment, longer and longer. It returns
+// false when taking has ended.
+func (g *group) recover(taking context.Context, err error) bool {
+	if taking.Err() != nil {
+		return false
+	}
+	if errors.Is(err, stream.ErrNoGroup) {
+		if err = g.ensure(taking); err == nil {
+			return true
+		}
+	}
+	failures := g.failures.Add(1)
+	if failures == 1 {
+		g.logger.Error("events cannot be taken from Redis; it is tried again and again", "error", err)
+	}
+	return pause(taking, g.backoff.jittered(int(failures)-1))
+}
+
+// recovered notes that Redis answers.
+func (g *group) recovered() {
+	if g.failures.Swap(0) > 0 {
+		g.logger.Info("events are taken from Redis again")
+	}
+}
+
+// ensure makes the group where it is missing: because the platform is new, or because Redis lost it. What has a final
+// record is not handed out again; what has none is, or waits for another attempt.
+func (g *group) ensure(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	groups, err := g.stream.Groups(ctx)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(groups, func(g stream.Group) bool { return g.Platform == l.cfg.Name }) {
+	if slices.ContainsFunc(groups, func(other stream.Group) bool { return other.Platform == g.platform }) {
 		return nil
 	}
-	if time.Since(l.restored) > restoreCalm {
-		l.restores = 0
-	} else if !pause(ctx, l.timing.redis.jittered(l.restores)) {
+	if time.Since(g.made) > restoreCalm {
+		g.remade = 0
+	} else if !pause(ctx, g.backoff.jittered(g.remade)) {
 		return ctx.Err()
 	}
-	s := scan{lane: l, open: map[stream.Position]int{}}
+	s := scan{group: g, open: map[stream.Position]int{}}
 	state, err := s.state(ctx)
 	if err != nil {
 		return err
 	}
-	created, err := l.stream.EnsureGroup(ctx, l.cfg.Name, state)
+	created, err := g.stream.EnsureGroup(ctx, g.platform, state)
 	if err != nil {
 		return err
 	}
-	l.restored = time.Now()
-	l.restores++
+	g.made = time.Now()
+	g.remade++
 	if created {
-		l.logger.Info("consumer group made", "after", state.After.String(), "waiting", len(state.Waiting))
+		g.logger.Info("consumer group made", "after", state.After.String(), "waiting", len(state.Waiting))
 	}
 	return nil
 }
 
 // scan finds out where a group is to begin. It goes through the records, and through the events as far as those
-// reach: up to there events were handed out, so that what has no final record was claimed or waiting, and no more
+// reach: up to there events were handed out, so that what has no final record was pending or waiting, and no more
 // of them have to be held in memory than Redis held before.
 type scan struct {
-	lane *lane
+	group *group
 	// first is the oldest event, loaded the newest that was gone through, passed how many were.
 	first, loaded stream.Position
 	passed        int64
@@ -82,7 +130,7 @@ type scan struct {
 
 // state goes through both streams.
 func (s *scan) state(ctx context.Context) (stream.GroupState, error) {
-	l := s.lane
+	g := s.group
 	if _, _, err := s.peek(ctx); err != nil {
 		return stream.GroupState{}, err
 	}
@@ -90,7 +138,7 @@ func (s *scan) state(ctx context.Context) (stream.GroupState, error) {
 		return stream.GroupState{}, err
 	}
 	// Retries may have outlived the group.
-	waiting, err := l.stream.LastWaiting(ctx, l.cfg.Name)
+	waiting, err := g.stream.LastWaiting(ctx, g.platform)
 	if err == nil {
 		err = s.advance(ctx, waiting)
 	}
@@ -100,8 +148,8 @@ func (s *scan) state(ctx context.Context) (stream.GroupState, error) {
 	if err != nil {
 		return stream.GroupState{}, err
 	}
-	// Others may have some of these in their hands; they get as long to say so as for any claim.
-	state := stream.GroupState{After: s.loaded, Passed: s.passed, Due: l.now().Add(l.timing.claimIdle)}
+	// Others may be busy with some of these; they get as long to say so as for any pending entry.
+	state := stream.GroupState{After: s.loaded, Passed: s.passed, Due: g.now().Add(g.pendingIdle)}
 	for position, attempts := range s.open {
 		state.Waiting = append(state.Waiting, stream.Delivery{Entry: stream.Entry{Position: position}, Attempts: attempts})
 	}
@@ -112,16 +160,16 @@ func (s *scan) state(ctx context.Context) (stream.GroupState, error) {
 // records goes through the platform's records in order: an event's last one holds.
 func (s *scan) records(ctx context.Context) error {
 	for after := stream.Position(0); ; {
-		records, last, err := s.lane.stream.ReadRecords(ctx, after, scanCount, 0)
+		records, last, err := s.group.stream.ReadRecords(ctx, after, scanCount, 0)
 		var unreadable *stream.RecordsError
 		switch {
 		case errors.As(err, &unreadable):
-			s.lane.logger.Error("delivery records cannot be read; their events may be delivered again", "error", err)
+			s.group.logger.Error("delivery records cannot be read; their events may be delivered again", "error", err)
 		case err != nil:
 			return err
 		}
 		for _, record := range records {
-			if record.Platform != s.lane.cfg.Name || record.Event < s.first {
+			if record.Platform != s.group.platform || record.Event < s.first {
 				continue
 			}
 			if err := s.advance(ctx, record.Event); err != nil {
@@ -169,7 +217,7 @@ func (s *scan) passOver(ctx context.Context) error {
 // peek returns the next event; there may be none.
 func (s *scan) peek(ctx context.Context) (stream.Entry, bool, error) {
 	if len(s.ahead) == 0 {
-		entries, err := s.lane.stream.ReadEvents(ctx, s.read, scanCount, 0)
+		entries, err := s.group.stream.ReadEvents(ctx, s.read, scanCount, 0)
 		if err != nil || len(entries) == 0 {
 			return stream.Entry{}, false, err
 		}
@@ -190,5 +238,5 @@ func (s *scan) pass() {
 // named says whether an event is the platform's. What cannot be decoded is for the worker to judge.
 func (s *scan) named(entry stream.Entry) bool {
 	e, err := event.DecodeEntry(entry.Data)
-	return err != nil || slices.Contains(e.Platforms, s.lane.cfg.Name)
+	return err != nil || slices.Contains(e.Platforms, s.group.platform)
 }

@@ -210,9 +210,9 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 func quickTiming() timing {
 	quick := backoff{unit: 20 * time.Millisecond, cap: 100 * time.Millisecond, floor: 10 * time.Millisecond}
 	return timing{
-		backoff: quick, gate: quick, request: 5 * time.Second, slow: 2 * time.Second, block: 50 * time.Millisecond,
+		backoff: quick, breaker: quick, request: 5 * time.Second, slow: 2 * time.Second, block: 50 * time.Millisecond,
 		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
-		claimIdle: 2 * time.Second, claimPoll: 50 * time.Millisecond, trim: 50 * time.Millisecond, replay: 20 * time.Millisecond,
+		pendingIdle: 2 * time.Second, reclaim: 50 * time.Millisecond, trim: 50 * time.Millisecond, replay: 20 * time.Millisecond,
 		redis: quick, reopen: 20 * time.Millisecond, lag: 10 * time.Millisecond,
 		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
 	}

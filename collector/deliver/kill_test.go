@@ -199,7 +199,7 @@ func TestDeliverersThatAreKilled(t *testing.T) {
 
 	most := 30 * time.Second
 	if *collector != "" {
-		most = 3 * time.Minute // claims and leases of the dead run for 45 s
+		most = 3 * time.Minute // pending entries and leases of the dead last for 45 s
 	}
 	h.awaitFor(most, "a final record for every event", func() string {
 		open := ""

@@ -33,7 +33,7 @@ func TestTakeoverAfterAKill(t *testing.T) {
 		t.Fatalf("the killed engine wrote %v", got)
 	}
 	hook.setFault(nil)
-	h.start("heir", func(e *Engine) { e.timing.claimIdle = 50 * time.Millisecond })
+	h.start("heir", func(e *Engine) { e.timing.pendingIdle = 50 * time.Millisecond })
 	h.eventually("crm", want)
 	if got := hook.arrivals(); len(got) != firstRequests-1 {
 		t.Errorf("the two engines used the ids %v, want an id for each event", got)
@@ -297,7 +297,7 @@ func TestRedisGoesWhileRequestsAreUnderWay(t *testing.T) {
 	server := redistest.Start(t, redisserver.Options{Persist: true})
 	h := newHarnessOn(t, server.URL(), hook.platform("crm"))
 	at := h.accept(purchase)
-	h.start("one", func(e *Engine) { e.timing.claimIdle = time.Minute })
+	h.start("one", func(e *Engine) { e.timing.pendingIdle = time.Minute })
 	h.await("the request under way", func() string { return cmp.Diff(1, len(hook.arrivals())) })
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)

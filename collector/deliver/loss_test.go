@@ -16,7 +16,7 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// A process that is killed and comes back under its name sends what it held at once; it waits for no claim to age.
+// A process that is killed and comes back under its name sends what it held at once; it waits for no pending entry to age.
 func TestARestartedProcessResumes(t *testing.T) {
 	hook := newReceiver(t, hang(t))
 	h := newHarness(t, hook.platform("crm"))
@@ -24,7 +24,7 @@ func TestARestartedProcessResumes(t *testing.T) {
 	for range firstRequests - 1 {
 		want[h.accept(pageview)] = record{"delivered", 1, ""}
 	}
-	slow := func(e *Engine) { e.timing.claimIdle = time.Hour }
+	slow := func(e *Engine) { e.timing.pendingIdle = time.Hour }
 	victim := h.start("one", slow)
 	h.await("requests under way", func() string { return cmp.Diff(firstRequests-1, len(hook.arrivals())) })
 	victim.kill()
@@ -56,9 +56,9 @@ func TestALostGroupWhoseRetriesSurvive(t *testing.T) {
 	h.eventuallyLike("crm", want)
 	r.stop()
 	claimed := h.accept(refund)
-	h.claim("crm")
+	h.take("crm")
 	last := h.accept(pageview) // final before its predecessor
-	h.claim("crm")
+	h.take("crm")
 	settled := stream.Settlement{Record: stream.Record{Event: last, Status: stream.Delivered, Attempts: 1, At: time.Now()}}
 	if err := h.stream.Settle(t.Context(), "crm", []stream.Settlement{settled}); err != nil {
 		t.Fatal(err)
@@ -172,8 +172,8 @@ func TestARedisThatHasForgotten(t *testing.T) {
 	h.eventually("crm", accepted(5))
 }
 
-// A platform's failed and expired deliveries are made again when a replay asks for it, even where the deliverer's
-// patience with them is over; what was delivered is not.
+// A platform's failed and expired deliveries are made again when a replay asks for it, even where the events'
+// maximum age is reached; what was delivered is not.
 func TestReplayedEventsAreDelivered(t *testing.T) {
 	fb := newMeta(t, always(answer{status: 400, body: `{"error":{"code":100,"error_subcode":2804009}}`}))
 	h := newHarness(t, fb.platform("meta"), console)
@@ -184,7 +184,7 @@ func TestReplayedEventsAreDelivered(t *testing.T) {
 	late := h.accept(purchase)
 	h.await("an attempt", func() string { return cmp.Diff("retrying", h.records("meta")[late].Status) })
 	h.advance(8 * 24 * time.Hour)
-	h.await("the end of patience", func() string { return cmp.Diff("expired", h.records("meta")[late].Status) })
+	h.await("the end of its maximum age", func() string { return cmp.Diff("expired", h.records("meta")[late].Status) })
 
 	fb.set(nil, accessToken)
 	request := stream.ReplayRequest{
@@ -204,8 +204,8 @@ func TestReplayedEventsAreDelivered(t *testing.T) {
 	}
 }
 
-// Where the platform takes events of any age, a replay gives them the deliverer's patience anew.
-func TestAReplayRenewsThePatience(t *testing.T) {
+// Where the platform takes events of any age, a replay lets them begin their maximum age anew.
+func TestAReplayRenewsTheMaximumAge(t *testing.T) {
 	h := newHarness(t, console)
 	at := h.accept(purchase)
 	h.advance(8 * 24 * time.Hour)
@@ -220,11 +220,11 @@ func TestAReplayRenewsThePatience(t *testing.T) {
 	h.await("the line", func() string { return cmp.Diff(record{"delivered", 1, ""}, h.last("console", at)) })
 }
 
-// claim takes an event as a deliverer would that dies with it. One that was stopped just before may have got it first,
+// take takes an event as a deliverer would that dies with it. One that was stopped just before may have got it first,
 // and given it back.
-func (h *harness) claim(platform string) {
+func (h *harness) take(platform string) {
 	h.t.Helper()
-	h.await("an event to claim", func() string {
+	h.await("an event to take", func() string {
 		taken, err := h.stream.Read(h.t.Context(), platform, "dead", 1, 0)
 		if err == nil && len(taken) == 0 {
 			taken, _, err = h.stream.Reclaim(h.t.Context(), platform, "dead", time.Hour, 1)

@@ -16,15 +16,15 @@ type Metrics struct {
 	deadLetters *prometheus.CounterVec
 	attempts    *prometheus.CounterVec
 	paused      *prometheus.GaugeVec
-	faults      *prometheus.GaugeVec
+	errors      *prometheus.GaugeVec
 	lagSeconds  *prometheus.GaugeVec
 	lagEvents   *prometheus.GaugeVec
 	waiting     *prometheus.GaugeVec
 	clockAhead  prometheus.Gauge
 
 	mu sync.Mutex
-	// mending is what a person has to mend, by platform.
-	mending map[string]Fault
+	// misconfigured is what a person has to mend, by platform.
+	misconfigured map[string]Misconfiguration
 }
 
 // NewMetrics makes the metrics and registers them. It fails where the registerer has them already.
@@ -36,7 +36,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		mending: map[string]Fault{},
+		misconfigured: map[string]Misconfiguration{},
 		settled: counter("weir_deliveries_total",
 			"Delivery records written, by the status that they carry.", "platform", "status"),
 		deadLetters: counter("weir_dead_letters_total",
@@ -44,9 +44,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		attempts: counter("weir_delivery_requests_total",
 			"Requests made to the platform.", "platform"),
 		paused: gauge("weir_platform_paused",
-			"1 while nothing, or nothing but new events, is sent: the platform wants a pause, refuses the credential, is misconfigured or is down.",
+			"1 while the circuit breaker is open or half-open, so that nothing, or nothing but new events, is sent: the platform rate limits, refuses the credential, is misconfigured or is down.",
 			"platform"),
-		faults: gauge("weir_platform_fault",
+		errors: gauge("weir_platform_error",
 			"1 while the platform is paused, with the reason why.", "platform", "reason"),
 		lagSeconds: gauge("weir_delivery_lag_seconds",
 			"How long the oldest event that was not taken up yet has been waiting for that; 0 when there is none.", "platform"),
@@ -60,7 +60,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}),
 	}
 	for _, collector := range []prometheus.Collector{
-		m.settled, m.deadLetters, m.attempts, m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting, m.clockAhead,
+		m.settled, m.deadLetters, m.attempts, m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting, m.clockAhead,
 	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("deliver: registering metrics: %w", err)
@@ -71,10 +71,10 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 
 // forget removes the gauges of a platform that is not delivered to any more; the counters stay.
 func (m *Metrics) forget(platform string) {
-	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.faults, m.lagSeconds, m.lagEvents, m.waiting} {
+	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting} {
 		gauge.DeletePartialMatch(prometheus.Labels{"platform": platform})
 	}
-	m.mend(platform, "")
+	m.misconfigure(platform, "")
 }
 
 func (m *Metrics) count(settlements []stream.Settlement, platform string) {
@@ -114,21 +114,21 @@ type pauseMetrics struct {
 }
 
 // pausedFor notes the reason, and what a person has to mend; "" where that is nothing.
-func (p *pauseMetrics) pausedFor(reason string, fault Fault) { p.set(1, reason, fault) }
+func (p *pauseMetrics) pausedFor(reason string, what Misconfiguration) { p.set(1, reason, what) }
 
 func (p *pauseMetrics) resumed() { p.set(0, "", "") }
 
-func (p *pauseMetrics) set(paused float64, reason string, fault Fault) {
+func (p *pauseMetrics) set(paused float64, reason string, what Misconfiguration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reason = reason; p.retired {
 		return
 	}
 	p.metrics.paused.WithLabelValues(p.platform).Set(paused)
-	p.metrics.mend(p.platform, fault)
-	p.metrics.faults.DeletePartialMatch(prometheus.Labels{"platform": p.platform})
+	p.metrics.misconfigure(p.platform, what)
+	p.metrics.errors.DeletePartialMatch(prometheus.Labels{"platform": p.platform})
 	if reason != "" {
-		p.metrics.faults.WithLabelValues(p.platform, reason).Set(1)
+		p.metrics.errors.WithLabelValues(p.platform, reason).Set(1)
 	}
 }
 

@@ -34,7 +34,7 @@ func (h *harness) group(platform string) stream.Group {
 // A platform that only fails is tried with a few events; the others wait unread, and go out when it works again, hours
 // later.
 func TestAnOutageCostsAFewAttempts(t *testing.T) {
-	const events, few = 1500, 100 * (breakAfter + firstRequests)
+	const events, few = 1500, 100 * (tripAfter + firstRequests)
 	fb := newMeta(t, always(answer{status: 503}))
 	h := newHarness(t, fb.platform("meta"))
 	fb.now = h.now
@@ -57,8 +57,8 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	if g := h.group("meta"); g.Waiting+g.Pending > few || g.Lag < events-few {
 		t.Errorf("%d events wait for another attempt and %d are unread, want at most %d of %d to have been tried", g.Waiting+g.Pending, g.Lag, few, events)
 	}
-	if got := h.metric("weir_platform_fault", fault); got != 1 {
-		t.Errorf("the metric of the fault is %v, want 1", got)
+	if got := h.metric("weir_platform_error", fault); got != 1 {
+		t.Errorf("the metric of the error is %v, want 1", got)
 	}
 	h.await("the lag", func() string {
 		if seconds := h.metric("weir_delivery_lag_seconds", meta); seconds < 5*3600 {
@@ -78,7 +78,7 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	h.await("no more lag", func() string {
 		return cmp.Diff([]float64{0, 0, 0, 0}, []float64{
 			h.metric("weir_delivery_lag_seconds", meta), h.metric("weir_delivery_lag_events", meta),
-			h.metric("weir_delivery_waiting_events", meta), h.metric("weir_platform_fault", fault),
+			h.metric("weir_delivery_waiting_events", meta), h.metric("weir_platform_error", fault),
 		})
 	})
 }
@@ -95,7 +95,7 @@ func failing(ids ...string) fault {
 
 // An event that a receiver always fails at keeps no other waiting, however few others there are; nor do several.
 func TestPoisonKeepsNoOtherWaiting(t *testing.T) {
-	for name, poison := range map[string]int{"one": 1, "more than it takes to pause the platform": 2 * breakAfter} {
+	for name, poison := range map[string]int{"one": 1, "more than it takes to pause the platform": 2 * tripAfter} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var ids []string

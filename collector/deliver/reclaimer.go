@@ -2,40 +2,48 @@ package deliver
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// reclaim takes over events that a deliverer claimed and never settled, because it died, until taking ends. A
-// claim counts as abandoned when it is older than any attempt can be. What such an event's platform has seen of
-// it is not known, so it is sent again, with the same id.
-func (l *lane) reclaim(taking, sending context.Context) {
-	if !l.resumeOwn(taking, sending) {
+// reclaimer takes over events that a deliverer took and never settled, because it died. What such an event's platform
+// has seen of it is not known, so it is sent again, with the same id.
+type reclaimer struct {
+	queue  *queue
+	group  *group
+	sender *sender
+	// own is the newest of the events that a process of our name may have been busy with when it was killed; 0 where there
+	// are none.
+	own stream.Position
+	// first is how long after the start to look for a second time, interval how often from then on.
+	first, interval time.Duration
+	logger          *slog.Logger
+}
+
+// run takes abandoned events and sends them, until taking ends.
+func (r *reclaimer) run(taking, sending context.Context) {
+	if !r.resume(taking, sending) {
 		return
 	}
 	// The first look is soon followed by a second: a reader that was stopped gives back what Redis handed it
 	// too late.
-	wait := 2 * l.timing.block
+	wait := r.first
 	for {
-		p, err := l.gate.enter(taking, again)
-		if err != nil {
+		c, ok := r.sender.acquire(taking, retries, false)
+		if !ok {
 			return
 		}
-		g := l.acquire(taking, p, again, false)
-		if g.n == 0 {
-			l.gate.giveBack(p)
-			return
-		}
-		abandoned, _, err := l.stream.Reclaim(taking, l.cfg.Name, l.consumer, l.timing.claimIdle, l.count(p, g))
+		abandoned, err := r.queue.abandoned(taking, r.sender.events(c))
 		if len(abandoned) > 0 {
-			l.logger.Info("events of a deliverer that is gone were taken over", "events", len(abandoned))
-			l.dispatch(sending, p, g, again, abandoned)
+			r.logger.Info("events of a deliverer that is gone were taken over", "events", len(abandoned))
+			r.sender.send(sending, c, retries, abandoned)
 			continue
 		}
-		l.release(g)
-		l.gate.giveBack(p)
+		r.sender.release(c)
 		if err != nil {
-			if !l.recover(taking, err) {
+			if !r.group.recover(taking, err) {
 				return
 			}
 			continue
@@ -43,44 +51,38 @@ func (l *lane) reclaim(taking, sending context.Context) {
 		if !pause(taking, wait) {
 			return
 		}
-		wait = l.timing.claimPoll
+		wait = r.interval
 	}
 }
 
-// resumeOwn sends what a process of our own name held when it was killed; nobody else is busy with that, so there
-// is nothing to wait for. It returns false when taking has ended.
-func (l *lane) resumeOwn(taking, sending context.Context) bool {
-	for after := stream.Position(0); after < l.resume; {
-		p, err := l.gate.enter(taking, again)
-		if err != nil {
+// resume sends what a process of our own name was busy with when it was killed; nobody else is, so there is nothing to
+// wait for. It returns false when taking has ended.
+func (r *reclaimer) resume(taking, sending context.Context) bool {
+	for after := stream.Position(0); after < r.own; {
+		c, ok := r.sender.acquire(taking, retries, false)
+		if !ok {
 			return false
 		}
-		g := l.acquire(taking, p, again, false)
-		if g.n == 0 {
-			l.gate.giveBack(p)
-			return false
-		}
-		held, last, err := l.stream.Held(taking, l.cfg.Name, l.consumer, after, l.count(p, g))
+		pending, last, err := r.queue.stream.Held(taking, r.queue.platform, r.queue.consumer, after, r.sender.events(c))
 		if err != nil {
-			l.release(g)
-			l.gate.giveBack(p)
-			if !l.recover(taking, err) {
+			r.sender.release(c)
+			if !r.group.recover(taking, err) {
 				return false
 			}
 			continue
 		}
 		if last == after {
-			last = l.resume
+			last = r.own
 		}
 		after = last
 		// What was handed out since is the worker's.
-		for len(held) > 0 && held[len(held)-1].Position > l.resume {
-			held = held[:len(held)-1]
+		for len(pending) > 0 && pending[len(pending)-1].Position > r.own {
+			pending = pending[:len(pending)-1]
 		}
-		if len(held) > 0 {
-			l.logger.Info("events that this deliverer held when it was killed are sent again", "events", len(held))
+		if len(pending) > 0 {
+			r.logger.Info("events that this deliverer was busy with when it was killed are sent again", "events", len(pending))
 		}
-		l.dispatch(sending, p, g, again, held)
+		r.sender.send(sending, c, retries, pending)
 	}
 	return true
 }

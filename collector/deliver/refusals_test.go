@@ -65,11 +65,12 @@ const (
 	roundTrip = 3 * time.Millisecond // of a request
 )
 
-// simulation sends events through a gate to a receiver, all in virtual time.
+// simulation sends events through a circuit breaker to a receiver, all in virtual time.
 type simulation struct {
-	lane    *lane
-	adapter platform.Adapter
-	refuse  func(i int) *platform.Response
+	breaker   *breaker
+	scheduler scheduler
+	adapter   platform.Adapter
+	refuse    func(i int) *platform.Response
 
 	requests atomic.Int64
 	mu       sync.Mutex
@@ -79,10 +80,10 @@ type simulation struct {
 }
 
 // send sends one event until it is delivered, has failed or the context ends.
-func (s *simulation) send(ctx context.Context, i int, kind share) {
+func (s *simulation) send(ctx context.Context, i int, k kind) {
 	accepted := time.Now()
 	for attempts := 1; ; attempts++ {
-		p, err := s.lane.gate.enter(ctx, kind)
+		p, err := s.breaker.acquire(ctx, k)
 		if err != nil {
 			return
 		}
@@ -93,8 +94,8 @@ func (s *simulation) send(ctx context.Context, i int, kind share) {
 			answer = *refusal
 		}
 		verdict := s.adapter.Classify(answer, 1)[0]
-		verdict = s.lane.judge(verdict, s.lane.gate.report(p, stream.Position(i+1), verdict, roundTrip))
-		settlement := s.lane.settlement(parcel{position: stream.Position(i + 1), attempts: attempts,
+		verdict = s.scheduler.judge(verdict, s.breaker.record(p, stream.Position(i+1), verdict, roundTrip))
+		settlement := s.scheduler.settlement(task{position: stream.Position(i + 1), attempts: attempts,
 			payload: platform.Payload{Expires: time.Now().Add(time.Hour)}}, verdict, roundTrip)
 		switch settlement.Status {
 		case stream.Delivered:
@@ -108,7 +109,7 @@ func (s *simulation) send(ctx context.Context, i int, kind share) {
 			s.mu.Unlock()
 			return
 		}
-		kind = again
+		k = retries
 		select {
 		case <-ctx.Done():
 			return
@@ -122,10 +123,10 @@ func (s *simulation) run(ctx context.Context, attempted int) {
 	var senders sync.WaitGroup
 	defer senders.Wait()
 	for i := range attempted {
-		senders.Go(func() { s.send(ctx, -1-i, again) })
+		senders.Go(func() { s.send(ctx, -1-i, retries) })
 	}
 	for i := range simulated {
-		senders.Go(func() { s.send(ctx, i, fresh) })
+		senders.Go(func() { s.send(ctx, i, newEvents) })
 		<-time.After(time.Millisecond)
 	}
 }
@@ -139,7 +140,7 @@ func newSimulation(t *testing.T, refuse func(i int) *platform.Response) *simulat
 		t.Fatal(err)
 	}
 	return &simulation{
-		lane:    &lane{gate: testGate(), timing: defaultTiming(), now: time.Now},
+		breaker: testBreaker(), scheduler: scheduler{defaultTiming().backoff, time.Now},
 		adapter: opened, refuse: refuse, waited: map[int]time.Duration{}, failed: map[int]string{},
 	}
 }
@@ -182,8 +183,8 @@ func (s *simulation) assertUndelayed(t *testing.T, refused func(i int) bool) {
 			t.Fatalf("event %d was delivered: %t, after %s; want it without delay", i, delivered, waited)
 		}
 	}
-	if p, err := s.lane.gate.enter(t.Context(), fresh); err != nil || p.probe {
-		t.Errorf("got %+v, %v; want an open gate", p, err)
+	if p, err := s.breaker.acquire(t.Context(), newEvents); err != nil || p.probe {
+		t.Errorf("got %+v, %v; want a closed breaker", p, err)
 	}
 }
 
@@ -191,10 +192,10 @@ func (s *simulation) assertStopped(t *testing.T, which string) {
 	t.Helper()
 	wasted := s.requests.Load() - int64(len(s.waited))
 	// Those that prove it, those that are under way meanwhile, and a probe after one second and after two.
-	if most := int64(breakAfter + roundTrip/time.Millisecond + 5); wasted > most {
+	if most := int64(tripAfter + roundTrip/time.Millisecond + 5); wasted > most {
 		t.Errorf("%s: %d requests were refused, want at most %d", which, wasted, most)
 	}
-	if s.lane.gate.metrics.reason == "" {
+	if s.breaker.metrics.reason == "" {
 		t.Error("the platform is not paused")
 	}
 	if len(s.failed) > 0 {
@@ -221,9 +222,9 @@ func TestWhatBecomesOfARefusedEvent(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 					defer cancel()
 					var senders sync.WaitGroup
-					senders.Go(func() { s.send(ctx, 0, fresh) })
+					senders.Go(func() { s.send(ctx, 0, newEvents) })
 					for i := 1; interval > 0 && ctx.Err() == nil; i++ {
-						senders.Go(func() { s.send(ctx, i, fresh) })
+						senders.Go(func() { s.send(ctx, i, newEvents) })
 						<-time.After(interval)
 					}
 					senders.Wait()
@@ -234,7 +235,7 @@ func TestWhatBecomesOfARefusedEvent(t *testing.T) {
 					if diff := cmp.Diff(want, s.failed); diff != "" {
 						t.Errorf("failed (-want +got):\n%s", diff)
 					}
-					if paused := s.lane.gate.metrics.reason != ""; interval > 0 && paused {
+					if paused := s.breaker.metrics.reason != ""; interval > 0 && paused {
 						t.Error("the platform is paused for one event's sake")
 					}
 				})
@@ -275,24 +276,24 @@ func TestALoneRefusedEventIsReported(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var sender sync.WaitGroup
-		sender.Go(func() { s.send(ctx, 0, fresh) })
-		timing := s.lane.timing
-		within := timing.gate.ceiling(0) + (breakAfter+2)*roundTrip
-		for attempt := range breakAfter {
+		sender.Go(func() { s.send(ctx, 0, newEvents) })
+		timing := defaultTiming()
+		within := timing.breaker.ceiling(0) + (tripAfter+2)*roundTrip
+		for attempt := range tripAfter {
 			within += timing.backoff.ceiling(attempt)
 		}
 		<-time.After(within + time.Millisecond)
-		if got := s.lane.gate.metrics.metrics.Faults()["crm"]; got != FaultCredentials {
-			t.Errorf("the fault is %q, want %q", got, FaultCredentials)
+		if got := s.breaker.metrics.metrics.Misconfigured()["crm"]; got != CredentialsRejected {
+			t.Errorf("the platform is %q, want %q", got, CredentialsRejected)
 		}
-		for s.lane.gate.probing(again) {
+		for s.breaker.probing(retries) {
 			<-time.After(roundTrip) // its outcome would be newer than the next event's
 		}
-		s.send(ctx, 1, fresh)
+		s.send(ctx, 1, newEvents)
 		if waited, delivered := s.waited[1]; !delivered || waited > 0 {
 			t.Errorf("the next event was delivered: %t, after %s; want it without delay", delivered, waited)
 		}
-		if got := s.lane.gate.metrics.reason; got != "" {
+		if got := s.breaker.metrics.reason; got != "" {
 			t.Errorf("the platform is paused for %s though it took an event", got)
 		}
 		cancel()
@@ -300,10 +301,10 @@ func TestALoneRefusedEventIsReported(t *testing.T) {
 	})
 }
 
-func (g *gate) probing(kind share) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.stops[kind].probing
+func (b *breaker) probing(k kind) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.circuits[k].probing
 }
 
 // poisons are what one event may do to its receiver; the others are taken.
@@ -368,7 +369,7 @@ func assertOthersDelivered(h *harness, name string, poisoned stream.Position) {
 	h.t.Helper()
 	h.start("one", func(e *Engine) {
 		hour := backoff{unit: time.Hour, cap: time.Hour, floor: time.Hour}
-		e.timing.gate, e.timing.request, e.options.DrainTimeout = hour, time.Second, 10*time.Millisecond
+		e.timing.breaker, e.timing.request, e.options.DrainTimeout = hour, time.Second, 10*time.Millisecond
 	})
 	for range 20 {
 		h.accept(pageview)

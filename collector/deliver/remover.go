@@ -69,7 +69,7 @@ func (e *Engine) removePlatform(ctx context.Context, name string, seen map[strin
 	}
 	last := time.Since(first) >= e.timing.removal
 	// Until the end, what a deliverer with the old configuration is just sending is left to it.
-	idle := e.timing.claimIdle
+	idle := e.timing.pendingIdle
 	if last {
 		idle = 0
 	}
@@ -88,7 +88,7 @@ func (e *Engine) removePlatform(ctx context.Context, name string, seen map[strin
 }
 
 // skipOpen settles everything that the platform's group has not handed out, that is waiting for another
-// attempt, or that has been claimed for longer than idle.
+// attempt, or that has been pending for longer than idle.
 func (e *Engine) skipOpen(ctx context.Context, name string, idle time.Duration) error {
 	s, consumer := e.options.Stream, e.options.Consumer
 	for _, take := range []func() ([]stream.Delivery, error){

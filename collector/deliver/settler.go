@@ -13,36 +13,38 @@ import (
 type outcomes struct {
 	// settled are decided, or rescheduled after an attempt.
 	settled []stream.Settlement
-	// passed are none of the platform's.
-	passed []stream.Position
-	// parked were held back by the gate before another attempt was made, until the latest of those times; unsent before
-	// the first.
-	parked []stream.Delivery
-	until  time.Time
-	unsent []stream.Delivery
+	// ignored are none of the platform's.
+	ignored []stream.Position
+	// postponed were held back by the circuit breaker before another attempt was made, until the latest of those times;
+	// unsent before the first.
+	postponed []stream.Delivery
+	until     time.Time
+	unsent    []stream.Delivery
 }
 
 func (o *outcomes) add(more outcomes) {
 	o.settled = append(o.settled, more.settled...)
-	o.passed = append(o.passed, more.passed...)
-	o.parked = append(o.parked, more.parked...)
+	o.ignored = append(o.ignored, more.ignored...)
+	o.postponed = append(o.postponed, more.postponed...)
 	o.unsent = append(o.unsent, more.unsent...)
 	if more.until.After(o.until) {
 		o.until = more.until
 	}
 }
 
-func (o *outcomes) len() int { return len(o.settled) + len(o.passed) + len(o.parked) + len(o.unsent) }
+func (o *outcomes) len() int {
+	return len(o.settled) + len(o.ignored) + len(o.postponed) + len(o.unsent)
+}
 
 // each calls f with every event's position.
 func (o *outcomes) each(f func(stream.Position)) {
 	for _, s := range o.settled {
 		f(s.Event)
 	}
-	for _, p := range o.passed {
+	for _, p := range o.ignored {
 		f(p)
 	}
-	for _, d := range o.parked {
+	for _, d := range o.postponed {
 		f(d.Position)
 	}
 	for _, d := range o.unsent {
@@ -51,17 +53,15 @@ func (o *outcomes) each(f func(stream.Position)) {
 }
 
 // settler writes what became of events. Outcomes that come in while it is writing are written together the
-// next time; a request's slot is only freed when its outcomes have been written, so a slow Redis slows sending
+// next time; a request counts against the limiter until its outcomes have been written, so a slow Redis slows sending
 // down rather than filling the memory.
 type settler struct {
-	stream   *stream.Stream
-	platform string
+	queue    *queue
+	group    *group
 	metrics  *Metrics
 	logger   *slog.Logger
 	backoff  backoff
-	queue    chan settling
-	// restore makes the platform's group where it is missing.
-	restore func(context.Context) error
+	incoming chan settling
 }
 
 // settling is a request to the settler; written is called once, when the outcomes are in Redis or never will be.
@@ -73,25 +73,28 @@ type settling struct {
 // maxSettlements is about how many outcomes are written at a time.
 const maxSettlements = 1000
 
-func newSettler(s *stream.Stream, platform string, metrics *Metrics, logger *slog.Logger, restore func(context.Context) error) *settler {
+func newSettler(q *queue, g *group, metrics *Metrics, logger *slog.Logger) *settler {
 	return &settler{
-		stream: s, platform: platform, metrics: metrics, logger: logger, restore: restore,
-		backoff: backoff{unit: 100 * time.Millisecond, cap: 2 * time.Second, floor: 50 * time.Millisecond},
-		queue:   make(chan settling, 2*parallelRequests),
+		queue: q, group: g, metrics: metrics, logger: logger,
+		backoff:  backoff{unit: 100 * time.Millisecond, cap: 2 * time.Second, floor: 50 * time.Millisecond},
+		incoming: make(chan settling, 2*parallelRequests),
 	}
 }
 
-// run writes until the queue is closed and empty. The context only bounds how long it goes on trying: what is
-// not written then stays claimed, and is delivered again by whoever takes the claim over.
+// settle has outcomes written; written is called when they are, or never will be.
+func (s *settler) settle(all outcomes, written func()) { s.incoming <- settling{all, written} }
+
+// run writes until no more is incoming. The context only bounds how long it goes on trying: what is not written then
+// stays pending, and is delivered again by whoever reclaims it.
 func (s *settler) run(ctx context.Context) {
-	for first := range s.queue {
+	for first := range s.incoming {
 		round := []settling{first}
 		all := outcomes{}
 		all.add(first.outcomes)
 	gather:
 		for all.len() < maxSettlements {
 			select {
-			case next, ok := <-s.queue:
+			case next, ok := <-s.incoming:
 				if !ok {
 					break gather
 				}
@@ -103,6 +106,7 @@ func (s *settler) run(ctx context.Context) {
 		}
 		s.write(ctx, all)
 		for _, item := range round {
+			s.queue.end(item.outcomes)
 			item.written()
 		}
 	}
@@ -114,12 +118,12 @@ func (s *settler) write(ctx context.Context, all outcomes) {
 	for failures := 0; ; failures++ {
 		err := s.writeOnce(ctx, all)
 		if errors.Is(err, stream.ErrNoGroup) {
-			if err = s.restore(ctx); err == nil {
+			if err = s.group.ensure(ctx); err == nil {
 				err = s.writeOnce(ctx, all)
 			}
 		}
 		if err == nil {
-			s.metrics.count(all.settled, s.platform)
+			s.metrics.count(all.settled, s.queue.platform)
 			return
 		}
 		if failures == 0 {
@@ -133,16 +137,17 @@ func (s *settler) write(ctx context.Context, all outcomes) {
 }
 
 func (s *settler) writeOnce(ctx context.Context, all outcomes) error {
-	if err := s.stream.Settle(ctx, s.platform, all.settled); err != nil {
+	to, platform := s.queue.stream, s.queue.platform
+	if err := to.Settle(ctx, platform, all.settled); err != nil {
 		return err
 	}
-	if err := s.stream.Postpone(ctx, s.platform, all.parked, all.until); err != nil {
+	if err := to.Postpone(ctx, platform, all.postponed, all.until); err != nil {
 		return err
 	}
-	if err := s.stream.PutBack(ctx, s.platform, all.unsent); err != nil {
+	if err := to.PutBack(ctx, platform, all.unsent); err != nil {
 		return err
 	}
-	return s.stream.Acknowledge(ctx, s.platform, all.passed)
+	return to.Acknowledge(ctx, platform, all.ignored)
 }
 
 // pause waits and says whether the context still stands.

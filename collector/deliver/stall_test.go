@@ -66,8 +66,8 @@ func TestABacklogIsNotStalled(t *testing.T) {
 				h.acceptAs(id)
 			}
 			h.start("one", func(e *Engine) {
-				e.timing.gate = backoff{unit: 20 * time.Millisecond, cap: 30 * time.Second, floor: 10 * time.Millisecond}
-				e.timing.backoff = e.timing.gate
+				e.timing.breaker = backoff{unit: 20 * time.Millisecond, cap: 30 * time.Second, floor: 10 * time.Millisecond}
+				e.timing.backoff = e.timing.breaker
 			})
 			h.await(strconv.Itoa(backlog.events)+" events", func() string {
 				return cmp.Diff(backlog.events-backlog.never, len(hook.acceptances()))
@@ -150,7 +150,7 @@ func TestTimeoutsAmongOthersPauseNothing(t *testing.T) {
 	h := newHarness(t, hook.platform("crm"))
 	h.start("one", func(e *Engine) {
 		hour := backoff{unit: time.Hour, cap: time.Hour, floor: time.Hour}
-		e.timing.gate, e.timing.backoff = hour, hour
+		e.timing.breaker, e.timing.backoff = hour, hour
 		e.timing.slow, e.timing.request, e.options.DrainTimeout = 50*time.Millisecond, 500*time.Millisecond, 10*time.Millisecond
 	})
 	const events = 6 * parallelRequests

@@ -33,7 +33,7 @@ func (p *process) reportFaults(ctx context.Context) {
 }
 
 func (d *deliveries) reportFaults(ctx context.Context) error {
-	for platform, fault := range d.metrics.Faults() {
+	for platform, fault := range d.metrics.Misconfigured() {
 		if err := d.stream.PausePlatform(ctx, platform, string(fault)); err != nil {
 			return err
 		}

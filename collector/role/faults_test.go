@@ -38,7 +38,7 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	}
 	want := map[string]string{}
 	var platforms []string
-	add := func(platform config.Platform, fault deliver.Fault) {
+	add := func(platform config.Platform, fault deliver.Misconfiguration) {
 		property.Platforms, platforms = append(property.Platforms, platform), append(platforms, platform.Name)
 		if fault != "" {
 			want[platform.Name] = string(fault)
@@ -47,16 +47,16 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	webhook := func(name, url string) config.Platform {
 		return config.Platform{Name: name, Type: config.TypeWebhook, Webhook: &config.Webhook{URL: url}}
 	}
-	for status, fault := range map[int]deliver.Fault{
-		200: "", 401: deliver.FaultCredentials, 403: deliver.FaultConfiguration, 404: deliver.FaultConfiguration, 405: deliver.FaultConfiguration,
-		410: deliver.FaultConfiguration, 301: deliver.FaultConfiguration, 400: "", 408: "", 425: "", 429: "", 500: "", 503: "",
+	for status, fault := range map[int]deliver.Misconfiguration{
+		200: "", 401: deliver.CredentialsRejected, 403: deliver.ConfigurationRejected, 404: deliver.ConfigurationRejected, 405: deliver.ConfigurationRejected,
+		410: deliver.ConfigurationRejected, 301: deliver.ConfigurationRejected, 400: "", 408: "", 425: "", 429: "", 500: "", 503: "",
 	} {
 		add(webhook(fmt.Sprintf("answers-%d", status), fmt.Sprint(receiver.URL, "/", status)), fault)
 	}
-	add(webhook("denied", "http://127.0.0.2:9/"), deliver.FaultEgress)
+	add(webhook("denied", "http://127.0.0.2:9/"), deliver.EgressDenied)
 	add(webhook("unreachable", "http://127.0.0.1:1/"), "")
-	add(webhook("keyless", receiver.URL+"/200"), deliver.FaultSecret)
-	add(webhook("unfit", receiver.URL+"/200"), deliver.FaultSecret)
+	add(webhook("keyless", receiver.URL+"/200"), deliver.SecretInvalid)
+	add(webhook("unfit", receiver.URL+"/200"), deliver.SecretInvalid)
 	// What passes by itself has codes of the platform's own as well.
 	add(config.Platform{Name: "transient", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}, Endpoint: receiver.URL + "/400"}, "")
 

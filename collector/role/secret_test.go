@@ -70,7 +70,7 @@ func TestACorrectedSecretHealsItsPlatform(t *testing.T) {
 		t.Fatalf("collect: %d", got)
 	}
 	p.await("the pause, with its reason", func() bool {
-		return strings.Contains(p.metricsOf("weir_platform_fault"), `platform="meta",property="healing",reason="unauthorized"} 1`)
+		return strings.Contains(p.metricsOf("weir_platform_error"), `platform="meta",property="healing",reason="unauthorized"} 1`)
 	})
 	p.await("the other platform's delivery", func() bool { return others.Load() == 1 })
 	if got := p.metricsOf("weir_platform_paused"); !strings.Contains(got, `platform="crm",property="healing"} 0`) {
@@ -80,7 +80,7 @@ func TestACorrectedSecretHealsItsPlatform(t *testing.T) {
 	p.writeText(config.PlatformsDir+"/meta/accessToken", "the-right-one")
 	p.await("the delivery", func() bool { return received.Load() == 1 })
 	p.await("the end of the pause", func() bool {
-		return p.metricsOf("weir_platform_fault") == "" && strings.Contains(p.metricsOf("weir_platform_paused"), `platform="meta",property="healing"} 0`)
+		return p.metricsOf("weir_platform_error") == "" && strings.Contains(p.metricsOf("weir_platform_paused"), `platform="meta",property="healing"} 0`)
 	})
 	if err := p.stop(); err != nil {
 		t.Errorf("stop: %v", err)

@@ -21,58 +21,58 @@ var (
 	delivered = platform.Verdict{Class: platform.Delivered}
 )
 
-func testGate() *gate {
+func testBreaker() *breaker {
 	b := backoff{unit: time.Second, cap: 10 * time.Minute, floor: 200 * time.Millisecond}
 	metrics, err := NewMetrics(prometheus.NewRegistry())
 	if err != nil {
 		panic(err)
 	}
-	return newGate(b, defaultTiming().slow, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm"), newSlots(1))
+	return newBreaker(b, defaultTiming().slow, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm"), newLimiter(1))
 }
 
-func mustEnter(t *testing.T, g *gate) pass {
+func mustAcquire(t *testing.T, b *breaker) permit {
 	t.Helper()
-	p, err := g.enter(context.Background(), fresh)
+	p, err := b.acquire(context.Background(), newEvents)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// shut closes the gate by as many different events as that takes and returns for how long.
-func shut(t *testing.T, g *gate, verdict platform.Verdict) time.Duration {
+// trip opens the breaker by as many different events as that takes and returns for how long.
+func trip(t *testing.T, b *breaker, verdict platform.Verdict) time.Duration {
 	t.Helper()
-	p := mustEnter(t, g)
-	for event := range stream.Position(breakAfter) {
-		if g.report(p, 1000+event, verdict, 0); resting(g) {
-			return time.Until(g.stops[fresh].until)
+	p := mustAcquire(t, b)
+	for event := range stream.Position(tripAfter) {
+		if b.record(p, 1000+event, verdict, 0); isOpen(b) {
+			return time.Until(b.circuits[newEvents].until)
 		}
 	}
-	t.Fatal("the gate is open")
+	t.Fatal("the breaker is closed")
 	return 0
 }
 
-func TestGateWaitsAsLongAsThePlatformAsks(t *testing.T) {
+func TestBreakerStaysOpenAsLongAsThePlatformAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := testGate()
+		b := testBreaker()
 		start := time.Now()
-		if got := shut(t, g, throttled); got != 7*time.Second {
+		if got := trip(t, b, throttled); got != 7*time.Second {
 			t.Errorf("got a pause of %s, want 7s", got)
 		}
-		p := mustEnter(t, g)
+		p := mustAcquire(t, b)
 		if !p.probe || time.Since(start) != 7*time.Second {
 			t.Errorf("got %+v after %s, want a probe after 7s", p, time.Since(start))
 		}
-		g.report(p, 1, delivered, 0)
-		if p := mustEnter(t, g); p.probe || time.Since(start) != 7*time.Second {
-			t.Errorf("the gate is not open after the probe: %+v", p)
+		b.record(p, 1, delivered, 0)
+		if p := mustAcquire(t, b); p.probe || time.Since(start) != 7*time.Second {
+			t.Errorf("the breaker is not closed after the probe: %+v", p)
 		}
 	})
 }
 
 // What follows on which pause, where nothing is taken: a run of bad events is passed, and a platform that is down gets about one
 // request a second.
-func TestGateProbesLessAndLessOften(t *testing.T) {
+func TestBreakerProbesLessAndLessOften(t *testing.T) {
 	pauses := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}
 	most := []int{1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64}
 	for name, test := range map[string]struct {
@@ -80,25 +80,25 @@ func TestGateProbesLessAndLessOften(t *testing.T) {
 		pauses  []int // in seconds
 		probes  []int // after each
 	}{
-		"no answer":                 {platform.Verdict{Class: platform.Retry, Reason: "timeout"}, pauses, most},
-		"misconfigured or gone":     {platform.Verdict{Class: platform.Config, Reason: "http_404"}, pauses, most},
-		"the credential is refused": {refused, pauses, []int{1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8}},
-		"asked for patience":        {platform.Verdict{Class: platform.Throttle}, pauses, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
-		"asked for seven seconds":   {throttled, []int{7, 7, 7}, []int{1, 1, 1}},
+		"no answer":                   {platform.Verdict{Class: platform.Retry, Reason: "timeout"}, pauses, most},
+		"misconfigured or gone":       {platform.Verdict{Class: platform.Config, Reason: "http_404"}, pauses, most},
+		"the credential is refused":   {refused, pauses, []int{1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8}},
+		"throttled for no time":       {platform.Verdict{Class: platform.Throttle}, pauses, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"throttled for seven seconds": {throttled, []int{7, 7, 7}, []int{1, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := testGate()
-				shut(t, g, test.verdict)
+				b := testBreaker()
+				trip(t, b, test.verdict)
 				event := stream.Position(1)
 				var got [2][]int
 				for range test.pauses {
 					start := time.Now()
-					p := mustEnter(t, g)
+					p := mustAcquire(t, b)
 					got[0] = append(got[0], int(time.Since(start)/time.Second))
 					n := 1
-					for event++; g.report(p, event, test.verdict, 0).stopped == 0 && !resting(g); event++ {
-						if p = mustEnter(t, g); !p.probe || p.nth != n {
+					for event++; b.record(p, event, test.verdict, 0).openFor == 0 && !isOpen(b); event++ {
+						if p = mustAcquire(t, b); !p.probe || p.nth != n {
 							t.Fatalf("got %+v, want probe %d of its round", p, n)
 						}
 						n++
@@ -113,23 +113,23 @@ func TestGateProbesLessAndLessOften(t *testing.T) {
 	}
 }
 
-// resting says whether new events have to wait.
-func resting(g *gate) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.stops[fresh].closed && g.now().Before(g.stops[fresh].until)
+// isOpen says whether new events have to wait.
+func isOpen(b *breaker) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.circuits[newEvents].state(b.now()) == open
 }
 
-func TestGateLetsOneProbeThrough(t *testing.T) {
+func TestBreakerLetsOneProbeThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := testGate()
-		shut(t, g, refused)
-		first := mustEnter(t, g)
-		second := make(chan pass)
-		go func() { second <- mustEnter(t, g) }()
-		open := make(chan pass)
+		b := testBreaker()
+		trip(t, b, refused)
+		first := mustAcquire(t, b)
+		second := make(chan permit)
+		go func() { second <- mustAcquire(t, b) }()
+		open := make(chan permit)
 		go func() {
-			p, err := g.enter(context.Background(), again)
+			p, err := b.acquire(context.Background(), retries)
 			if err != nil {
 				t.Error(err)
 			}
@@ -140,65 +140,65 @@ func TestGateLetsOneProbeThrough(t *testing.T) {
 		case p := <-second:
 			t.Fatalf("two probes at a time: %+v", p)
 		case p := <-open:
-			t.Fatalf("the gate was open: %+v", p)
+			t.Fatalf("the breaker was closed: %+v", p)
 		default:
 		}
-		g.giveBack(first)
+		b.release(first)
 		p := <-second
 		if !p.probe {
 			t.Errorf("got %+v, want the probe that was given back", p)
 		}
-		g.report(p, 1, delivered, 0)
+		b.record(p, 1, delivered, 0)
 		if p := <-open; p.probe {
-			t.Errorf("got %+v, want an open gate after a probe that was not refused", p)
+			t.Errorf("got %+v, want a closed breaker after a probe that was not refused", p)
 		}
 	})
 }
 
-func TestGateCountsRequestsUnderWayTogetherOnce(t *testing.T) {
+func TestBreakerCountsRequestsUnderWayTogetherOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := testGate()
-		var passes []pass
-		for range 3 * breakAfter {
-			passes = append(passes, mustEnter(t, g))
+		b := testBreaker()
+		var passes []permit
+		for range 3 * tripAfter {
+			passes = append(passes, mustAcquire(t, b))
 		}
 		for i, p := range passes {
-			g.report(p, stream.Position(i), refused, 0)
+			b.record(p, stream.Position(i), refused, 0)
 		}
 		start := time.Now()
-		mustEnter(t, g)
+		mustAcquire(t, b)
 		if time.Since(start) != time.Second {
 			t.Errorf("the pause was %s, want that of one failure", time.Since(start))
 		}
 	})
 }
 
-func TestGateHoldsBackWhatWasTakenBeforeItClosed(t *testing.T) {
+func TestBreakerHoldsBackWhatWasTakenBeforeItOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := testGate()
-		late := mustEnter(t, g)
-		shut(t, g, throttled)
+		b := testBreaker()
+		late := mustAcquire(t, b)
+		trip(t, b, throttled)
 		<-time.After(2 * time.Second)
-		if left, ok := g.admits(late); ok || left != 5*time.Second {
+		if left, ok := b.allows(late); ok || left != 5*time.Second {
 			t.Errorf("got %s, %t; want 5s, false", left, ok)
 		}
-		g.report(late, 1, delivered, 0)
-		if _, ok := g.admits(late); ok {
-			t.Error("an answer to a request from before opened the gate")
+		b.record(late, 1, delivered, 0)
+		if _, ok := b.allows(late); ok {
+			t.Error("an answer to a request from before closed the breaker")
 		}
 	})
 }
 
-func TestGateWaitEndsWithTheContext(t *testing.T) {
+func TestBreakerWaitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := testGate()
-		shut(t, g, refused)
+		b := testBreaker()
+		trip(t, b, refused)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
-		if _, err := g.enter(ctx, fresh); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.acquire(ctx, newEvents); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
-		if p := mustEnter(t, g); !p.probe {
+		if p := mustAcquire(t, b); !p.probe {
 			t.Errorf("got %+v: the one that gave up took the probe with it", p)
 		}
 	})

@@ -1,0 +1,56 @@
+package deliver
+
+import (
+	"maps"
+
+	"github.com/weir-dev/weir/collector/deliver/platform"
+)
+
+// Misconfiguration is why a platform gets nothing until a person has mended something. Its values are reasons of the
+// Property's condition PlatformsReady.
+type Misconfiguration string
+
+// What can be misconfigured. What passes by itself, such as throttling or an outage, is none.
+const (
+	// CredentialsRejected: the platform refuses the credentials.
+	CredentialsRejected Misconfiguration = "CredentialsRejected"
+	// ConfigurationRejected: the platform refuses the settings, or is gone.
+	ConfigurationRejected Misconfiguration = "ConfigurationRejected"
+	// SecretInvalid: the platform's Secret lacks a key, or has an unfit value.
+	SecretInvalid Misconfiguration = "SecretInvalid"
+	// EgressDenied: the platform's host has only addresses that deliveries may not go to.
+	EgressDenied Misconfiguration = "EgressDenied"
+)
+
+// misconfigurationOf returns what has to be mended where a platform is paused for a verdict, "" where nothing has. It goes
+// by the class: the same code of a platform's may be a reason to mend something or to wait.
+func misconfigurationOf(verdict platform.Verdict) Misconfiguration {
+	switch {
+	case verdict.Class == platform.Auth:
+		return CredentialsRejected
+	case verdict.Class == platform.Config:
+		return ConfigurationRejected
+	case verdict.Reason == reasonEgressDenied:
+		return EgressDenied
+	default:
+		return ""
+	}
+}
+
+// Misconfigured returns the platforms that are paused until a person has mended something, each with what.
+func (m *Metrics) Misconfigured() map[string]Misconfiguration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.misconfigured)
+}
+
+// misconfigure notes what of a platform has to be mended; "" for nothing.
+func (m *Metrics) misconfigure(platform string, what Misconfiguration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if what == "" {
+		delete(m.misconfigured, platform)
+		return
+	}
+	m.misconfigured[platform] = what
+}

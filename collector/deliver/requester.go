@@ -1,0 +1,64 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/collector/deliver/platform"
+)
+
+// requester makes the requests to one platform.
+type requester struct {
+	platform *platform.Platform
+	client   *client
+	tracing  tracing
+	// count counts the requests.
+	count prometheus.Counter
+	// wall is this process's clock, which platforms are told.
+	wall   func() time.Time
+	logger *slog.Logger
+}
+
+// attempt makes one request and returns a verdict per event and how long the request took. It counts the
+// attempt on the tasks, unless the platform only throttles.
+func (r *requester) attempt(sending context.Context, batch []task) ([]platform.Verdict, time.Duration) {
+	payloads := make([]platform.Payload, len(batch))
+	for i, t := range batch {
+		payloads[i] = t.payload
+	}
+	request := r.platform.Build(payloads, r.wall())
+	start, end := time.Now(), r.tracing.start(sending, len(batch)) // the monotonic clock: a latency is no point in time
+	response, failure := r.exchange(sending, request)
+	latency := time.Since(start)
+	end(response, failure)
+	r.count.Inc()
+
+	var verdicts []platform.Verdict
+	if failure != nil {
+		verdicts = slices.Repeat([]platform.Verdict{*failure}, len(batch))
+	} else {
+		verdicts = r.platform.Classify(response, len(batch))
+	}
+	for i := range batch {
+		batch[i].kind = retries
+		if verdicts[i].Class != platform.Throttle {
+			batch[i].attempts++
+		}
+	}
+	return verdicts, latency
+}
+
+// exchange makes the request or, for the Log platform, writes its lines.
+func (r *requester) exchange(sending context.Context, request platform.Request) (platform.Response, *platform.Verdict) {
+	if request.Lines == nil {
+		return r.client.exchange(sending, request)
+	}
+	for _, line := range request.Lines {
+		r.logger.LogAttrs(sending, slog.LevelInfo, "event", line...)
+	}
+	return platform.Response{At: r.wall()}, nil
+}

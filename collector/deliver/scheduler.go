@@ -1,0 +1,99 @@
+package deliver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// scheduler decides what becomes of an event after an attempt, and when the next one is due. It changes nothing by itself.
+type scheduler struct {
+	// backoff is between an event's attempts.
+	backoff backoff
+	// now is the clock by which events are dated.
+	now func() time.Time
+}
+
+// judge turns a verdict about the platform into what it means for an event for whose own sake it was given: where the circuit
+// is closed the event is tried again with growing pauses, and one that is refused for good has failed.
+func (s scheduler) judge(verdict platform.Verdict, a assessment) platform.Verdict {
+	switch {
+	case !aboutPlatform(verdict.Class):
+	case a.openFor > 0:
+		verdict.After = a.openFor
+	case verdict.Class == platform.Throttle:
+		verdict.After = max(verdict.After, s.backoff.jittered(a.failures-1))
+	case a.poison:
+		verdict.Class = platform.Permanent
+	default:
+		verdict.Class = platform.Retry
+	}
+	return verdict
+}
+
+// settlement turns a verdict into what is written.
+func (s scheduler) settlement(t task, verdict platform.Verdict, latency time.Duration) stream.Settlement {
+	now := s.now()
+	settlement := stream.Settlement{Record: stream.Record{
+		Event:    t.position,
+		Attempts: t.attempts,
+		Latency:  latency,
+		Reason:   verdict.Reason,
+		At:       now,
+	}}
+	switch verdict.Class {
+	case platform.Delivered:
+		settlement.Status = stream.Delivered
+	case platform.Skipped:
+		settlement.Status = stream.Skipped
+	case platform.Expired:
+		settlement.Status = stream.Expired
+	case platform.Retry:
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(s.backoff.jittered(t.attempts - 1))
+	case platform.Throttle:
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(max(verdict.After, s.backoff.floor))
+	case platform.Auth, platform.Config:
+		// The open circuit holds them back. Due at once, they go out as soon as there is another credential or
+		// configuration, for which a new engine starts.
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(s.backoff.floor)
+	default:
+		// Permanent; a single event has no batch to be isolated from or split.
+		settlement.Status = stream.Failed
+	}
+	if settlement.Status == stream.Retrying && settlement.RetryAt.After(t.payload.Expires) {
+		settlement.RetryAt = t.payload.Expires
+	}
+	return settlement
+}
+
+// postpone puts back events that were taken before the circuit opened: no attempt was made, nothing is recorded. Those
+// that were never sent are as new as those that nobody has taken yet.
+func (s scheduler) postpone(batch []task, pause time.Duration) outcomes {
+	all := outcomes{until: s.now().Add(max(pause, s.backoff.floor))}
+	for _, t := range batch {
+		delivery := stream.Delivery{Entry: stream.Entry{Position: t.position}, Attempts: t.attempts}
+		if t.kind == newEvents {
+			all.unsent = append(all.unsent, delivery)
+		} else {
+			all.postponed = append(all.postponed, delivery)
+		}
+	}
+	return all
+}
+
+// worstOf returns the verdict that says how the platform is: one that is about the platform, else any but a failure, else the
+// first.
+func worstOf(verdicts []platform.Verdict) platform.Verdict {
+	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return aboutPlatform(v.Class) }); i >= 0 {
+		return verdicts[i]
+	}
+	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return v.Class != platform.Retry }); i >= 0 {
+		return verdicts[i]
+	}
+	return verdicts[0]
+}

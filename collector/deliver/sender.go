@@ -1,0 +1,204 @@
+package deliver
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+const (
+	// maxTaken bounds how many events are taken from Redis at once.
+	maxTaken = 1000
+	// isolated is how many of an isolated batch's events are sent at a time.
+	isolated = 8
+)
+
+// sender sends a platform's events, as far as the circuit breaker and the limiter allow, and hands what became of them to the
+// settler. The worker, the retrier and the reclaimer share it.
+type sender struct {
+	platform  *platform.Platform
+	requester *requester
+	breaker   *breaker
+	limiter   *limiter
+	scheduler scheduler
+	queue     *queue
+	settler   *settler
+	// slow is how long a request may take before others need not wait for it.
+	slow   time.Duration
+	logger *slog.Logger
+	// requests are those that are under way.
+	requests sync.WaitGroup
+}
+
+// capacity is the permission to make so many requests with events of a kind.
+type capacity struct {
+	permit
+	requests int
+}
+
+// acquire waits until the breaker and the limiter let something of the kind be sent, as much as it makes sense to take events
+// for, or one request where single says so. It returns false when the context has ended.
+func (s *sender) acquire(ctx context.Context, k kind, single bool) (capacity, bool) {
+	p, err := s.breaker.acquire(ctx, k)
+	if err != nil {
+		return capacity{}, false
+	}
+	most := max(1, maxTaken/s.platform.Limits.Events)
+	if p.probe || single {
+		most = 1
+	}
+	c := capacity{p, s.limiter.acquire(ctx, k, most)}
+	if c.requests == 0 {
+		s.breaker.release(p)
+		return capacity{}, false
+	}
+	return c, true
+}
+
+// release returns capacity that was not used.
+func (s *sender) release(c capacity) {
+	s.limiter.release(c.kind, c.requests)
+	s.breaker.release(c.permit)
+}
+
+// events is how many events to take with a capacity; one makes a probe.
+func (s *sender) events(c capacity) int {
+	if c.probe {
+		return 1
+	}
+	return min(c.requests*s.platform.Limits.Events, maxTaken)
+}
+
+// send maps what was taken of a kind, settles what needs no request and sends the rest in batches. It owns the capacity, and
+// returns when the last batch is under way.
+func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []stream.Delivery) {
+	tasks, decided := s.accept(k, deliveries)
+	if decided.len() > 0 {
+		s.requests.Add(1)
+		s.settler.settle(decided, s.requests.Done)
+	}
+	batches := split(tasks, s.platform.Limits)
+	if len(batches) == 0 {
+		s.breaker.release(c.permit)
+	}
+	for _, batch := range batches {
+		if c.requests == 0 {
+			// One comes free: every request ends in bounded time.
+			c.requests = s.limiter.acquire(context.WithoutCancel(sending), c.kind, 1)
+		}
+		c.requests--
+		s.requests.Go(func() {
+			request, written := s.limiter.begin(c.kind, s.slow, s.breaker.succeededSince), make(chan struct{})
+			all := s.deliver(sending, c.permit, batch)
+			request.answer()
+			s.settler.settle(all, func() { close(written) })
+			<-written
+			request.release()
+		})
+	}
+	s.limiter.release(c.kind, c.requests)
+}
+
+// accept parts deliveries into those to send and those whose outcome is clear.
+func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes) {
+	tasks := make([]task, 0, len(deliveries))
+	var decided outcomes
+	for _, delivery := range deliveries {
+		if !s.queue.begin(delivery.Position) {
+			continue // a request with it is under way
+		}
+		t, verdict, named := s.prepare(k, delivery)
+		switch {
+		case !named:
+			decided.ignored = append(decided.ignored, delivery.Position)
+		case verdict.Class == platform.Undecided:
+			tasks = append(tasks, t)
+		default:
+			decided.settled = append(decided.settled, s.scheduler.settlement(t, verdict, 0))
+		}
+	}
+	return tasks, decided
+}
+
+// prepare decodes and maps an event. It says whether the event names this platform; the others are ignored.
+func (s *sender) prepare(k kind, delivery stream.Delivery) (task, platform.Verdict, bool) {
+	t := task{position: delivery.Position, kind: k, attempts: delivery.Attempts}
+	e, err := event.DecodeEntry(delivery.Data)
+	if err != nil {
+		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
+		return t, platform.Verdict{Class: platform.Permanent, Reason: "undecodable"}, true
+	}
+	if !slices.Contains(e.Platforms, s.queue.platform) {
+		return t, platform.Verdict{}, false
+	}
+	var verdict platform.Verdict
+	t.payload, verdict = s.platform.Map(&platform.Event{
+		Event: e, ReceivedAt: delivery.Position.Time(), ReplayedAt: delivery.Replayed,
+	})
+	if verdict.Class == platform.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
+		verdict = platform.Verdict{Class: platform.Expired, Reason: "too_old"}
+	}
+	return t, verdict, true
+}
+
+// deliver sends a batch and returns what became of each of its events, having sent it again in parts where
+// the platform's answer asks for that.
+func (s *sender) deliver(sending context.Context, p permit, batch []task) outcomes {
+	if left, ok := s.breaker.allows(p); !ok {
+		return s.scheduler.postpone(batch, left)
+	}
+	verdicts, latency := s.requester.attempt(sending, batch)
+	worst := worstOf(verdicts)
+	assessed := s.breaker.record(p, batch[0].position, worst, latency)
+
+	// A batch may be refused for one event's sake by a status that is about the platform otherwise.
+	suspect := assessed.openFor == 0 && aboutPlatform(worst.Class)
+	switch {
+	case (worst.Class == platform.Split || suspect) && len(batch) > 1:
+		half := len(batch) / 2
+		all := s.deliver(sending, p, batch[:half])
+		all.add(s.deliver(sending, p, batch[half:]))
+		return all
+	case worst.Class == platform.Isolate && len(batch) > 1:
+		return s.isolate(sending, p, batch)
+	}
+	var all outcomes
+	for i, verdict := range verdicts {
+		verdict = s.scheduler.judge(verdict, assessed)
+		if verdict.Class == platform.Permanent {
+			s.breaker.forget(batch[i].position)
+		}
+		all.settled = append(all.settled, s.scheduler.settlement(batch[i], verdict, latency))
+	}
+	return all
+}
+
+// isolate sends each event of a batch alone.
+func (s *sender) isolate(sending context.Context, p permit, batch []task) outcomes {
+	each := make([]outcomes, len(batch))
+	next := make(chan int)
+	var senders sync.WaitGroup
+	for range min(isolated, len(batch)) {
+		senders.Go(func() {
+			for i := range next {
+				each[i] = s.deliver(sending, p, batch[i:i+1])
+			}
+		})
+	}
+	for i := range batch {
+		next <- i
+	}
+	close(next)
+	senders.Wait()
+	var all outcomes
+	for _, one := range each {
+		all.add(one)
+	}
+	return all
+}
