@@ -23,8 +23,10 @@ const (
 	// is up before: after a long outage there are some in every batch, and Redis would be given up each time before it
 	// can answer.
 	appendAttempt = 500 * time.Millisecond
-	// batchCap is the most additions of one call, unless a caller brings more at once.
+	// batchCap is the most additions of one call; Redis serves nobody else meanwhile, and weir.lua takes no more.
 	batchCap = 512
+	// batchBytes are the most bytes of entries of one call, unless a caller brings more at once.
+	batchBytes = 4 << 20
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
 	flushers = 2
 	// appendKeys is how many keys weir_append takes.
@@ -87,7 +89,7 @@ func (a *Appender) SetWindow(window time.Duration) {
 }
 
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
-// There are at most 5,000 of them.
+// There are at most 512 of them, with 8 MiB of entries.
 //
 // The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, and comes up to half a second
 // later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are
@@ -193,9 +195,9 @@ func (a *Appender) gather() {
 // they are. The mutex is held.
 func (a *Appender) cut() ([]*appendCall, int) {
 	var batch []*appendCall
-	size, used, now := 0, 0, time.Now()
+	size, bytes, used, now := 0, 0, 0, time.Now()
 	for _, call := range a.queue {
-		if size > 0 && size+len(call.added) > batchCap {
+		if size > 0 && (size+len(call.added) > batchCap || bytes+call.bytes > batchBytes) {
 			break
 		}
 		used++
@@ -204,7 +206,7 @@ func (a *Appender) cut() ([]*appendCall, int) {
 			continue
 		}
 		batch = append(batch, call)
-		size += len(call.added)
+		size, bytes = size+len(call.added), bytes+call.bytes
 	}
 	rest := copy(a.queue, a.queue[used:])
 	clear(a.queue[rest:])

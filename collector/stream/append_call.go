@@ -16,8 +16,10 @@ type appendCall struct {
 	// for each addition.
 	digests   []digest
 	arguments []argument
-	added     []Added
-	err       error
+	// bytes are those of the additions' entries.
+	bytes int
+	added []Added
+	err   error
 	// deadline is when the caller is told that Redis is out of reach.
 	deadline time.Time
 	done     chan struct{} // closed by answer
@@ -55,6 +57,7 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 			text = append(text, addition.EventID...)
 		}
 		call.arguments = append(call.arguments, addition.Entry, text[start:])
+		call.bytes += len(addition.Entry)
 		call.added = append(call.added, Added{EventID: addition.EventID})
 	}
 	return call

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -691,30 +692,33 @@ func TestCloseCommitsWhatWasHandedIn(t *testing.T) {
 	}
 }
 
+// TestBatchesHoldWholeCalls has many append at once what is, all together, more than Redis is given in one call.
 func TestBatchesHoldWholeCalls(t *testing.T) {
-	s := newStream(t)
-	a := newAppender(t, s, AppenderOptions{})
-	var group sync.WaitGroup
-	for caller := range 20 {
-		group.Go(func() {
-			var additions []Addition
-			for i := range 100 + caller*50 {
-				additions = append(additions, Addition{Entry: []byte("x"), EventID: fmt.Sprintf("%d-%d", caller, i)})
+	for name, c := range map[string]struct {
+		size  int
+		count func(caller int) int
+	}{
+		"many events":  {1, func(caller int) int { return 50 + caller*20 }},
+		"large events": {1 << 20, func(int) int { return 2 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, entry := newAppender(t, newStream(t), AppenderOptions{}), bytes.Repeat([]byte("x"), c.size)
+			var group sync.WaitGroup
+			for caller := range 20 {
+				group.Go(func() {
+					var additions []Addition
+					var want []Added
+					for i := range c.count(caller) {
+						additions = append(additions, Addition{Entry: entry, EventID: fmt.Sprintf("%d-%d", caller, i)})
+						want = append(want, Added{EventID: additions[i].EventID})
+					}
+					added, err := a.Append(t.Context(), append(additions, additions[1]))
+					if diff := cmp.Diff(append(want, Added{additions[1].EventID, true}), added); diff != "" || err != nil {
+						t.Errorf("answers of caller %d (-want +got):\n%s%v", caller, diff, err)
+					}
+				})
 			}
-			added, err := a.Append(t.Context(), append(additions, additions[7]))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for i, one := range added {
-				if want := (Added{EventID: additions[i%len(additions)].EventID, Duplicate: i == len(additions)}); i < len(additions) && one != want {
-					t.Errorf("answer %d of caller %d = %+v, want %+v", i, caller, one, want)
-				}
-			}
-			if want := (Added{additions[7].EventID, true}); added[len(additions)] != want {
-				t.Errorf("last answer of caller %d = %+v, want %+v", caller, added[len(additions)], want)
-			}
+			group.Wait()
 		})
 	}
-	group.Wait()
 }

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 8
+local VERSION = 9
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
@@ -26,18 +26,21 @@ local function number(n) return string.format('%.0f', n) end
 --
 -- Whoever has a role's password may call the role's functions with any arguments, and Redis serves nobody else meanwhile.
 -- So each function looks at its keys and arguments before it does anything: what it may cost is bounded, and nothing is
--- done by halves.
+-- done by halves. What is stored is read in small steps, whatever its size.
 
-local MOST_ADDITIONS = 5000    -- events of one call of weir_append
+local MOST_ADDITIONS = 512     -- events of one call of weir_append
+local MOST_ADDED = 8388608     -- bytes of entries of one call of weir_append
 local MOST_EVENTS = 1000       -- events of one call of any other function
-local MOST_TRIMMED = 10000     -- entries that one call of weir_trim may remove, and waiting events that it may take back
+local MOST_TRIMMED = 1000      -- entries that one call of weir_trim may remove, and waiting events that it may take back
 local MOST_ENTRY = 2097152     -- bytes of an entry: twice the largest body of an event
 local MOST_RECORD = 4096       -- bytes of an event's record, and of what stands before the records
 local MOST_NAME = 255          -- bytes of a platform's name
 local MOST_ID = 4096           -- bytes of an event's id
-local MOST_REPLY = 33554432    -- bytes of entries in one reply, and one entry more
-local MOST_CLAIMS = 8388608    -- bytes of claims that one call of weir_append reads, many times what there is
+local MOST_READ = 4194304      -- bytes of entries that one call reads, and few entries more
+local MOST_CLAIMS = 4194304    -- bytes of claims that one call of weir_append reads, many times what there is
 local ASKED = 16               -- fields that are read before their bytes are counted
+local STRIDE = 4               -- entries that are read before their bytes are counted
+local REST = 128               -- entries below an id that are trimmed one by one, more than a stream's node has
 local LATEST = 9999999999999   -- a ms beyond all plans
 local LONGEST = 100000000000    -- ms of a window: three years
 local LARGEST = 9007199254740991
@@ -111,6 +114,23 @@ local function server_ms() return math.floor(microseconds() / 1000) end
 local function split(id)
   local ms, seq = string.match(id, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(seq)
+end
+
+-- range returns the entries from one id to another, the oldest first, count and about bytes of them at most; and whether
+-- those are all.
+local function range(key, from, to, count, bytes)
+  local entries = {}
+  while bytes > 0 and #entries < count do
+    local asked = math.min(STRIDE, count - #entries)
+    local some = redis.call('XRANGE', key, from, to, 'COUNT', asked)
+    for _, entry in ipairs(some) do
+      entries[#entries + 1] = entry
+      bytes = bytes - #entry[2][2]
+    end
+    if #some < asked then return entries, true end
+    from = '(' .. some[#some][1]
+  end
+  return entries, false
 end
 
 -- before says whether stream id a is lower than b.
@@ -238,7 +258,7 @@ end
 
 -- allowance is what a call may still read: bytes of claims, and claims that it walks past. Who has the password may have
 -- written a million of them under one field.
-local function allowance(count) return { bytes = MOST_CLAIMS, claims = 20000 + 8 * count } end
+local function allowance(count) return { bytes = MOST_CLAIMS, claims = 4096 + 8 * count } end
 
 -- ask returns what a hash has of the fields args[first] to args[last], false where it has nothing.
 local function ask(key, args, first, last, left)
@@ -352,14 +372,15 @@ local function check_additions(args, count)
   for i = 6, 5 + count do
     if #args[i] ~= 6 or #args[i + count] ~= 4 then wrong('a digest must have 6 and 4 bytes') end
   end
-  local digests = 0
+  local digests, bytes = 0, 0
   for i = 6 + 2 * count, #args, 2 do
     local id = args[i + 1]
-    digests = digests + (id == '' and 1 or 2)
+    digests, bytes = digests + (id == '' and 1 or 2), bytes + #args[i]
     if #args[i] > MOST_ENTRY then wrong('an entry must have at most ' .. MOST_ENTRY .. ' bytes') end
     if #id > MOST_ID then wrong('an event id must have at most ' .. MOST_ID .. ' bytes') end
   end
   if digests ~= count then wrong('there must be a digest for each id') end
+  if bytes > MOST_ADDED then wrong('the entries must have at most ' .. MOST_ADDED .. ' bytes together') end
 end
 
 -- weir_append: KEYS events, claims, batches, clock; ARGV window in ms, the caller's clock in ms, batch id (16
@@ -536,7 +557,7 @@ local function due(keys, args)
   local count, bytes = whole(args[4], 'the count', 1, MOST_EVENTS), 0
   local taken, gone = {}, {}
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, number(since), number(now), 'LIMIT', 0, count)) do
-    if bytes > MOST_REPLY then break end
+    if bytes > MOST_READ then break end
     local entry = redis.call('XRANGE', events, id, id)[1]
     if entry then
       local tried, replayed = string.match(redis.call('HGET', attempts, id) or '0', '^(%d+):?(%d*)$')
@@ -646,8 +667,8 @@ local function replay(keys, args)
   expect_retries(keys, args[1], 'events', 'deliveries')
   check_replay(args)
   local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
-  local newer = redis.call('XRANGE', deliveries, '(' .. args[2], '+', 'COUNT', 1000)
-  if #newer == 1000 then return -1 end
+  local newer, all = range(deliveries, '(' .. args[2], '+', MOST_EVENTS, MOST_READ)
+  if not all then return -1 end
   for _, entry in ipairs(newer) do
     if string.sub(entry[2][2], 3, 2 + #args[3]) == args[3] then return -1 end
   end
@@ -688,13 +709,17 @@ local function read_groups(events, retry)
 end
 
 -- trim_to removes at most about limit entries below id, exactly up to it where those are all. Returns how many it
--- removed, and whether there are more.
+-- removed, and whether there are more. Redis removes whole nodes at little cost; what is left of one goes entry by entry.
 local function trim_to(key, id, limit)
+  if id == '0-0' then return 0, false end
   local removed = redis.call('XTRIM', key, 'MINID', '~', id, 'LIMIT', limit)
-  local first = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
-  if not first or not before(first[1], id) then return removed, false end
-  if #redis.call('XRANGE', key, '-', '(' .. id, 'COUNT', limit) >= limit then return removed, true end
-  return removed + redis.call('XTRIM', key, 'MINID', '=', id), false
+  local rest, all = range(key, '-', '(' .. id, REST, MOST_READ)
+  if not all and removed > 0 then return removed, true end
+  if not all then
+    local ms, seq = split(rest[#rest][1])
+    id = number(ms) .. '-' .. number(seq + 1)
+  end
+  return #rest > 0 and removed + redis.call('XTRIM', key, 'MINID', '=', id) or removed, not all
 end
 
 -- take_back removes what a group still has to do among the doomed ids, most of those that wait, and returns those, in no order.
@@ -722,15 +747,24 @@ local function take_back(events, group, doomed, last, most)
   return lost
 end
 
+-- oldest_beyond returns the oldest entries that are beyond the ceilings, limit and about bytes of them at most; and whether
+-- there are more.
+local function oldest_beyond(events, hard_before, max_events, limit, bytes)
+  local old, all = {}, true
+  if hard_before > 0 then old, all = range(events, '-', '(' .. number(hard_before) .. '-0', limit, bytes) end
+  local excess = max_events > 0 and redis.call('XLEN', events) - max_events or 0
+  if not all or excess <= #old then return old, not all end
+  old = range(events, '-', '+', math.min(excess, limit), bytes)
+  return old, #old < excess
+end
+
 -- trim_hard removes the oldest entries that are beyond the ceilings, whoever still needs them: at most limit of them by the
 -- number of groups, each of which is asked what it has to do with them.
 local function trim_hard(events, groups, hard_before, max_events, limit)
   local shares = math.max(1, #groups)
-  limit = math.ceil(limit / shares)
-  local excess = max_events > 0 and redis.call('XLEN', events) - max_events or 0
+  local beyond, more = oldest_beyond(events, hard_before, max_events, math.ceil(limit / shares), MOST_READ / shares)
   local ids, entries, lost = {}, {}, {}
-  for i, entry in ipairs(redis.call('XRANGE', events, '-', '+', 'COUNT', limit)) do
-    if i > excess and split(entry[1]) >= hard_before then break end
+  for i, entry in ipairs(beyond) do
     ids[i], entries[entry[1]] = entry[1], entry[2][2]
   end
   if #ids == 0 then return 0, false, lost end
@@ -741,7 +775,7 @@ local function trim_hard(events, groups, hard_before, max_events, limit)
     end
   end
   local ms, seq = split(last)
-  return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), #ids == limit, lost
+  return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), more, lost
 end
 
 -- weir_trim: KEYS events, deliveries, prefix of the retry keys, claims, clock; ARGV age in ms beyond which entries go unless a
