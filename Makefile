@@ -51,6 +51,10 @@ test: check-go check-cc ## Run all tests with the race detector, against a real 
 	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
 	@cd hack/image; ../../$(PHASE) 'test: hack/image' go test -race $(TEST_ARGS) ./...
 
+.PHONY: examples
+examples: check-go ## Run the guides' examples in all six languages; they need node, python3, php with curl, ruby with webrick, and a JDK
+	@$(PHASE) examples go test ./docs -count=1 -run 'Examples' $(TEST_ARGS) -runtimes go,js,python,php,ruby,java
+
 .PHONY: e2e
 e2e: check-go ## Use Weir in a cluster and hurt it there: a node made of this machine (root; it asks), or yours: KUBECONFIG_E2E, IMG. See hack/e2e.sh
 	@$(PHASE) e2e hack/e2e.sh
