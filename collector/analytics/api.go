@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -36,7 +37,7 @@ type Options struct {
 	MaxBytes int64
 }
 
-// Range is a half-open span of reception times: From ≤ received_at < To.
+// Range is a half-open range of reception times: From ≤ received_at < To.
 type Range struct{ From, To time.Time }
 
 // Status is how far the view has come.
@@ -103,20 +104,10 @@ type Record struct {
 	ClientID string
 	// Visitor is an opaque id, the same for one visitor of the property; "" for an event of nobody.
 	Visitor string
-	// Touch is nil where the event carries no source.
-	Touch *Touch
+	// Touch is where the visitor came from; the zero value where the event does not tell.
+	Touch columns.Touch
 	// Deliveries has an element per platform in force when the event was accepted, in the Property's order.
 	Deliveries []Delivery
-}
-
-// Touch is where a visitor came from. [TouchOf] settles it.
-type Touch struct {
-	// Source is never "". Medium and Campaign may be.
-	Source   string
-	Medium   string
-	Campaign string
-	// Channel is one of those in docs/reference/channels.md.
-	Channel string
 }
 
 // Delivery is what has become of an event on one platform.
@@ -163,7 +154,7 @@ type CurrencyRevenue struct {
 	Revenue      event.Sum
 }
 
-// Day is a day of a period: its local date and the span it covers.
+// Day is a day of a period: its local date and the range it covers.
 type Day struct {
 	// Date is 2006-01-02 in the property's time zone.
 	Date  string
@@ -289,7 +280,7 @@ const (
 	ByCampaign GroupBy = "campaign"
 )
 
-// AttributionQuery asks what conversions are owed to.
+// AttributionQuery asks what conversions are credited to.
 type AttributionQuery struct {
 	// Range holds the conversions; touches may lie before it.
 	Range           Range
@@ -302,7 +293,7 @@ type AttributionQuery struct {
 	Limit int
 }
 
-// Attribution is what conversions are owed to.
+// Attribution is what conversions are credited to.
 type Attribution struct {
 	Conversions int
 	// Revenue adds up the conversions' values in the property's currency.
@@ -324,7 +315,7 @@ type AttributionOthers struct {
 	Groups      int
 	Conversions Credit
 	Revenue     event.Sum
-	// Share is what they are owed together, before rounding, by the number of conversions.
+	// Share is their credit together, before rounding, by the number of conversions.
 	Share Rate
 }
 
@@ -341,6 +332,6 @@ type AttributionResult struct {
 	Name        string
 	Conversions Credit
 	Revenue     event.Sum
-	// Share is what the result is owed, before rounding, by the number of conversions.
+	// Share is the result's credit, before rounding, by the number of conversions.
 	Share Rate
 }

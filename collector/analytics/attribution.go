@@ -5,10 +5,11 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// Attribution returns what the conversions of a range are owed to. A conversion's touches are its visitor's
+// Attribution returns who the conversions of a range are credited to. A conversion's touches are its visitor's
 // from Lookback before it up to and including it; consecutive ones with the same source, medium and campaign
 // are one. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
@@ -27,18 +28,18 @@ const (
 )
 
 func (s *snapshot) attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
-	if err := s.account.takeFor(len(s.touches), groupOfBytes); err != nil {
+	if err := s.account.takeFor(len(s.Touches), groupOfBytes); err != nil {
 		return Attribution{}, err
 	}
-	w := newCreditWalk(s, q)
+	w := newAttributor(s, q)
 	conversions, err := w.findConversions(ctx)
 	if err != nil {
 		return Attribution{}, err
 	}
 	if q.Model == Linear {
-		err = w.shareOut(ctx, conversions)
+		err = w.creditLinear(ctx, conversions)
 	} else {
-		err = w.giveToEnds(ctx, conversions)
+		err = w.creditSingleTouch(ctx, conversions)
 	}
 	if err != nil {
 		return Attribution{}, err
@@ -46,51 +47,51 @@ func (s *snapshot) attribution(ctx context.Context, q AttributionQuery) (Attribu
 	return w.result()
 }
 
-// creditWalk finds the conversions and gives credit for them.
-type creditWalk struct {
+// attributor finds the conversions and gives credit for them.
+type attributor struct {
 	snapshot *snapshot
 	query    AttributionQuery
 	name     uint32
 	// rows are those whose touches may count; conversions before the ordinal from are not of the range.
-	rows span
+	rows columns.RowRange
 	from uint64
 
 	// count and revenue are of all conversions, those of nobody too.
 	count   int
-	revenue currencySums
+	revenue columns.Sums
 
 	// groups numbers what credit is given to; groupOf holds the number for each touch, by the touch's number.
-	groups  *dictionary[string]
+	groups  groups
 	groupOf []uint32
 	// direct is the group of conversions without a touch.
 	direct uint32
-	// ledger has the credits of whole conversions and of those that are shared into few parts; fine has those that
+	// ledger has the credits of whole conversions and of those that are shared into few parts; wide has those that
 	// are shared into more.
 	ledger ledger
-	fine   fineLedger
+	wide   wideLedger
 }
 
-func newCreditWalk(s *snapshot, q AttributionQuery) *creditWalk {
+func newAttributor(s *snapshot, q AttributionQuery) *attributor {
 	conversions := s.in(q.Range)
 	touches := Range{From: q.Range.From.Add(-q.Lookback), To: q.Range.To}
 	rows := s.in(touches)
 	if q.Lookback == 0 {
-		rows.first = s.first
+		rows.First = s.First
 	}
-	w := &creditWalk{
-		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.first,
-		groups: newDictionary(lengthOf), groupOf: make([]uint32, len(s.touches)),
+	w := &attributor{
+		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.First,
+		groups: groups{numbers: map[string]uint32{}}, groupOf: make([]uint32, len(s.Touches)),
 	}
-	w.direct = w.groups.acquire(untouched(q.GroupBy))
+	w.direct = w.groups.number(directGroup(q.GroupBy))
 	return w
 }
 
 // findConversions counts the conversions and returns them in stream order.
-func (w *creditWalk) findConversions(ctx context.Context) ([]conversion, error) {
+func (w *attributor) findConversions(ctx context.Context) ([]conversion, error) {
 	rows := w.rows
-	rows.first = w.from
+	rows.First = w.from
 	parts := w.snapshot.split(rows)
-	found, revenues := make([][]conversion, len(parts)), make([]currencySums, len(parts))
+	found, revenues := make([][]conversion, len(parts)), make([]columns.Sums, len(parts))
 	err := together(len(parts), func(part int) (err error) {
 		found[part], err = w.conversionsOf(ctx, parts[part], &revenues[part])
 		return err
@@ -100,7 +101,7 @@ func (w *creditWalk) findConversions(ctx context.Context) ([]conversion, error) 
 	}
 	for part := range parts {
 		w.count += len(found[part])
-		w.revenue.merge(revenues[part])
+		w.revenue.Merge(revenues[part])
 	}
 	if len(parts) == 1 {
 		return found[0], nil
@@ -109,22 +110,22 @@ func (w *creditWalk) findConversions(ctx context.Context) ([]conversion, error) 
 }
 
 // conversionsOf returns the conversions of some rows and adds up what they brought in.
-func (w *creditWalk) conversionsOf(ctx context.Context, rows span, revenue *currencySums) (found []conversion, err error) {
-	buffer, oldest, expected := make([]uint16, 0, chunkRows), newTrail(w.rows), 0
-	if err := rows.each(ctx, func(c stretch) { expected += len(c.named(w.name, buffer)) }); err != nil {
+func (w *attributor) conversionsOf(ctx context.Context, rows columns.RowRange, revenue *columns.Sums) (found []conversion, err error) {
+	buffer, oldest, expected := make([]uint16, 0, columns.ChunkRows), columns.NewCursor(w.rows), 0
+	if err := rows.Each(ctx, func(c columns.ChunkRange) { expected += len(c.Named(w.name, buffer)) }); err != nil {
 		return nil, err
 	}
 	if err := w.snapshot.account.takeFor(expected, conversionBytes); err != nil {
 		return nil, err
 	}
 	found = make([]conversion, 0, expected)
-	err = rows.each(ctx, func(c stretch) {
-		rows, offset := c.named(w.name, buffer), c.offset(&w.rows)
-		w.addRevenue(revenue, c, rows)
+	err = rows.Each(ctx, func(c columns.ChunkRange) {
+		rows, offset := c.Named(w.name, buffer), c.Offset(&w.rows)
+		c.AddValues(w.name, rows, revenue)
 		for _, row := range rows {
-			one := conversion{visitor: c.visitor[row], value: w.value(c.chunk, row), at: offset + uint32(row)}
+			one := conversion{visitor: c.Visitor[row], value: w.value(c.Chunk, row), at: offset + uint32(row)}
 			if w.query.Lookback > 0 {
-				one.oldest = oldest.to(c.position[row].Milliseconds() - w.query.Lookback.Milliseconds())
+				one.oldest = oldest.Advance(c.Position[row].Milliseconds() - w.query.Lookback.Milliseconds())
 			}
 			found = append(found, one)
 		}
@@ -132,50 +133,53 @@ func (w *creditWalk) conversionsOf(ctx context.Context, rows span, revenue *curr
 	return found, err
 }
 
-// addRevenue adds the values of the stretch's conversions by currency.
-func (w *creditWalk) addRevenue(revenue *currencySums, c stretch, rows []uint16) {
-	if c.whole() {
-		revenue.merge(c.sealed.of(w.name).values)
-		return
-	}
-	for _, row := range rows {
-		if currency := c.currency[row]; currency != 0 && c.value[row] != noValue {
-			revenue.of(currency).add(c.value[row])
-		}
-	}
-}
-
 // value is a conversion's value in the property's currency.
-func (w *creditWalk) value(c *chunk, row uint16) event.Amount {
-	value := c.value[row]
-	if value == noValue {
+func (w *attributor) value(c *columns.Chunk, row uint16) event.Amount {
+	value := c.Value[row]
+	if value == columns.NoValue {
 		value = 0
 	}
-	if uint32(c.currency[row]) != w.snapshot.reporting {
+	if uint32(c.Currency[row]) != w.snapshot.reporting {
 		value = 0
 	}
 	return value
 }
 
 // group returns the number of what a touch's credit goes to.
-func (w *creditWalk) group(touch uint32) uint32 {
+func (w *attributor) group(touch uint32) uint32 {
 	// Group 0 is what untouched conversions go to, so that 0 can stand for "not looked up yet": a touch that
 	// belongs to it is merely looked up again.
 	if w.groupOf[touch] == 0 {
-		before := len(w.groups.values)
-		w.groupOf[touch] = w.groups.acquire(groupName(w.snapshot.touches[touch], w.query.GroupBy))
-		if len(w.groups.values) > before {
+		before := len(w.groups.names)
+		w.groupOf[touch] = w.groups.number(groupName(w.snapshot.Touches[touch], w.query.GroupBy))
+		if len(w.groups.names) > before {
 			_ = w.snapshot.account.take(creditedGroupBytes) // where it fails the question ends soon
 		}
 	}
 	return w.groupOf[touch]
 }
 
+// groups numbers names from 0 on, in the order in which they are first asked for.
+type groups struct {
+	numbers map[string]uint32
+	names   []string
+}
+
+func (g *groups) number(name string) uint32 {
+	number, known := g.numbers[name]
+	if !known {
+		number = uint32(len(g.names))
+		g.numbers[name] = number
+		g.names = append(g.names, name)
+	}
+	return number
+}
+
 // none is the name of a medium or campaign that is not there.
 const none = "(none)"
 
-// untouched is what conversions without a touch are owed to.
-func untouched(by GroupBy) string {
+// directGroup is what the credit for conversions without a touch goes to.
+func directGroup(by GroupBy) string {
 	switch by {
 	case BySource:
 		return "(direct)"
@@ -186,7 +190,7 @@ func untouched(by GroupBy) string {
 	}
 }
 
-func groupName(t Touch, by GroupBy) string {
+func groupName(t columns.Touch, by GroupBy) string {
 	switch by {
 	case BySource:
 		return t.Source
@@ -200,9 +204,9 @@ func groupName(t Touch, by GroupBy) string {
 }
 
 // result rounds the credits and returns them in order.
-func (w *creditWalk) result() (Attribution, error) {
+func (w *attributor) result() (Attribution, error) {
 	result := Attribution{
-		Conversions: w.count, Revenue: w.revenue.in(w.snapshot.reporting), RevenueByCurrency: w.revenue.byCode(w.snapshot.currencies),
+		Conversions: w.count, Revenue: w.revenue.In(w.snapshot.reporting).Total, RevenueByCurrency: byCode(w.revenue, w.snapshot.Currencies),
 		CompleteFrom: w.snapshot.completeFrom,
 	}
 	credits, whole := w.credits()
@@ -210,8 +214,8 @@ func (w *creditWalk) result() (Attribution, error) {
 	return result, nil
 }
 
-// keep keeps the first results, 0 for all, and takes the others together; all conversions are in the units of what is owed.
-func (a *Attribution) keep(results []owed, most int, all *big.Int) {
+// keep keeps the first results, 0 for all, and takes the others together; all conversions are in the units of credit.
+func (a *Attribution) keep(results []exactResult, most int, all *big.Int) {
 	if most == 0 || len(results) < most {
 		most = len(results)
 	}
@@ -232,17 +236,17 @@ func (a *Attribution) keep(results []owed, most int, all *big.Int) {
 	a.Others = &others
 }
 
-// credits returns what each group is owed, in parts of whole.
-func (w *creditWalk) credits() (credits []namedCredit, whole *big.Int) {
-	for group, name := range w.groups.values {
+// credits returns the credit of each group, in parts of whole.
+func (w *attributor) credits() (credits []namedCredit, whole *big.Int) {
+	for group, name := range w.groups.names {
 		credit := exactCredit{new(big.Int), new(big.Int)}
 		if group < len(w.ledger.credits) {
 			c := &w.ledger.credits[group]
 			credit.conversions.Lsh(c.conversions.big(), guardBits)
 			credit.revenue.Lsh(c.revenue.big(), guardBits)
 		}
-		if group < len(w.fine.credits) {
-			c := &w.fine.credits[group]
+		if group < len(w.wide.credits) {
+			c := &w.wide.credits[group]
 			credit.conversions.Add(credit.conversions, c.conversions.exact())
 			credit.revenue.Add(credit.revenue, c.revenue.exact())
 		}

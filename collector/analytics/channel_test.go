@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 )
 
@@ -50,13 +51,13 @@ func TestEachDocumentedExampleIsTakenForWhatItSays(t *testing.T) {
 			if row[2] != "" {
 				c.ClickIDs = map[string]string{row[2]: "id"}
 			}
-			want := Touch{Source: row[5], Medium: row[6], Channel: row[7]}
+			want := columns.Touch{Source: row[5], Medium: row[6], Channel: row[7]}
 			if row[7] == "no touch" {
-				want = Touch{}
+				want = columns.Touch{}
 			}
 			shown[want.Channel] = true
 			got, isTouch := TouchOf(&c)
-			if got != want || isTouch != (want != Touch{}) {
+			if got != want || isTouch != (want != columns.Touch{}) {
 				t.Errorf("got %+v (%t), want %+v", got, isTouch, want)
 			}
 		})
@@ -138,7 +139,7 @@ func TestEveryClickIDIsOneThatAnEnvelopeMayCarry(t *testing.T) {
 
 func TestACampaignIsTheUTMCampaignWithoutSpaces(t *testing.T) {
 	got, _ := TouchOf(&event.Context{UTMSource: " google ", UTMMedium: " cpc", UTMCampaign: " Spring Sale "})
-	if want := (Touch{"google", "cpc", "Spring Sale", "Paid Search"}); got != want {
+	if want := (columns.Touch{Source: "google", Medium: "cpc", Campaign: "Spring Sale", Channel: "Paid Search"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -326,30 +326,3 @@ func (s shape) fillLoosely(v *View) {
 		}
 	}
 }
-
-func TestRecordsThatWaitForTheirEventAreBounded(t *testing.T) {
-	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
-	records := make([]stream.Record, 2*maxEarly)
-	for i := range records {
-		records[i] = stream.Record{Event: stream.At(begin) + stream.Position(i), Platform: "crm", Status: stream.Delivered, At: begin}
-	}
-	v.AddRecords(records)
-	if got := v.table.earlyCount; got != maxEarly {
-		t.Errorf("%d records wait, want %d", got, maxEarly)
-	}
-	v.Forget(stream.At(begin.Add(time.Hour)))
-	if got := v.table.earlyCount; got != 0 || len(v.table.early) != 0 {
-		t.Errorf("%d records wait for events that are gone", got)
-	}
-}
-
-func TestAnEventOfTooManyPlatformsIsLeftOut(t *testing.T) {
-	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
-	e := event.Event{ID: "e", DeliveryID: uuid.New(), Name: "pageview"}
-	for n := range maxPlatforms + 1 {
-		e.Platforms = append(e.Platforms, fmt.Sprint("platform", n))
-	}
-	if err := v.AddEvents([]stream.Entry{{Position: stream.At(begin), Data: e.Encode()}}); !errors.Is(err, errTooManyPlatforms) {
-		t.Errorf("got %v, want %v", err, errTooManyPlatforms)
-	}
-}

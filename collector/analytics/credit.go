@@ -49,7 +49,7 @@ func (u units) big() *big.Int {
 	return n.Add(n, new(big.Int).SetUint64(u.low))
 }
 
-// credit is what something is owed: of conversions, and of their revenue in ten-thousandths.
+// credit is of conversions, and of their revenue in ten-thousandths.
 type credit struct{ conversions, revenue units }
 
 // add adds a share of a conversion.
@@ -77,15 +77,15 @@ type namedCredit struct {
 	exactCredit
 }
 
-// owed is a result with the conversions that it is owed before rounding.
-type owed struct {
+// exactResult is a result with its credit of conversions before rounding.
+type exactResult struct {
 	AttributionResult
 	exact *big.Int
 }
 
 // resultsOf rounds the credits, which are in parts of whole, so that they add up to the total: conversions to millionths,
 // money to the currency's minor unit.
-func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUnit event.Amount) []owed {
+func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUnit event.Amount) []exactResult {
 	slices.SortFunc(credits, func(a, b namedCredit) int { return strings.Compare(a.name, b.name) })
 	conversions, revenue := make([]*big.Int, len(credits)), make([]*big.Int, len(credits))
 	for i, c := range credits {
@@ -97,15 +97,15 @@ func resultsOf(credits []namedCredit, whole *big.Int, total Attribution, minorUn
 	money := apportion(revenue, new(big.Int).Mul(whole, unit), new(big.Int).Quo(total.Revenue.Big(), unit))
 	all := new(big.Int).Mul(whole, big.NewInt(int64(total.Conversions)))
 
-	results := make([]owed, len(credits))
+	results := make([]exactResult, len(credits))
 	for i, c := range credits {
-		results[i] = owed{AttributionResult{
+		results[i] = exactResult{AttributionResult{
 			Name: c.name, Conversions: Credit(counts[i].Int64()),
 			Revenue: event.SumOf(new(big.Int).Mul(money[i], unit)),
 			Share:   exactRate(c.conversions, all),
 		}, c.conversions}
 	}
-	slices.SortStableFunc(results, func(a, b owed) int {
+	slices.SortStableFunc(results, func(a, b exactResult) int {
 		return cmp.Or(cmp.Compare(b.Conversions, a.Conversions), b.Revenue.Big().Cmp(a.Revenue.Big()))
 	})
 	return results

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -243,43 +244,14 @@ func TestWhichDeliveryRecordHolds(t *testing.T) {
 	}
 }
 
-func TestWhatIsForgottenTakesNoRoom(t *testing.T) {
+func TestNumbersAreRightAfterAllWasForgotten(t *testing.T) {
 	w := newWorld(1)
 	w.visitors = 100
-	for range 2 {
-		w.grow(t, chunkRows)
-	}
+	w.grow(t, 2*columns.ChunkRows)
 	w.view.Forget(w.last + 1)
-	table := w.view.table
-	for what, left := range map[string]int{
-		"chunks": len(table.chunks), "names": len(table.names.numbers), "touches": len(table.touches.numbers) - 1,
-		"currencies": len(table.currencies.numbers) - 1, "lists of platforms": len(table.platforms.numbers),
-		"visitors": len(table.visitors.numbers), "early records": len(table.early),
-	} {
-		if left != 0 {
-			t.Errorf("%d %s are left", left, what)
-		}
-	}
-	known := len(table.visitors.keys)
 	w.oracle.forget(w.last + 1)
 	w.grow(t, 1000)
-	if len(table.visitors.keys) > known {
-		t.Errorf("numbers of visitors grew from %d to %d though all were free", known, len(table.visitors.keys))
-	}
 	w.check(t)
-}
-
-func TestRecordsWhoseEventNeverComesAreForgotten(t *testing.T) {
-	v := tale(t, "0h a x")
-	v.AddRecords([]stream.Record{{Event: stream.At(begin) + 1, Platform: "crm", Status: stream.Failed, At: begin}})
-	if got := len(v.table.early); got != 1 {
-		t.Fatalf("%d early records wait, want 1", got)
-	}
-	later := event.Event{ID: "later", DeliveryID: uuid.UUID{1}, Name: "x"}
-	mustNot(t, v.AddEvents([]stream.Entry{{Position: stream.At(begin) + 2, Data: later.Encode()}}))
-	if got := len(v.table.early); got != 0 {
-		t.Errorf("%d early records wait for an event that cannot come any more", got)
-	}
 }
 
 func TestAResetViewIsEmpty(t *testing.T) {
@@ -322,7 +294,7 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 func TestQueriesAndFillingDoNotDisturbEachOther(t *testing.T) {
 	w := newWorld(3)
 	w.visitors = 50
-	w.grow(t, 2*chunkRows)
+	w.grow(t, 2*columns.ChunkRows)
 	to := w.last.Time().Add(24 * 365 * time.Hour)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
@@ -360,7 +332,7 @@ func TestQueriesAndFillingDoNotDisturbEachOther(t *testing.T) {
 		})
 	}
 	for range 30 {
-		w.grow(t, chunkRows/8)
+		w.grow(t, columns.ChunkRows/8)
 		w.forget()
 	}
 	close(done)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -60,7 +61,7 @@ func touchAndBuy(t *testing.T, w *world, count int) {
 		} else {
 			campaign := fmt.Sprint("campaign ", i/2)
 			e.Context = event.Context{UTMSource: "s", UTMCampaign: campaign}
-			e.touch = &Touch{Source: "s", Campaign: campaign, Channel: "Referral"}
+			e.touch = &columns.Touch{Source: "s", Campaign: campaign, Channel: "Referral"}
 		}
 		w.oracle.events = append(w.oracle.events, e)
 		entries = append(entries, stream.Entry{Position: e.position, Data: e.Encode()})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -22,13 +23,13 @@ func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.
 const attemptBytes = 9
 
 func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
-	w := newFunnelWalk(s, s.in(r), window)
+	w := newFunnelPass(s, s.in(r), window)
 	// All attempts and what comes of one part of the rows, and twice the gaps of a step, of which the median is taken.
 	bytes := 2*attemptBytes + 2*8
 	if window > 0 {
 		bytes += 9 + 4*(len(steps)-1)
 	}
-	if err := s.account.takeFor(len(s.keys), bytes); err != nil {
+	if err := s.account.takeFor(len(s.VisitorKeys), bytes); err != nil {
 		return Funnel{}, err
 	}
 	if window > 0 && len(steps) > 1 {
@@ -42,7 +43,7 @@ func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window t
 	return w.result(ctx, steps)
 }
 
-// funnelWalk finds each visitor's best attempt.
+// funnelPass finds each visitor's best attempt.
 //
 // Without a window the best attempt is the first: it comes to a step by the first event of the step's name behind the
 // one by which it came to the step before. So one step is found after the other, by a look at the rows of its name, of
@@ -51,9 +52,9 @@ func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window t
 // moment, and the earliest that begins there does: of two attempts that are both within their windows, the one that
 // began earlier is never behind. So what follows is the same as without a window, but for a position for each visitor
 // behind which the attempt begins, and a step at which it ends.
-type funnelWalk struct {
+type funnelPass struct {
 	*snapshot
-	rows span
+	rows columns.RowRange
 	// window is in milliseconds.
 	window int64
 	steps  int
@@ -66,59 +67,59 @@ type funnelWalk struct {
 	medians  []*time.Duration
 }
 
-func newFunnelWalk(s *snapshot, rows span, window time.Duration) *funnelWalk {
+func newFunnelPass(s *snapshot, rows columns.RowRange, window time.Duration) *funnelPass {
 	steps := len(s.numbers)
-	return &funnelWalk{
+	return &funnelPass{
 		snapshot: s, rows: rows, window: window.Milliseconds(), steps: steps, visitors: make([]int, steps), medians: make([]*time.Duration, steps),
 	}
 }
 
 // reach finds out how far each visitor comes within the window. For each step it keeps by visitor the row at which the
 // latest of the attempts began that have come there: if that one is too old for a further step, all are. Rows are told by
-// how many of the span lie before them.
-func (w *funnelWalk) reach(ctx context.Context) error {
-	w.notBefore, w.depth = make([]stream.Position, len(w.keys)), make([]uint8, len(w.keys))
+// how many of the range lie before them.
+func (w *funnelPass) reach(ctx context.Context) error {
+	w.notBefore, w.depth = make([]stream.Position, len(w.VisitorKeys)), make([]uint8, len(w.VisitorKeys))
 	// Rows count from 1 on here, so that 0 can stand for none.
 	begun := make([][]uint32, w.steps)
 	for step := range w.steps - 1 {
-		begun[step] = make([]uint32, len(w.keys))
+		begun[step] = make([]uint32, len(w.VisitorKeys))
 	}
 	// masks holds by a name's number the steps that it fills, a bit each.
-	masks := make([]uint64, len(w.names))
+	masks := make([]uint64, len(w.Names))
 	for step, name := range w.numbers {
-		if name != noName {
+		if name != columns.NoNumber {
 			masks[name] |= 1 << step
 		}
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(w.numbers[1:])))
-	first, oldest := begun[0], newTrail(w.rows)
+	first, oldest := begun[0], columns.NewCursor(w.rows)
 	var later rowSet
-	ordered, buffer := make([]uint16, 0, chunkRows), make([]uint16, 0, chunkRows)
-	return w.rows.each(ctx, func(c stretch) {
-		offset := c.offset(&w.rows)
+	ordered, buffer := make([]uint16, 0, columns.ChunkRows), make([]uint16, 0, columns.ChunkRows)
+	return w.rows.Each(ctx, func(c columns.ChunkRange) {
+		offset := c.Offset(&w.rows)
 		for _, name := range names {
-			later.add(c.named(name, buffer))
+			later.add(c.Named(name, buffer))
 		}
-		begins := c.named(w.numbers[0], buffer)
+		begins := c.Named(w.numbers[0], buffer)
 		for _, row := range later.take(ordered[:0]) {
 			for len(begins) > 0 && begins[0] < row {
-				first[c.visitor[begins[0]&(chunkRows-1)]] = offset + uint32(begins[0]) + 1
+				first[c.Visitor[begins[0]&(columns.ChunkRows-1)]] = offset + uint32(begins[0]) + 1
 				begins = begins[1:]
 			}
-			if visitor := c.visitor[row&(chunkRows-1)]; visitor != 0 {
-				now := c.position[row&(chunkRows-1)].Milliseconds()
-				w.advance(begun, masks[c.name[row&(chunkRows-1)]], visitor, oldest.to(now-w.window))
+			if visitor := c.Visitor[row&(columns.ChunkRows-1)]; visitor != 0 {
+				now := c.Position[row&(columns.ChunkRows-1)].Milliseconds()
+				w.advance(begun, masks[c.Name[row&(columns.ChunkRows-1)]], visitor, oldest.Advance(now-w.window))
 			}
 		}
 		for _, row := range begins {
-			first[c.visitor[row&(chunkRows-1)]] = offset + uint32(row) + 1
+			first[c.Visitor[row&(columns.ChunkRows-1)]] = offset + uint32(row) + 1
 		}
 	})
 }
 
 // advance takes the visitor's attempts on by an event that fills steps behind the first; oldest is the first row that
 // is within the event's window. Later steps go first, since one event fills one step of an attempt.
-func (w *funnelWalk) advance(begun [][]uint32, mask uint64, visitor, oldest uint32) {
+func (w *funnelPass) advance(begun [][]uint32, mask uint64, visitor, oldest uint32) {
 	for step := w.steps - 1; step > 0; step-- {
 		if mask>>step&1 == 0 {
 			continue
@@ -132,17 +133,17 @@ func (w *funnelWalk) advance(begun [][]uint32, mask uint64, visitor, oldest uint
 		}
 		if int(w.depth[visitor]) <= step {
 			w.depth[visitor] = uint8(step + 1)
-			c, row := w.rows.at(w.rows.first + uint64(oldest))
-			w.notBefore[visitor] = c.position[row] - 1
+			c, row := w.rows.At(w.rows.First + uint64(oldest))
+			w.notBefore[visitor] = c.Position[row] - 1
 		}
 	}
 }
 
 // follow follows each visitor's best attempt from step to step, as long as there is anybody.
-func (w *funnelWalk) follow(ctx context.Context) error {
-	all := newAttempts(len(w.keys))
+func (w *funnelPass) follow(ctx context.Context) error {
+	all := newAttempts(len(w.VisitorKeys))
 	copy(all.at, w.notBefore)
-	for visitor := 1; visitor < len(w.keys); visitor++ { // events without a visitor take no part
+	for visitor := 1; visitor < len(w.VisitorKeys); visitor++ { // events without a visitor take no part
 		all.waiting.add(uint32(visitor))
 	}
 	var found []*attempts
@@ -150,11 +151,11 @@ func (w *funnelWalk) follow(ctx context.Context) error {
 		parts := w.split(w.rows)
 		for len(found) < len(parts) {
 			if len(found) > 0 {
-				if err := w.account.takeFor(len(w.keys), attemptBytes); err != nil {
+				if err := w.account.takeFor(len(w.VisitorKeys), attemptBytes); err != nil {
 					return err
 				}
 			}
-			found = append(found, newAttempts(len(w.keys)))
+			found = append(found, newAttempts(len(w.VisitorKeys)))
 		}
 		err := together(len(parts), func(part int) error { return w.find(ctx, parts[part], step, all, found[part]) })
 		if err != nil {
@@ -171,39 +172,38 @@ func (w *funnelWalk) follow(ctx context.Context) error {
 // attempts are on their way to a step.
 type attempts struct {
 	// waiting are the visitors who have come to the step before and not to this one.
-	waiting numberSet
+	waiting bitset
 	// at is by visitor the event by which the attempt came to the last step that it has come to, or behind which it begins.
 	at []stream.Position
 }
 
 func newAttempts(visitors int) *attempts {
-	return &attempts{waiting: make(numberSet, visitors/64+1), at: make([]stream.Position, visitors)}
+	return &attempts{waiting: newBitset(visitors), at: make([]stream.Position, visitors)}
 }
 
 // find looks through rows for the events by which attempts come to a step, and notes them in found.
-func (w *funnelWalk) find(ctx context.Context, rows span, step int, all, found *attempts) error {
+func (w *funnelPass) find(ctx context.Context, rows columns.RowRange, step int, all, found *attempts) error {
 	name, waiting := w.numbers[step], found.waiting
 	copy(waiting, all.waiting)
-	var chosen firsts
-	chosen.rows, chosen.visitors = make([]uint16, chunkRows), make([]uint32, chunkRows)
-	buffer := make([]uint16, 0, chunkRows)
-	return rows.each(ctx, func(c stretch) {
+	chosen := columns.FirstRows{Rows: make([]uint16, columns.ChunkRows), Visitors: make([]uint32, columns.ChunkRows)}
+	buffer := make([]uint16, 0, columns.ChunkRows)
+	return rows.Each(ctx, func(c columns.ChunkRange) {
 		// Most of the rows are of visitors who do not wait for them, so they are passed over without a branch.
 		count := 0
-		if firsts := c.firsts(name); step == 0 && w.notBefore == nil && len(firsts.rows) > 0 {
-			for i, visitor := range firsts.visitors {
-				chosen.rows[count&(chunkRows-1)], chosen.visitors[count&(chunkRows-1)] = firsts.rows[i], visitor
+		if first := c.First(name); step == 0 && w.notBefore == nil && len(first.Rows) > 0 {
+			for i, visitor := range first.Visitors {
+				chosen.Rows[count&(columns.ChunkRows-1)], chosen.Visitors[count&(columns.ChunkRows-1)] = first.Rows[i], visitor
 				count += waiting.bit(visitor)
 			}
 		} else {
-			for _, row := range c.named(name, buffer) {
-				visitor := c.visitor[row&(chunkRows-1)]
-				chosen.rows[count&(chunkRows-1)], chosen.visitors[count&(chunkRows-1)] = row, visitor
+			for _, row := range c.Named(name, buffer) {
+				visitor := c.Visitor[row&(columns.ChunkRows-1)]
+				chosen.Rows[count&(columns.ChunkRows-1)], chosen.Visitors[count&(columns.ChunkRows-1)] = row, visitor
 				count += waiting.bit(visitor)
 			}
 		}
-		for i, visitor := range chosen.visitors[:count] {
-			at := c.position[chosen.rows[i]&(chunkRows-1)]
+		for i, visitor := range chosen.Visitors[:count] {
+			at := c.Position[chosen.Rows[i]&(columns.ChunkRows-1)]
 			if waiting.bit(visitor) != 0 && at > all.at[visitor] {
 				waiting[visitor>>6] &^= 1 << (visitor & 63)
 				found.at[visitor] = at
@@ -213,7 +213,7 @@ func (w *funnelWalk) find(ctx context.Context, rows span, step int, all, found *
 }
 
 // enter takes those to a step who were found to come to it, in parts of the rows. Of these the earliest counts.
-func (w *funnelWalk) enter(step int, all *attempts, found []*attempts) {
+func (w *funnelPass) enter(step int, all *attempts, found []*attempts) {
 	var gaps []int64
 	if step > 0 {
 		gaps = make([]int64, 0, w.visitors[step-1])
@@ -243,28 +243,8 @@ func (w *funnelWalk) enter(step int, all *attempts, found []*attempts) {
 	}
 }
 
-// rowSet is a set of a chunk's rows.
-type rowSet [chunkRows / 64]uint64
-
-func (s *rowSet) add(rows []uint16) {
-	for _, row := range rows {
-		s[row>>6&(chunkRows/64-1)] |= 1 << (row & 63)
-	}
-}
-
-// take appends the rows to a list, in order, and empties the set.
-func (s *rowSet) take(list []uint16) []uint16 {
-	for i, word := range s {
-		for ; word != 0; word &= word - 1 {
-			list = append(list, uint16(i<<6|bits.TrailingZeros64(word)))
-		}
-		s[i] = 0
-	}
-	return list
-}
-
 // result returns the numbers of the steps.
-func (w *funnelWalk) result(ctx context.Context, steps []string) (Funnel, error) {
+func (w *funnelPass) result(ctx context.Context, steps []string) (Funnel, error) {
 	result := Funnel{Steps: make([]FunnelStep, len(steps)), CompleteFrom: w.completeFrom}
 	first, previous := w.visitors[0], w.visitors[0]
 	for i, name := range steps {

@@ -3,22 +3,23 @@ package analytics
 import (
 	"context"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 )
 
 // journeys are the conversions and the touches of those who had a conversion, each customer's in stream order. Rows
-// are told by how many rows of a span lie before them.
+// are told by how many rows of a range lie before them.
 type journeys struct {
 	// numbers has the customers' numbers by visitor, 0 for who is none. members has a bit for each visitor, set for
 	// customers: most touches are of others, and the bits stay in the processor's cache where the numbers do not.
 	numbers []uint32
-	members numberSet
+	members bitset
 	// customers and conversions begin with one that is nobody's, so that 0 can stand for none.
 	customers   []customer
 	conversions []conversion
 	// touches are ordered by customer once sort has been called; before that they stand as they came, in the blocks of
 	// chosen, which never have to move for more to come.
-	touches []visit
+	touches []touchpoint
 	chosen  [][]chosenTouch
 	// account pays for the touches.
 	account *account
@@ -42,22 +43,22 @@ type conversion struct {
 	visitor, next uint32
 }
 
-// visit is a touch of a customer: its row and the touch's number.
-type visit struct{ at, touch uint32 }
+// touchpoint is a touch of a customer: its row and the touch's number.
+type touchpoint struct{ at, touch uint32 }
 
-// chosenTouch is a visit of the customer with a number.
+// chosenTouch is a touchpoint of the customer with a number.
 type chosenTouch struct {
 	customer uint32
-	visit
+	touchpoint
 }
 
 // chosenBlock is how many touches a block of chosen has room for, those of several chunks.
-const chosenBlock = 8 * chunkRows
+const chosenBlock = 8 * columns.ChunkRows
 
 // newJourneys makes room for visitors with numbers below limit and for a number of conversions.
 func newJourneys(limit, conversions int) *journeys {
 	return &journeys{
-		numbers: make([]uint32, limit), members: make(numberSet, limit/64+1),
+		numbers: make([]uint32, limit), members: newBitset(limit),
 		customers: make([]customer, 1, 1+min(conversions, limit)), conversions: make([]conversion, 1, 1+conversions),
 	}
 }
@@ -78,21 +79,21 @@ func (j *journeys) convert(c conversion) {
 }
 
 // choose adds a run of touches in stream order, of those who are customers; their rows follow offset.
-func (j *journeys) choose(t *touched, offset uint32) {
+func (j *journeys) choose(t *columns.TouchRows, offset uint32) {
 	last := len(j.chosen) - 1
-	if last < 0 || cap(j.chosen[last])-len(j.chosen[last]) < len(t.visitors) {
+	if last < 0 || cap(j.chosen[last])-len(j.chosen[last]) < len(t.Visitors) {
 		// A touch stands in a block and then in touches. Where this fails the question ends with this chunk.
-		_ = j.account.takeFor(max(chosenBlock, len(t.visitors)), 12+8)
-		j.chosen = append(j.chosen, make([]chosenTouch, 0, max(chosenBlock, len(t.visitors))))
+		_ = j.account.takeFor(max(chosenBlock, len(t.Visitors)), 12+8)
+		j.chosen = append(j.chosen, make([]chosenTouch, 0, max(chosenBlock, len(t.Visitors))))
 		last++
 	}
 	block := j.chosen[last]
-	for i, visitor := range t.visitors {
+	for i, visitor := range t.Visitors {
 		if j.members.bit(visitor) == 0 {
 			continue
 		}
 		number := j.numbers[visitor]
-		block = append(block, chosenTouch{number, visit{offset + uint32(t.rows[i]), t.touches[i]}})
+		block = append(block, chosenTouch{number, touchpoint{offset + uint32(t.Rows[i]), t.Touches[i]}})
 		j.customers[number].end++
 	}
 	j.chosen[last] = block
@@ -106,14 +107,14 @@ func (j *journeys) sort(ctx context.Context) error {
 		j.customers[i].end = from
 		from += count
 	}
-	j.touches = make([]visit, from)
+	j.touches = make([]touchpoint, from)
 	for _, block := range j.chosen {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		for i := range block {
 			end := &j.customers[block[i].customer].end
-			j.touches[*end] = block[i].visit
+			j.touches[*end] = block[i].touchpoint
 			*end++
 		}
 	}
@@ -122,6 +123,6 @@ func (j *journeys) sort(ctx context.Context) error {
 }
 
 // of returns the touches of the customer with a number.
-func (j *journeys) of(number int) []visit {
+func (j *journeys) of(number int) []touchpoint {
 	return j.touches[j.customers[number-1].end:j.customers[number].end]
 }

@@ -3,9 +3,9 @@ package analytics
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -18,39 +18,45 @@ func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
 func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
 	rows := s.in(q.Range)
 	if q.Before != 0 {
-		rows.end = min(rows.end, max(rows.first, s.search(q.Before)))
+		rows.End = min(rows.End, max(rows.First, s.Search(q.Before)))
 	}
 	filter := newListingFilter(s, q)
 	page := Page{CompleteFrom: s.completeFrom}
-	for end := rows.end; end > rows.first; {
+	for left := rows; left.Len() > 0; {
 		if err := ctx.Err(); err != nil {
 			return Page{}, err
 		}
-		c, last := s.at(end - 1)
-		from := max(0, last+1-int(end-rows.first))
-		if last-from+1 == chunkRows && filter.skips(c) {
-			end -= chunkRows
+		c := left.LastChunk()
+		left.End = c.Ordinal
+		if filter.skips(&c) {
 			continue
 		}
-		c.mu.Lock()
-		for row := last; row >= from; row-- {
-			if !filter.keeps(c, row) {
-				continue
-			}
-			if len(page.Records) == q.Limit {
-				page.Next = page.Records[q.Limit-1].Position
-				c.mu.Unlock()
-				return page, nil
-			}
-			if page.Records == nil {
-				page.Records = make([]Record, 0, min(q.Limit, rows.len()))
-			}
-			page.Records = append(page.Records, s.record(c, row))
+		if full := s.appendRecords(&page, &c, filter, min(q.Limit, rows.Len())); full {
+			break
 		}
-		c.mu.Unlock()
-		end -= uint64(last + 1 - from)
 	}
 	return page, nil
+}
+
+// appendRecords appends the rows that are shown to a page, newest first. Where there are more than the page takes it notes
+// where the next one begins, and says so.
+func (s *snapshot) appendRecords(page *Page, c *columns.ChunkRange, filter *listingFilter, limit int) (full bool) {
+	c.Lock()
+	defer c.Unlock()
+	for row := c.To - 1; row >= c.From; row-- {
+		if !filter.keeps(c.Chunk, row) {
+			continue
+		}
+		if len(page.Records) == limit {
+			page.Next = page.Records[limit-1].Position
+			return true
+		}
+		if page.Records == nil {
+			page.Records = make([]Record, 0, limit)
+		}
+		page.Records = append(page.Records, s.record(c.Chunk, row))
+	}
+	return false
 }
 
 // listingFilter decides which rows a listing shows.
@@ -59,13 +65,13 @@ type listingFilter struct {
 	platforms []string
 	// statuses are those that are asked for, nil where any will do.
 	statuses map[stream.Status]bool
-	lists    []string
-	// slots remembers per list of platforms where those stand in it that are asked for.
-	slots map[uint16][]int
+	lists    []columns.PlatformList
+	// places remembers per list of platforms where those stand in it that are asked for.
+	places map[uint16][]int
 }
 
 func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
-	f := &listingFilter{platforms: q.Platforms, lists: s.platforms, slots: map[uint16][]int{}}
+	f := &listingFilter{platforms: q.Platforms, lists: s.Platforms, places: map[uint16][]int{}}
 	if len(q.Events) > 0 {
 		f.names = map[uint32]bool{}
 		for _, number := range s.numbers {
@@ -82,83 +88,78 @@ func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
 }
 
 // skips says that no row of a full chunk has one of the names.
-func (f *listingFilter) skips(c *chunk) bool {
-	if f.names == nil {
+func (f *listingFilter) skips(c *columns.ChunkRange) bool {
+	index := c.Index()
+	if f.names == nil || index == nil {
 		return false
 	}
 	for name := range f.names {
-		if len(c.sealed.of(name).rows) > 0 {
+		if len(index.Of(name).Rows) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// keeps says whether the row is shown. The caller holds the chunk's mu.
-func (f *listingFilter) keeps(c *chunk, row int) bool {
-	if f.names != nil && !f.names[c.name[row]] {
+// keeps says whether the row is shown. The caller holds the chunk's lock.
+func (f *listingFilter) keeps(c *columns.Chunk, row int) bool {
+	if f.names != nil && !f.names[c.Name[row]] {
 		return false
 	}
 	if len(f.platforms) == 0 && f.statuses == nil {
 		return true
 	}
-	return slices.ContainsFunc(f.slotsIn(c.platforms[row]), func(slot int) bool {
-		return f.statuses == nil || f.statuses[c.deliveries[slot][row].status()]
+	return slices.ContainsFunc(f.placesIn(c.Platforms[row]), func(place int) bool {
+		return f.statuses == nil || f.statuses[c.Deliveries[place][row].Status()]
 	})
 }
 
-// slotsIn returns where in a list of platforms those stand that are asked for.
-func (f *listingFilter) slotsIn(list uint16) []int {
-	slots, known := f.slots[list]
+// placesIn returns where in a list of platforms those stand that are asked for.
+func (f *listingFilter) placesIn(list uint16) []int {
+	places, known := f.places[list]
 	if known || f.lists[list] == "" {
-		return slots
+		return places
 	}
-	for slot, name := range strings.Split(f.lists[list], platformSeparator) {
+	for place, name := range f.lists[list].All() {
 		if len(f.platforms) == 0 || slices.Contains(f.platforms, name) {
-			slots = append(slots, slot)
+			places = append(places, place)
 		}
 	}
-	f.slots[list] = slots
-	return slots
+	f.places[list] = places
+	return places
 }
 
-// record returns the row as the listing shows it. The caller holds the chunk's mu.
-func (s *snapshot) record(c *chunk, row int) Record {
-	received := c.position[row].Time()
+// record returns the row as the listing shows it. The caller holds the chunk's lock.
+func (s *snapshot) record(c *columns.Chunk, row int) Record {
+	received := c.Position[row].Time()
 	r := Record{
-		Position: c.position[row], Event: s.names[c.name[row]], ReceivedAt: received, Currency: s.currencies[c.currency[row]],
+		Position: c.Position[row], Event: s.Names[c.Name[row]], ReceivedAt: received,
+		Currency: s.Currencies[c.Currency[row]], Touch: s.Touches[c.Touch[row]],
 	}
-	r.EventID, r.OrderID = readDetail(c.detail(row))
-	if value := c.value[row]; value != noValue {
+	r.EventID, r.OrderID = c.IDs(row)
+	if value := c.Value[row]; value != columns.NoValue {
 		r.Value = &value
 	}
-	if visitor := c.visitor[row]; visitor != 0 {
-		r.Visitor, r.ClientID = s.keys[visitor].String(), s.clientIDs[visitor]
+	if visitor := c.Visitor[row]; visitor != 0 {
+		r.Visitor, r.ClientID = s.VisitorKeys[visitor].String(), s.ClientIDs[visitor]
 	}
-	if number := c.touch[row]; number != 0 {
-		touch := s.touches[number]
-		r.Touch = &touch
-	}
-	list := s.platforms[c.platforms[row]]
-	count := platformCount(list)
-	if count > 0 {
+	list := s.Platforms[c.Platforms[row]]
+	if count := list.Count(); count > 0 {
 		r.Deliveries = make([]Delivery, 0, count)
 	}
-	for slot := range count {
-		platform, rest, _ := strings.Cut(list, platformSeparator)
-		list = rest
-		r.Deliveries = append(r.Deliveries, c.deliveries[slot][row].shown(platform, received, s.reasons))
+	for place, platform := range list.All() {
+		r.Deliveries = append(r.Deliveries, s.delivery(c.Deliveries[place][row], platform, received))
 	}
 	return r
 }
 
-// shown returns the delivery as the listing shows it.
-func (d delivery) shown(platform string, received time.Time, reasons *reasons) Delivery {
+// delivery returns a delivery as the listing shows it.
+func (s *snapshot) delivery(d columns.Delivery, platform string, received time.Time) Delivery {
 	shown := Delivery{
-		Platform: platform, Status: d.status(), Attempts: int(d.attempts), UpdatedAt: d.updated(received), Reason: reasons.text(d.reason),
+		Platform: platform, Status: d.Status(), Attempts: d.Attempts(), UpdatedAt: d.Updated(received), Reason: s.Reason(d),
 	}
-	if d.attempts > 0 {
-		latency := time.Duration(d.latency()) * time.Millisecond
+	if shown.Attempts > 0 {
+		latency := time.Duration(d.Latency()) * time.Millisecond
 		shown.Latency = &latency
 	}
 	return shown

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -27,7 +28,7 @@ type oracleEvent struct {
 	event.Event
 	position stream.Position
 	visitor  string
-	touch    *Touch
+	touch    *columns.Touch
 }
 
 func (e oracleEvent) at() time.Time { return e.position.Time() }
@@ -201,7 +202,10 @@ func (o *oracle) listing(q ListingQuery) Page {
 		}
 		record := Record{
 			Position: e.position, EventID: e.ID, Event: e.Name, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
-			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Touch: e.touch,
+			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor,
+		}
+		if e.touch != nil {
+			record.Touch = *e.touch
 		}
 		kept := len(q.Platforms) == 0 && len(q.Statuses) == 0
 		for _, platform := range e.Platforms {
@@ -411,7 +415,7 @@ func (o *oracle) attribution(q AttributionQuery) Attribution {
 
 // credited lists what a conversion is owed to, once per equal part.
 func (o *oracle) credited(conversion oracleEvent, history []oracleEvent, q AttributionQuery) []string {
-	var merged []Touch
+	var merged []columns.Touch
 	for _, e := range history {
 		old := q.Lookback > 0 && e.at().Before(conversion.at().Add(-q.Lookback))
 		if e.touch == nil || e.visitor == "" || old || e.position > conversion.position {
@@ -437,7 +441,9 @@ func (o *oracle) credited(conversion oracleEvent, history []oracleEvent, q Attri
 	return names
 }
 
-func sourceText(t Touch) string { return strings.Join([]string{t.Source, t.Medium, t.Campaign}, "|") }
+func sourceText(t columns.Touch) string {
+	return strings.Join([]string{t.Source, t.Medium, t.Campaign}, "|")
+}
 
 // largestRemainder hands out the missing units one by one.
 func largestRemainder(exact map[string]*big.Rat, unit *big.Rat) map[string]int64 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -56,10 +57,10 @@ func TestPagingWhileEventsArriveShowsEachEventOnce(t *testing.T) {
 
 func TestPagingBesideAFollowerShowsEachEventOnce(t *testing.T) {
 	w := newWorld(3)
-	w.grow(t, chunkRows+chunkRows/2)
+	w.grow(t, columns.ChunkRows+columns.ChunkRows/2)
 	want := w.oracle.newestFirst(nil)
 	var arriving []stream.Entry
-	for range 2 * chunkRows {
+	for range 2 * columns.ChunkRows {
 		e := w.event()
 		arriving = append(arriving, stream.Entry{Position: e.position, Data: e.Encode()})
 	}
@@ -81,7 +82,7 @@ func TestQueriesBesideAFollowerSeeOneMoment(t *testing.T) {
 	w := newWorld(5)
 	var follower sync.WaitGroup
 	var entries []stream.Entry
-	for range 3 * chunkRows {
+	for range 3 * columns.ChunkRows {
 		e := w.event()
 		entries = append(entries, stream.Entry{Position: e.position, Data: e.Encode()})
 	}

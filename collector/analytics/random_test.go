@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -24,7 +25,7 @@ var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // origin is where an event says that it comes from, and what that must be taken for.
 type origin struct {
 	context event.Context
-	want    *Touch
+	want    *columns.Touch
 }
 
 func origins() []origin {
@@ -34,12 +35,12 @@ func origins() []origin {
 	return []origin{
 		{}, {}, {},
 		{event.Context{PageURL: "https://shop.example/a", Referrer: "https://www.shop.example/b"}, nil},
-		{utm("google", "cpc", "spring"), &Touch{"google", "cpc", "spring", "Paid Search"}},
-		{utm("google", "cpc", "summer"), &Touch{"google", "cpc", "summer", "Paid Search"}},
-		{event.Context{ClickIDs: map[string]string{"gclid": "x"}}, &Touch{"google", "cpc", "", "Paid Search"}},
-		{utm("newsletter", "email", ""), &Touch{"newsletter", "email", "", "Email"}},
-		{utm("partner", "", "spring"), &Touch{"partner", "", "spring", "Referral"}},
-		{event.Context{PageURL: "https://shop.example", Referrer: "https://l.facebook.com/"}, &Touch{"l.facebook.com", "social", "", "Organic Social"}},
+		{utm("google", "cpc", "spring"), &columns.Touch{Source: "google", Medium: "cpc", Campaign: "spring", Channel: "Paid Search"}},
+		{utm("google", "cpc", "summer"), &columns.Touch{Source: "google", Medium: "cpc", Campaign: "summer", Channel: "Paid Search"}},
+		{event.Context{ClickIDs: map[string]string{"gclid": "x"}}, &columns.Touch{Source: "google", Medium: "cpc", Channel: "Paid Search"}},
+		{utm("newsletter", "email", ""), &columns.Touch{Source: "newsletter", Medium: "email", Channel: "Email"}},
+		{utm("partner", "", "spring"), &columns.Touch{Source: "partner", Campaign: "spring", Channel: "Referral"}},
+		{event.Context{PageURL: "https://shop.example", Referrer: "https://l.facebook.com/"}, &columns.Touch{Source: "l.facebook.com", Medium: "social", Channel: "Organic Social"}},
 	}
 }
 
@@ -187,7 +188,7 @@ func (w *world) forget() {
 	w.oracle.forget(before)
 }
 
-// someRange is a span somewhere about the stream.
+// someRange is a range somewhere about the stream.
 func (w *world) someRange() Range {
 	length := w.last.Time().Sub(begin).Milliseconds() + 2
 	from, to := w.Int64N(length)-1, w.Int64N(length)+1
@@ -323,7 +324,7 @@ func TestNumbersAreThoseOfTheDefinitionsOnLongStreams(t *testing.T) {
 	w := newWorld(1)
 	w.visitors = 2000
 	for range 4 {
-		w.grow(t, chunkRows*3/4)
+		w.grow(t, columns.ChunkRows*3/4)
 		w.forget()
 		w.check(t)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -21,7 +22,7 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 	rows := s.in(q.Range)
 	result := Stats{CompleteFrom: s.completeFrom}
 	// Names are counted first, so that only those of the page cost more than a number each.
-	if err := s.account.takeFor(len(s.names), 16); err != nil {
+	if err := s.account.takeFor(len(s.Names), 16); err != nil {
 		return Stats{}, err
 	}
 	counts, err := s.countNames(ctx, rows)
@@ -29,11 +30,11 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 		return Stats{}, err
 	}
 	page := s.statsPage(counts, q, &result)
-	tally := tallies{snapshot: s, byName: make([]*tally, len(s.names))}
+	tally := tallies{snapshot: s, byName: make([]*tally, len(s.Names))}
 	if err := tally.prepare(page); err != nil {
 		return Stats{}, err
 	}
-	if err := rows.each(ctx, tally.count); err != nil {
+	if err := rows.Each(ctx, tally.count); err != nil {
 		return Stats{}, err
 	}
 	unique, err := s.countVisitors(ctx, rows, page, tally.byName)
@@ -43,9 +44,9 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 	for i, name := range page {
 		t := tally.byName[name]
 		result.Events = append(result.Events, EventStats{
-			Event: s.names[name], Count: t.count, UniqueVisitors: unique[i],
-			Value: t.values.in(s.reporting), ValueByCurrency: t.values.byCode(s.currencies),
-			Share:           rateOf(int64(t.count), int64(rows.len())),
+			Event: s.Names[name], Count: t.count, UniqueVisitors: unique[i],
+			Value: t.values.In(s.reporting).Total, ValueByCurrency: byCode(t.values, s.Currencies),
+			Share:           rateOf(int64(t.count), int64(rows.Len())),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
 			Deliveries: t.deliveries(),
 		})
@@ -54,17 +55,18 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 }
 
 // countNames returns by the number of a name how many rows have it.
-func (s *snapshot) countNames(ctx context.Context, rows span) ([]uint32, error) {
-	counts := make([]uint32, len(s.names))
-	err := rows.each(ctx, func(c stretch) {
-		if !c.whole() {
-			for _, name := range c.name[c.from:c.to] {
+func (s *snapshot) countNames(ctx context.Context, rows columns.RowRange) ([]uint32, error) {
+	counts := make([]uint32, len(s.Names))
+	err := rows.Each(ctx, func(c columns.ChunkRange) {
+		index := c.Index()
+		if index == nil {
+			for _, name := range c.Name[c.From:c.To] {
 				counts[name]++
 			}
 			return
 		}
-		for i := range c.sealed.names {
-			counts[c.sealed.names[i].name] += uint32(len(c.sealed.names[i].rows))
+		for i := range index.Names {
+			counts[index.Names[i].Name] += uint32(len(index.Names[i].Rows))
 		}
 	})
 	return counts, err
@@ -75,7 +77,7 @@ func (s *snapshot) statsPage(counts []uint32, q StatsQuery, result *Stats) []uin
 	inOrder := func(a, b StatsPlace) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Event, b.Event))
 	}
-	place := func(name uint32) StatsPlace { return StatsPlace{int(counts[name]), s.names[name]} }
+	place := func(name uint32) StatsPlace { return StatsPlace{int(counts[name]), s.Names[name]} }
 	// page is kept in order, and has one name more than asked for where there are so many.
 	var page []uint32
 	for number, count := range counts {
@@ -112,7 +114,7 @@ func (s *snapshot) statsPage(counts []uint32, q StatsQuery, result *Stats) []uin
 // tally counts the events of one name.
 type tally struct {
 	count       int
-	values      currencySums
+	values      columns.Sums
 	first, last stream.Position
 	byPlatform  map[string]*deliveryTally
 	// byList holds for a list of platforms, by its number, the tallies of its places.
@@ -133,36 +135,35 @@ type tallies struct {
 	byName []*tally
 }
 
-func (ts *tallies) count(c stretch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.whole() {
-		for i := range c.sealed.names {
-			n := &c.sealed.names[i]
-			t := ts.byName[n.name]
+func (ts *tallies) count(c columns.ChunkRange) {
+	c.Lock()
+	defer c.Unlock()
+	if index := c.Index(); index != nil {
+		for i := range index.Names {
+			n := &index.Names[i]
+			t := ts.byName[n.Name]
 			if t == nil {
 				continue
 			}
-			t.begin(c.position[n.rows[0]])
-			t.count += len(n.rows)
-			t.last = c.position[n.rows[len(n.rows)-1]]
-			t.values.merge(n.values)
-			t.countDeliveries(c.chunk, n.rows, ts.platforms)
+			t.begin(c.Position[n.Rows[0]])
+			t.count += len(n.Rows)
+			t.last = c.Position[n.Rows[len(n.Rows)-1]]
+			t.values.Merge(n.Values)
+			t.countDeliveries(c.Chunk, n.Rows, ts.Platforms)
 		}
 		return
 	}
-	for i := c.from; i < c.to; i++ {
-		t := ts.byName[c.name[i]]
+	for i := c.From; i < c.To; i++ {
+		t := ts.byName[c.Name[i]]
 		if t == nil {
 			continue
 		}
-		t.begin(c.position[i])
+		t.begin(c.Position[i])
 		t.count++
-		t.last = c.position[i]
-		if c.currency[i] != 0 && c.value[i] != noValue {
-			t.values.of(c.currency[i]).add(c.value[i])
-		}
-		t.countDeliveries(c.chunk, []uint16{uint16(i)}, ts.platforms)
+		t.last = c.Position[i]
+		one := []uint16{uint16(i)}
+		c.AddValues(c.Name[i], one, &t.values)
+		t.countDeliveries(c.Chunk, one, ts.Platforms)
 	}
 }
 
@@ -191,27 +192,27 @@ func (t *tally) begin(first stream.Position) {
 }
 
 // countDeliveries counts the deliveries of some rows of a chunk.
-func (t *tally) countDeliveries(c *chunk, rows []uint16, lists []string) {
+func (t *tally) countDeliveries(c *columns.Chunk, rows []uint16, lists []columns.PlatformList) {
 	for len(rows) > 0 {
 		// Hardly ever does a property's list of platforms change.
-		list, same := c.platforms[rows[0]], 1
-		for same < len(rows) && c.platforms[rows[same]] == list {
+		list, same := c.Platforms[rows[0]], 1
+		for same < len(rows) && c.Platforms[rows[same]] == list {
 			same++
 		}
-		for slot, d := range t.listed(list, lists) {
-			d.count(c.deliveries[slot], rows[:same], t.account)
+		for place, d := range t.listed(list, lists) {
+			d.count(c.Deliveries[place], rows[:same], t.account)
 		}
 		rows = rows[same:]
 	}
 }
 
 // listed returns the tallies of the platforms of a list.
-func (t *tally) listed(list uint16, lists []string) []*deliveryTally {
+func (t *tally) listed(list uint16, lists []columns.PlatformList) []*deliveryTally {
 	if int(list) >= len(t.byList) {
 		t.byList = append(t.byList, make([][]*deliveryTally, int(list)+1-len(t.byList))...)
 	}
 	if t.byList[list] == nil && lists[list] != "" {
-		for name := range strings.SplitSeq(lists[list], platformSeparator) {
+		for _, name := range lists[list].All() {
 			if t.byPlatform[name] == nil {
 				_ = t.account.take(deliveryTallyBytes) // where it fails the question ends with this chunk
 				t.byPlatform[name] = &deliveryTally{}
@@ -222,13 +223,13 @@ func (t *tally) listed(list uint16, lists []string) []*deliveryTally {
 	return t.byList[list]
 }
 
-func (t *deliveryTally) count(deliveries *[chunkRows]delivery, rows []uint16, account *account) {
+func (t *deliveryTally) count(deliveries *[columns.ChunkRows]columns.Delivery, rows []uint16, account *account) {
 	for _, row := range rows {
 		d := deliveries[row]
-		status := d.status()
+		status := d.Status()
 		t.counts[status]++
-		if status == stream.Delivered && d.attempts > 0 {
-			t.latencies.add(d.latency(), account)
+		if status == stream.Delivered && d.Attempts() > 0 {
+			t.latencies.add(d.Latency(), account)
 		}
 	}
 }
@@ -250,7 +251,7 @@ type uniques struct {
 	// counts is by a name's place in the page, as are the sets of visitors of frequent names and the lists of those of
 	// others: a set takes room for all visitors, so that it is only for names that many have.
 	counts []int
-	sets   []numberSet
+	sets   []bitset
 	lists  [][]uint32
 	// places is by a name's number its place in the page plus 1, 0 for none.
 	places []uint32
@@ -260,22 +261,22 @@ type uniques struct {
 const frequent = 8
 
 // countVisitors returns the number of visitors of each name of a page.
-func (s *snapshot) countVisitors(ctx context.Context, rows span, page []uint32, byName []*tally) ([]int, error) {
+func (s *snapshot) countVisitors(ctx context.Context, rows columns.RowRange, page []uint32, byName []*tally) ([]int, error) {
 	u := uniques{
-		counts: make([]int, len(page)), sets: make([]numberSet, len(page)), lists: make([][]uint32, len(page)),
-		places: make([]uint32, len(s.names)),
+		counts: make([]int, len(page)), sets: make([]bitset, len(page)), lists: make([][]uint32, len(page)),
+		places: make([]uint32, len(s.Names)),
 	}
-	if err := s.account.take(int64(4*len(s.names) + 4*len(s.keys))); err != nil {
+	if err := s.account.take(int64(4*len(s.Names) + 4*len(s.VisitorKeys))); err != nil {
 		return nil, err
 	}
 	for i, name := range page {
 		u.places[name] = uint32(i) + 1
 		count := byName[name].count
-		if count >= len(s.keys)/frequent {
-			if err := s.account.takeFor(len(s.keys)/64+1, 8); err != nil {
+		if count >= len(s.VisitorKeys)/frequent {
+			if err := s.account.takeFor(len(s.VisitorKeys)/64+1, 8); err != nil {
 				return nil, err
 			}
-			u.sets[i] = make(numberSet, len(s.keys)/64+1)
+			u.sets[i] = newBitset(len(s.VisitorKeys))
 			continue
 		}
 		if err := s.account.takeFor(count, 4); err != nil {
@@ -283,39 +284,40 @@ func (s *snapshot) countVisitors(ctx context.Context, rows span, page []uint32, 
 		}
 		u.lists[i] = make([]uint32, 0, count)
 	}
-	err := rows.each(ctx, func(c stretch) {
-		if !c.whole() {
-			for i := c.from; i < c.to; i++ {
-				u.add(c.name[i], c.chunk, []uint16{uint16(i)})
+	err := rows.Each(ctx, func(c columns.ChunkRange) {
+		index := c.Index()
+		if index == nil {
+			for i := c.From; i < c.To; i++ {
+				u.add(c.Name[i], c.Chunk, []uint16{uint16(i)})
 			}
 			return
 		}
-		for i := range c.sealed.names {
-			u.add(c.sealed.names[i].name, c.chunk, c.sealed.names[i].rows)
+		for i := range index.Names {
+			u.add(index.Names[i].Name, c.Chunk, index.Names[i].Rows)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return u.counts, u.countLists(ctx, len(s.keys))
+	return u.counts, u.countLists(ctx, len(s.VisitorKeys))
 }
 
 // add notes the visitors of a name's rows.
-func (u *uniques) add(name uint32, c *chunk, rows []uint16) {
+func (u *uniques) add(name uint32, c *columns.Chunk, rows []uint16) {
 	i := int(u.places[name]) - 1
 	if i < 0 {
 		return
 	}
 	if set := u.sets[i]; set != nil {
 		for _, row := range rows {
-			if visitor := c.visitor[row]; visitor != 0 && set.add(visitor) {
+			if visitor := c.Visitor[row]; visitor != 0 && set.add(visitor) {
 				u.counts[i]++
 			}
 		}
 		return
 	}
 	for _, row := range rows {
-		u.lists[i] = append(u.lists[i], c.visitor[row])
+		u.lists[i] = append(u.lists[i], c.Visitor[row])
 	}
 }
 

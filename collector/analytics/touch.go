@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 )
 
@@ -11,8 +12,8 @@ import (
 // it has a utm_source, the id of a click, or a referrer of another host than the page's; without a page every
 // referrer is of another host. Source and medium come from the first of these that names one (the medium of a
 // referrer only where the referrer is the source), the campaign from utm_campaign alone.
-func TouchOf(c *event.Context) (Touch, bool) {
-	t := Touch{
+func TouchOf(c *event.Context) (columns.Touch, bool) {
+	t := columns.Touch{
 		Source:   strings.TrimSpace(c.UTMSource),
 		Medium:   strings.TrimSpace(c.UTMMedium),
 		Campaign: strings.TrimSpace(c.UTMCampaign),
@@ -24,7 +25,7 @@ func TouchOf(c *event.Context) (Touch, bool) {
 	if t.Source == "" {
 		t.Source = foreignHost(c.Referrer, c.PageURL)
 		if t.Source == "" {
-			return Touch{}, false
+			return columns.Touch{}, false
 		}
 		t.Medium = firstOf(t.Medium, referrerMedium(t.Source))
 	}

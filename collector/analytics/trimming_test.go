@@ -182,8 +182,8 @@ func TestAnAnswerSaysFromWhenOnTheRowsThatItWasMadeOfAreComplete(t *testing.T) {
 	s, done, err := v.read()
 	mustNot(t, err)
 	v.Forget(stream.At(begin.Add(2 * time.Hour)))
-	if !s.completeFrom.IsZero() || s.len() != 3 {
-		t.Errorf("a question that was asked before the trimming is complete from %s with %d events, want all three", s.completeFrom, s.len())
+	if !s.completeFrom.IsZero() || s.Len() != 3 {
+		t.Errorf("a question that was asked before the trimming is complete from %s with %d events, want all three", s.completeFrom, s.Len())
 	}
 	done()
 	want := begin.Add(2*time.Hour + time.Millisecond)

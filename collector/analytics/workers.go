@@ -4,6 +4,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weir-dev/weir/collector/analytics/columns"
 )
 
 // maxWorkers bounds how many processors one question uses: what more of them find takes longer to put together than they
@@ -21,18 +23,8 @@ func (v *View) workers() int {
 
 // split cuts rows into parts for as many workers as there may be, in stream order and between chunks. As each worker keeps
 // something for each visitor, a part has at least as many rows as there are visitors, or is the only one.
-func (s *snapshot) split(rows span) []span {
-	length := rows.len()
-	parts := make([]span, max(1, min(s.workers(), length/max(chunkRows, len(s.keys)))))
-	for i := range parts {
-		parts[i] = rows
-		if i > 0 {
-			behind := rows.first - rows.base + uint64(length/len(parts)*i)
-			parts[i].first = rows.base + behind/chunkRows*chunkRows
-			parts[i-1].end = parts[i].first
-		}
-	}
-	return parts
+func (s *snapshot) split(rows columns.RowRange) []columns.RowRange {
+	return rows.Split(max(1, min(s.workers(), rows.Len()/max(columns.ChunkRows, len(s.VisitorKeys)))))
 }
 
 // together does the work for each part at once. It returns when all of it has ended, with the first part's error or else

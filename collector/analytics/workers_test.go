@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weir-dev/weir/collector/analytics/columns"
 )
 
 // processors lets Go use a number of processors until the test ends.
@@ -22,7 +24,7 @@ func TestNumbersAreTheSameOnAnyNumberOfProcessors(t *testing.T) {
 			processors(t, count)
 			w := newWorld(5)
 			w.visitors, w.pace = 700, 1000 // so that most visitors have some pageviews in a chunk
-			w.grow(t, chunkRows*9/2)
+			w.grow(t, columns.ChunkRows*9/2)
 			w.check(t)
 			everything := Range{To: w.last.Time().Add(time.Hour)}
 			for _, steps := range [][]string{{"pageview", "add_to_cart", "purchase"}, {"pageview", "pageview", "lead", "pageview"}} {
@@ -85,7 +87,7 @@ func (c *countdown) Err() error {
 func TestAQuestionThatIsGivenUpEndsWithAllItsWorkers(t *testing.T) {
 	processors(t, 2)
 	w := newWorld(5)
-	w.grow(t, 4*chunkRows)
+	w.grow(t, 4*columns.ChunkRows)
 	everything := Range{To: w.last.Time().Add(time.Hour)}
 	attribution := func(ctx context.Context, model Model) error {
 		_, err := w.view.Attribution(ctx, AttributionQuery{Range: everything, Model: model, ConversionEvent: "purchase", GroupBy: BySource})

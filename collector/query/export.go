@@ -28,12 +28,9 @@ type eventRow struct{ *analytics.Record }
 
 // columns returns the event in the order of [eventColumns]; the deliveries are the JSON that they are elsewhere.
 func (r eventRow) columns() []column {
-	value, touch := "", analytics.Touch{}
+	value, touch := "", r.Touch
 	if r.Value != nil {
 		value = r.Value.String()
-	}
-	if r.Touch != nil {
-		touch = *r.Touch
 	}
 	return []column{
 		sent(r.EventID), sent(r.Event), computed(instant(r.ReceivedAt)), computed(value), sent(r.Currency), sent(r.OrderID), sent(r.ClientID),

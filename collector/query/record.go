@@ -33,10 +33,7 @@ func appendListing(b []byte, records []analytics.Record, nextCursor, completeFro
 
 // appendRecord appends an event as JSON.
 func appendRecord(b []byte, r *analytics.Record) []byte {
-	var touch analytics.Touch
-	if r.Touch != nil {
-		touch = *r.Touch
-	}
+	touch := &r.Touch
 	b = appendText(append(b, `{"event_id":`...), r.EventID)
 	b = appendText(append(b, `,"event":`...), r.Event)
 	b = appendTime(append(b, `,"received_at":`...), r.ReceivedAt)

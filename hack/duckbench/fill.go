@@ -15,6 +15,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/demo"
 	"github.com/weir-dev/weir/collector/event"
@@ -189,7 +190,7 @@ type loader struct {
 	events     *duckdb.Appender
 	deliveries *duckdb.Appender
 	visitors   map[string]uint32
-	touches    map[analytics.Touch]uint32
+	touches    map[columns.Touch]uint32
 	// open holds the events of which records are still to come.
 	open map[stream.Position]openEvent
 }
@@ -206,7 +207,7 @@ func newLoader(ctx context.Context) (*loader, error) {
 		return nil, err
 	}
 	l := &loader{
-		db: sql.OpenDB(connector), visitors: map[string]uint32{}, touches: map[analytics.Touch]uint32{}, open: map[stream.Position]openEvent{},
+		db: sql.OpenDB(connector), visitors: map[string]uint32{}, touches: map[columns.Touch]uint32{}, open: map[stream.Position]openEvent{},
 	}
 	for _, statement := range []string{
 		`CREATE TABLE raw_events (pos UBIGINT, ms BIGINT, name VARCHAR, visitor UINTEGER, value BIGINT, currency VARCHAR, touch UINTEGER, channel VARCHAR, event_id VARCHAR, order_id VARCHAR, client_id VARCHAR)`,

@@ -3,12 +3,13 @@ package analytics
 import (
 	"context"
 
+	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 )
 
 // ledger keeps the credits of whole conversions and of those shared into at most [fewParts] parts. Of what one
 // visitor's touches have in common it only keeps total, what each of them would have got if it had been
-// there for every conversion so far: a touch is owed what total has grown by while it was in the window. So a
+// there for every conversion so far: the credit of a touch is what total has grown by while it was in the window. So a
 // conversion costs the same however many touches share it.
 type ledger struct {
 	// credits is by group.
@@ -34,45 +35,45 @@ func (l *ledger) leave(group uint32) { l.of(group).merge(l.total) }
 
 func (l *ledger) share(parts int, value event.Amount) { l.total.add(uint64(wholeUnits/parts), value) }
 
-// fineLedger is a ledger for conversions that are shared into any number of parts, in units so small that rounding each
+// wideLedger is a ledger for conversions that are shared into any number of parts, in units so small that rounding each
 // share to them does not show: see [wide].
-type fineLedger struct {
+type wideLedger struct {
 	// credits is by group.
-	credits []fineCredit
-	total   fineCredit
+	credits []wideCredit
+	total   wideCredit
 }
 
-// fineCredit is a [credit] in the units of [wide].
-type fineCredit struct{ conversions, revenue wide }
+// wideCredit is a [credit] in the units of [wide].
+type wideCredit struct{ conversions, revenue wide }
 
-func (l *fineLedger) of(group uint32) *fineCredit {
+func (l *wideLedger) of(group uint32) *wideCredit {
 	if int(group) >= len(l.credits) {
-		l.credits = append(l.credits, make([]fineCredit, int(group)+1-len(l.credits))...)
+		l.credits = append(l.credits, make([]wideCredit, int(group)+1-len(l.credits))...)
 	}
 	return &l.credits[group]
 }
 
-func (l *fineLedger) enter(group uint32) {
+func (l *wideLedger) enter(group uint32) {
 	c := l.of(group)
 	c.conversions.subtract(&l.total.conversions)
 	c.revenue.subtract(&l.total.revenue)
 }
 
-func (l *fineLedger) leave(group uint32) {
+func (l *wideLedger) leave(group uint32) {
 	c := l.of(group)
 	c.conversions.add(&l.total.conversions)
 	c.revenue.add(&l.total.revenue)
 }
 
-func (l *fineLedger) share(parts int, value event.Amount) {
+func (l *wideLedger) share(parts int, value event.Amount) {
 	part := wideShare(uint64(parts))
 	l.total.conversions.add(&part)
 	part.multiply(int64(value))
 	l.total.revenue.add(&part)
 }
 
-// book is where the shares of one visitor's conversions are kept.
-type book interface {
+// sharedLedger is where the shares of one visitor's conversions are kept.
+type sharedLedger interface {
 	// enter and leave say that a touch is in the window from now on, or no longer.
 	enter(group uint32)
 	leave(group uint32)
@@ -80,23 +81,23 @@ type book interface {
 	share(parts int, value event.Amount)
 }
 
-// bookFor returns a book for conversions of which one is shared into most parts.
-func (w *creditWalk) bookFor(most int) book {
+// ledgerFor returns a ledger for conversions of which one is shared into most parts.
+func (w *attributor) ledgerFor(most int) sharedLedger {
 	if most <= fewParts {
 		return &w.ledger
 	}
-	return &w.fine
+	return &w.wide
 }
 
-// shareOut shares each conversion among the touches in its window.
-func (w *creditWalk) shareOut(ctx context.Context, conversions []conversion) error {
-	if err := w.snapshot.account.take(int64(journeyBytes*len(w.snapshot.keys) + conversionBytes*len(conversions))); err != nil {
+// creditLinear shares each conversion among the touches in its window.
+func (w *attributor) creditLinear(ctx context.Context, conversions []conversion) error {
+	if err := w.snapshot.account.take(int64(journeyBytes*len(w.snapshot.VisitorKeys) + conversionBytes*len(conversions))); err != nil {
 		return err
 	}
-	j := newJourneys(len(w.snapshot.keys), len(conversions))
+	j := newJourneys(len(w.snapshot.VisitorKeys), len(conversions))
 	j.account = w.snapshot.account
 	for n, c := range conversions {
-		if n%chunkRows == 0 && ctx.Err() != nil {
+		if n%columns.ChunkRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if c.visitor == 0 {
@@ -105,15 +106,15 @@ func (w *creditWalk) shareOut(ctx context.Context, conversions []conversion) err
 			j.convert(c)
 		}
 	}
-	var buffer touched
-	if err := w.rows.each(ctx, func(c stretch) { j.choose(c.touched(&buffer), c.offset(&w.rows)) }); err != nil {
+	var buffer columns.TouchRows
+	if err := w.rows.Each(ctx, func(c columns.ChunkRange) { j.choose(c.Touches(&buffer), c.Offset(&w.rows)) }); err != nil {
 		return err
 	}
 	if err := j.sort(ctx); err != nil {
 		return err
 	}
 	for customer := 1; customer < len(j.customers); customer++ {
-		if customer%chunkRows == 0 && ctx.Err() != nil {
+		if customer%columns.ChunkRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err := w.follow(ctx, j, customer); err != nil {
@@ -124,14 +125,14 @@ func (w *creditWalk) shareOut(ctx context.Context, conversions []conversion) err
 }
 
 // follow gives the credit for a customer's conversions.
-func (w *creditWalk) follow(ctx context.Context, j *journeys, customer int) error {
+func (w *attributor) follow(ctx context.Context, j *journeys, customer int) error {
 	touches, first := j.of(customer), j.customers[customer].first
-	window := touchWindow{touches: touches}
+	window := lookbackWindow{touches: touches}
 	most := len(touches)
 	if most > fewParts {
 		most = window.mostParts(j.conversions, first)
 	}
-	window.restart(w.bookFor(most), w.group)
+	window.restart(w.ledgerFor(most), w.group)
 	for n, count := first, 0; n != 0; count++ {
 		if count%1024 == 1023 && ctx.Err() != nil {
 			return ctx.Err()
@@ -139,7 +140,7 @@ func (w *creditWalk) follow(ctx context.Context, j *journeys, customer int) erro
 		c := &j.conversions[n]
 		window.reach(c)
 		if window.parts > 0 {
-			window.book.share(window.parts, c.value)
+			window.ledger.share(window.parts, c.value)
 		} else {
 			w.ledger.give(w.direct, c.value)
 		}

@@ -1,46 +1,19 @@
-package analytics
+package columns
 
-import (
-	"crypto/sha256"
-	"encoding/base64"
+import "encoding/base64"
 
-	"github.com/weir-dev/weir/collector/event"
-)
-
-// visitorKey tells visitors of one property apart: a truncated SHA-256, so that what identifies a person
+// VisitorKey tells visitors of one property apart: a truncated SHA-256, so that what identifies a person
 // cannot be read from it.
-type visitorKey [12]byte
+type VisitorKey [12]byte
 
 // String returns the key as the read API shows it, 16 characters.
-func (k visitorKey) String() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
-
-// visitorOf returns whose event it is, by the first of client_id, e-mail and phone that it has; the second
-// result is false for an event of nobody. The kinds have namespaces of their own: a client_id that happens to
-// spell a hash is another visitor.
-func visitorOf(property string, e *event.Event) (visitorKey, bool) {
-	var buffer [256]byte
-	text := append(buffer[:0], "weir visitor\x00"...)
-	text = append(append(text, property...), 0)
-	email, phone := e.User.Get(event.EmailLower), e.User.Get(event.PhoneDigits)
-	switch {
-	case e.ClientID != "":
-		text = append(append(text, "client\x00"...), e.ClientID...)
-	case !email.IsZero():
-		text = append(append(text, "email\x00"...), email[:]...)
-	case !phone.IsZero():
-		text = append(append(text, "phone\x00"...), phone[:]...)
-	default:
-		return visitorKey{}, false
-	}
-	sum := sha256.Sum256(text)
-	return visitorKey(sum[:]), true
-}
+func (k VisitorKey) String() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
 
 // visitors numbers the visitors that have retained events, from 1; 0 is nobody. Like a [dictionary] it gives a
 // number to another visitor once the last event of the one who had it has been dropped.
 type visitors struct {
-	numbers map[visitorKey]uint32
-	keys    []visitorKey
+	numbers map[VisitorKey]uint32
+	keys    []VisitorKey
 	// clientIDs holds "" for a visitor known by a hash.
 	clientIDs []string
 	// last is the ordinal of the visitor's newest event.
@@ -58,18 +31,18 @@ func (v *visitors) size() int64 { return int64(visitorBytes*len(v.keys) + v.text
 
 func newVisitors() *visitors {
 	return &visitors{
-		numbers:   map[visitorKey]uint32{},
-		keys:      make([]visitorKey, 1),
+		numbers:   map[VisitorKey]uint32{},
+		keys:      make([]VisitorKey, 1),
 		clientIDs: make([]string, 1),
 		last:      make([]uint64, 1),
 	}
 }
 
 // visit notes that the visitor's newest event is the one at ordinal. It returns the visitor's number and how
-// far back the event before lies, [noPrevious] where this is the first that is retained.
-func (v *visitors) visit(key visitorKey, clientID string, ordinal uint64) (number, back uint32) {
+// far back the event before lies, [NoPrevious] where this is the first that is retained.
+func (v *visitors) visit(key VisitorKey, clientID string, ordinal uint64) (number, back uint32) {
 	number, known := v.numbers[key]
-	back = noPrevious
+	back = NoPrevious
 	switch {
 	case known:
 		back = uint32(ordinal - v.last[number])
@@ -97,6 +70,6 @@ func (v *visitors) leave(number uint32, ordinal uint64) {
 	}
 	delete(v.numbers, v.keys[number])
 	v.text -= len(v.clientIDs[number])
-	v.keys[number], v.clientIDs[number] = visitorKey{}, ""
+	v.keys[number], v.clientIDs[number] = VisitorKey{}, ""
 	v.free = append(v.free, number)
 }

@@ -1,4 +1,4 @@
-package analytics
+package columns
 
 // dictionary numbers the distinct values of a column and counts the rows that use each, so that a number is
 // free for another value once the last row that used it has been dropped. It is not safe for concurrent use,
@@ -23,7 +23,15 @@ func newDictionary[K comparable](textOf func(K) int) *dictionary[K] {
 // size is about how many bytes the dictionary takes.
 func (d *dictionary[K]) size() int64 { return int64(dictionaryBytes*len(d.values) + d.text) }
 
-func lengthOf(text string) int { return len(text) }
+func lengthOf[T ~string](text T) int { return len(text) }
+
+// numberOf returns the value's number, NoNumber where no row has it.
+func (d *dictionary[K]) numberOf(value K) uint32 {
+	if number, known := d.numbers[value]; known {
+		return number
+	}
+	return NoNumber
+}
 
 // acquire returns the value's number and counts one more row that uses it.
 func (d *dictionary[K]) acquire(value K) uint32 {

@@ -1,0 +1,109 @@
+package columns
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// A chunk's size is also the grain in which memory is given back.
+const (
+	chunkBits = 13
+	ChunkRows = 1 << chunkBits
+)
+
+// What stands in a column where there is nothing to say.
+const (
+	// NoPrevious is the distance to the previous event of a visitor who has none. It is larger than any distance,
+	// so that "first of its visitor since row a" is one comparison.
+	NoPrevious = math.MaxUint32
+	// NoValue is the value of an event without one.
+	NoValue event.Amount = math.MinInt64
+)
+
+// Chunk holds a run of events as columns. A row is written once, before any reader is told of it, and never
+// changes; only its deliveries do.
+type Chunk struct {
+	Position [ChunkRows]stream.Position
+	Name     [ChunkRows]uint32
+	// Visitor is 0 for nobody.
+	Visitor [ChunkRows]uint32
+	// Back is how many rows before this one the visitor's previous event lies, NoPrevious where there is none,
+	// 0 for an event of nobody.
+	Back  [ChunkRows]uint32
+	Value [ChunkRows]event.Amount
+	// Touch is 0 where the event is no touch.
+	Touch     [ChunkRows]uint32
+	Currency  [ChunkRows]uint16
+	Platforms [ChunkRows]uint16
+	// detailEnd is where the row's details end in details; they begin where the row before ends.
+	detailEnd [ChunkRows]uint32
+
+	// index is made when the last row is written. It is there for whoever may read all of the chunk's rows.
+	index *ChunkIndex
+
+	// Mutex guards details and Deliveries.
+	sync.Mutex
+	// details is what only the listing shows: see appendDetail.
+	details []byte
+	// Deliveries has a column per place in the events' lists of platforms.
+	Deliveries []*[ChunkRows]Delivery
+}
+
+// What the parts of a chunk take, in bytes: its columns, one of deliveries, and of its index a name, a touch and the rest.
+const (
+	chunkBytes       = 40 * ChunkRows
+	deliveryBytes    = 12 * ChunkRows
+	indexBytes       = 2 * ChunkRows
+	indexedNameBytes = 192
+	touchRowBytes    = 10
+)
+
+// size is about how many bytes the chunk takes. It is asked by whoever adds to it.
+func (c *Chunk) size() int64 {
+	c.Lock()
+	defer c.Unlock()
+	size := chunkBytes + cap(c.details) + deliveryBytes*len(c.Deliveries)
+	if c.index != nil {
+		size += indexBytes + indexedNameBytes*len(c.index.Names) + touchRowBytes*len(c.index.touches.Rows)
+	}
+	return int64(size)
+}
+
+// IDs returns a row's event id and order id, "" for none. The caller holds the lock.
+func (c *Chunk) IDs(row int) (eventID, orderID string) {
+	from := uint32(0)
+	if row > 0 {
+		from = c.detailEnd[row-1]
+	}
+	return readDetail(c.details[from:c.detailEnd[row]])
+}
+
+// appendDetail appends an event's id and order id: a byte that says whether 16 bytes of a UUID or a
+// length-prefixed text follow, then the order id, which ends the details.
+func appendDetail(b []byte, eventID, orderID string) []byte {
+	if id, err := uuid.Parse(eventID); err == nil && id.String() == eventID {
+		b = append(append(b, 1), id[:]...)
+	} else {
+		b = append(b, 0)
+		b = binary.AppendUvarint(b, uint64(len(eventID)))
+		b = append(b, eventID...)
+	}
+	return append(b, orderID...)
+}
+
+// readDetail reads what appendDetail wrote.
+func readDetail(b []byte) (eventID, orderID string) {
+	if b[0] == 1 {
+		return uuid.UUID(b[1:17]).String(), string(b[17:])
+	}
+	length, size := binary.Uvarint(b[1:])
+	from := 1 + size
+	to := from + int(length)
+	return string(b[from:to]), string(b[to:])
+}

@@ -1,0 +1,132 @@
+package analytics
+
+import (
+	"context"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/weir-dev/weir/collector/analytics/columns"
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// totals are the numbers of a row range that summary and daily are made of.
+type totals struct {
+	purchases, addToCarts, pageviews, refunds int
+	visitors, buyers                          int
+	// bought and refunded are the values of purchases and refunds.
+	bought, refunded columns.Sums
+}
+
+// totalNames are the names whose numbers totalsOf expects, in this order.
+func totalNames() []string {
+	return []string{purchaseEvent, addToCartEvent, pageviewEvent, refundEvent}
+}
+
+// totalsOf counts the rows of a range. buyers has room for all visitors; what is in it is lost.
+func (s *snapshot) totalsOf(ctx context.Context, rows columns.RowRange, buyers bitset) (totals, error) {
+	purchase, addToCart, pageview, refund := s.numbers[0], s.numbers[1], s.numbers[2], s.numbers[3]
+	var t totals
+	clear(buyers)
+	buffer := make([]uint16, 0, columns.ChunkRows)
+	err := rows.Each(ctx, func(c columns.ChunkRange) {
+		t.visitors += c.FirstSince(uint32(c.Ordinal - rows.First))
+		purchases := c.Named(purchase, buffer)
+		t.purchases += len(purchases)
+		for _, row := range purchases {
+			if visitor := c.Visitor[row]; visitor != 0 && buyers.add(visitor) {
+				t.buyers++
+			}
+		}
+		c.AddValues(purchase, purchases, &t.bought)
+		refunds := c.Named(refund, buffer)
+		t.refunds += len(refunds)
+		c.AddValues(refund, refunds, &t.refunded)
+		t.pageviews += len(c.Named(pageview, buffer))
+		t.addToCarts += len(c.Named(addToCart, buffer))
+	})
+	return t, err
+}
+
+// revenueIn returns the revenue in one currency.
+func (t *totals) revenueIn(currency uint32) CurrencyRevenue {
+	bought, refunded := t.bought.In(currency).Total, t.refunded.In(currency).Total
+	return CurrencyRevenue{GrossRevenue: bought, Refunded: refunded, Revenue: bought.Minus(refunded)}
+}
+
+// revenueByCurrency returns the revenue in each currency, by code.
+func (t *totals) revenueByCurrency(codes []string) []CurrencyRevenue {
+	var list []CurrencyRevenue
+	for _, sum := range slices.Concat(t.bought, t.refunded) {
+		code := codes[sum.Currency]
+		if !slices.ContainsFunc(list, func(known CurrencyRevenue) bool { return known.Currency == code }) {
+			revenue := t.revenueIn(uint32(sum.Currency))
+			revenue.Currency = code
+			list = append(list, revenue)
+		}
+	}
+	slices.SortFunc(list, func(a, b CurrencyRevenue) int { return strings.Compare(a.Currency, b.Currency) })
+	return list
+}
+
+// Summary returns the KPIs of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
+func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
+	return ask(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r) })
+}
+
+// totalBytes is about what a currency takes in totals.
+const totalBytes = 160
+
+func (s *snapshot) summary(ctx context.Context, r Range) (Summary, error) {
+	if err := s.account.take(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies))); err != nil {
+		return Summary{}, err
+	}
+	t, err := s.totalsOf(ctx, s.in(r), newBitset(len(s.VisitorKeys)))
+	if err != nil {
+		return Summary{}, err
+	}
+	revenue := t.revenueIn(s.reporting)
+	return Summary{
+		Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
+		GrossRevenue: revenue.GrossRevenue, Refunded: revenue.Refunded, Revenue: revenue.Revenue,
+		AverageOrderValue: averageOf(t.bought.In(s.reporting), s.minorUnit),
+		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
+		RevenueByCurrency: t.revenueByCurrency(s.Currencies), CompleteFrom: s.completeFrom,
+	}, nil
+}
+
+// averageOf returns the average of what was added up, rounded to a unit, half to even; of nothing it is 0.
+func averageOf(sum columns.Sum, unit event.Amount) event.Amount {
+	if sum.Count == 0 {
+		return 0
+	}
+	units := divideHalfEven(sum.Total.Big(), big.NewInt(int64(sum.Count)*int64(unit)))
+	return event.Amount(units.Int64()) * unit
+}
+
+// Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying], [ErrTooCostly],
+// [ErrBusy] or where the context ends.
+func (v *View) Daily(ctx context.Context, days []Day) (Days, error) {
+	return ask(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Days, error) { return s.daily(ctx, days) })
+}
+
+func (s *snapshot) daily(ctx context.Context, days []Day) (Days, error) {
+	if err := s.account.take(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies)*(len(days)+1))); err != nil {
+		return Days{}, err
+	}
+	result := Days{Totals: make([]DayTotals, len(days)), CompleteFrom: s.completeFrom}
+	buyers := newBitset(len(s.VisitorKeys))
+	for i, day := range days {
+		rows := s.in(day.Range)
+		t, err := s.totalsOf(ctx, rows, buyers)
+		if err != nil {
+			return Days{}, err
+		}
+		result.Totals[i] = DayTotals{
+			Date: day.Date, Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
+			Revenue: t.revenueIn(s.reporting).Revenue, UniqueVisitors: t.visitors, Events: rows.Len(),
+			RevenueByCurrency: t.revenueByCurrency(s.Currencies),
+		}
+	}
+	return result, nil
+}
