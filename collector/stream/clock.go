@@ -11,7 +11,9 @@ import (
 // believed: until Redis's clock is back, the time before goes on, and nothing becomes old by it. It is believed after all when a
 // day later this process's own clock agrees with it.
 //
-// Between two looks it goes by the monotonic clock. [Clock.Look] comes before all else. It is safe for concurrent use.
+// Between two looks it goes by the monotonic clock. How late Redis read its clock during a look is not known: [Clock.Now] is the
+// earliest that it may be, so that nothing is due too early, [Clock.Latest] the latest. [Clock.Look] comes before all else. It is
+// safe for concurrent use.
 type Clock struct {
 	stream *Stream
 	// wall is this process's clock, monotonic how long something runs.
@@ -25,8 +27,9 @@ const followed = time.Hour
 
 // look is what a [Clock] was told.
 type look struct {
-	at       time.Duration // on the monotonic clock
-	believed time.Time
+	at time.Duration // on the monotonic clock, when the answer was there
+	// believed is the earliest that it was then, latest the latest.
+	believed, latest time.Time
 }
 
 // NewClock makes a clock. wall is this process's, which may be set; monotonic says how long something runs, the same
@@ -39,9 +42,9 @@ func NewClock(s *Stream, wall func() time.Time, monotonic func() time.Duration) 
 // behind where that is negative; 0 where it is believed. It is to be called once a minute.
 func (c *Clock) Look(ctx context.Context) (ahead time.Duration, err error) {
 	var passed any = ""
-	at := c.monotonic()
+	asked := c.monotonic()
 	if last := c.last.Load(); last != nil {
-		passed = (at - last.at).Milliseconds()
+		passed = (asked - last.at).Milliseconds()
 	}
 	reply, err := c.stream.redis.FCall(ctx, functionLook, []string{c.stream.keys.clock()}, passed, c.wall().UnixMilli()).Int64Slice()
 	if err != nil {
@@ -50,19 +53,30 @@ func (c *Clock) Look(ctx context.Context) (ahead time.Duration, err error) {
 	if len(reply) != 2 {
 		return 0, malformedReply(functionLook)
 	}
-	believed := time.UnixMilli(reply[0]).UTC()
+	at, believed := c.monotonic(), time.UnixMilli(reply[0]).UTC()
+	latest := believed.Add(at - asked + time.Millisecond) // Redis says full milliseconds
 	if last := c.last.Load(); last != nil {
 		// What waits for a time goes by this clock, and is not to wait longer where Redis's is set back a little.
 		if own := last.believed.Add(at - last.at); own.After(believed) && own.Sub(believed) <= followed {
 			believed = own
 		}
 	}
-	c.last.Store(&look{at, believed})
+	if latest.Before(believed) {
+		latest = believed
+	}
+	c.last.Store(&look{at, believed, latest})
 	return time.Duration(reply[1]) * time.Millisecond, nil
 }
 
-// Now is the time that is believed.
+// Now is the time that is believed; by Redis's clock it may be a little later.
 func (c *Clock) Now() time.Time {
 	last := c.last.Load()
 	return last.believed.Add(c.monotonic() - last.at)
+}
+
+// Latest is the latest that it may be by Redis's clock where that is believed. What must not happen before some time has passed is
+// due when that has passed since then.
+func (c *Clock) Latest() time.Time {
+	last := c.last.Load()
+	return last.latest.Add(c.monotonic() - last.at)
 }

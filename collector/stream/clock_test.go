@@ -194,3 +194,57 @@ func (c *clocks) turn(number int, s turn) {
 		c.Errorf("turn %d: a new event is dated %s from the true time", number, off)
 	}
 }
+
+// The time lies between what a clock says is the earliest and the latest, however long Redis's answers take.
+func TestClockIsBoundedByItsLooks(t *testing.T) {
+	// way is how long a look took to reach Redis, and its answer to come back.
+	type way struct{ there, back time.Duration }
+	slow := 300 * time.Millisecond
+	for name, ways := range map[string][]way{
+		"a quick look":               {{}},
+		"a slow way there":           {{there: slow}},
+		"a slow way back":            {{back: slow}},
+		"slow ways":                  {{slow, slow}, {slow, slow}},
+		"slow back, then quick":      {{back: slow}, {}},
+		"slow there, then quick":     {{there: slow}, {}},
+		"quick, then slow back":      {{}, {back: slow}},
+		"quick, then slow there":     {{}, {there: slow}},
+		"slow there, then slow back": {{there: slow}, {back: slow}, {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := redistest.URL(t)
+			s, server := dial(t, address).Stream("default", "shop"), redistest.TurnClock(t, address)
+			// Redis's clock is this machine's, put forward by what the looks are made to take: a look asks for the monotonic time
+			// before it asks Redis, and when it has the answer.
+			ahead, delays := time.Duration(0), []time.Duration(nil)
+			truth := func() time.Time { return time.Now().Add(ahead) }
+			pass := func(d time.Duration) {
+				ahead += d
+				server.Ahead(ahead)
+			}
+			started := truth()
+			c := NewClock(s, truth, func() time.Duration {
+				if len(delays) == 1 {
+					pass(delays[0])
+				}
+				at := truth().Sub(started)
+				if len(delays) == 2 {
+					pass(delays[0])
+				}
+				delays = delays[min(1, len(delays)):]
+				return at
+			})
+			for i, w := range ways {
+				delays = []time.Duration{w.there, w.back}
+				if _, err := c.Look(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				before := truth()
+				earliest, latest := c.Now(), c.Latest()
+				if after := truth(); earliest.After(after) || latest.Before(before) {
+					t.Errorf("after look %d it is %s, and said to be %s at the earliest and %s at the latest", i+1, after, earliest, latest)
+				}
+			}
+		})
+	}
+}

@@ -92,7 +92,7 @@ func (s *Stream) Settle(ctx context.Context, platform string, settlements []Sett
 }
 
 // Postpone moves deliveries of a platform to until without an attempt being counted or a record written: for a
-// platform that asks for patience. Those settled already stay so.
+// platform whose circuit breaker is open. Those settled already stay so.
 func (s *Stream) Postpone(ctx context.Context, platform string, deliveries []Delivery, until time.Time) error {
 	for len(deliveries) > 0 {
 		n := min(len(deliveries), settleCap)
@@ -132,7 +132,7 @@ func (s *Stream) settle(ctx context.Context, platform string, settlements []Sett
 		var again any = ""
 		switch {
 		case settlement.Status == Retrying:
-			again = settlement.RetryAt.UnixMilli()
+			again = settlement.RetryAt.Add(time.Millisecond - 1).UnixMilli() // never earlier
 		case !settlement.Status.Final():
 			return fmt.Errorf("settle event %s: status must be retrying or final, not %s", settlement.Event, settlement.Status)
 		}
