@@ -283,8 +283,7 @@ func (s *site) ordeal(name string) {
 		s.mu.Lock()
 		pause := s.arrivals[before+1].Sub(s.arrivals[before])
 		s.mu.Unlock()
-		// Redis's clock is known to the duration of a call, which is long on a busy machine.
-		if pause < o.faults[0].RetryAfter-100*time.Millisecond {
+		if pause < o.faults[0].RetryAfter {
 			s.t.Errorf("%s: tried again after %s, want %s at least", name, pause, o.faults[0].RetryAfter)
 		}
 	}

@@ -295,7 +295,7 @@ func (e *Engine) sender(
 		},
 		breaker:   newBreaker(e.timing.breaker, e.timing.slow, o.Now, logger, pauses, limiter),
 		limiter:   limiter,
-		scheduler: scheduler{e.timing.backoff, e.clock.Now},
+		scheduler: scheduler{e.timing.backoff, e.clock.Now, e.clock.Latest},
 		queue:     q,
 		settler:   newSettler(q, g, o.Metrics, logger),
 		slow:      e.timing.slow,

@@ -140,7 +140,7 @@ func newSimulation(t *testing.T, refuse func(i int) *platform.Response) *simulat
 		t.Fatal(err)
 	}
 	return &simulation{
-		breaker: testBreaker(), scheduler: scheduler{defaultTiming().backoff, time.Now},
+		breaker: testBreaker(), scheduler: scheduler{defaultTiming().backoff, time.Now, time.Now},
 		adapter: opened, refuse: refuse, waited: map[int]time.Duration{}, failed: map[int]string{},
 	}
 }

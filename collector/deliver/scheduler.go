@@ -12,8 +12,9 @@ import (
 type scheduler struct {
 	// backoff is between an event's attempts.
 	backoff backoff
-	// now is the clock by which events are dated.
-	now func() time.Time
+	// now is the clock by which events are dated, latest the latest that it may be: an event whose platform says how long to wait
+	// is due when that has passed since then.
+	now, latest func() time.Time
 }
 
 // judge turns a verdict about the platform into what it means for an event for whose own sake it was given: where the circuit
@@ -55,7 +56,7 @@ func (s scheduler) settlement(t task, verdict platform.Verdict, latency time.Dur
 		settlement.RetryAt = now.Add(s.backoff.jittered(t.attempts - 1))
 	case platform.Throttle:
 		settlement.Status = stream.Retrying
-		settlement.RetryAt = now.Add(max(verdict.After, s.backoff.floor))
+		settlement.RetryAt = s.latest().Add(max(verdict.After, s.backoff.floor))
 	case platform.Auth, platform.Config:
 		// The open circuit holds them back. Due at once, they go out as soon as there is another credential or
 		// configuration, for which a new engine starts.
