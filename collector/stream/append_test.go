@@ -334,10 +334,10 @@ func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 	}
 }
 
-func TestAppendTakesMoreAtOnceThanRedisTakesArguments(t *testing.T) {
+func TestAppendTakesTheMostAtOnceWithoutForgetting(t *testing.T) {
 	s, c := newStreamAt(t, time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
 	a := newAppender(t, s, AppenderOptions{})
-	const events = 5_000
+	const events = batchCap
 	var additions []Addition
 	for i := range events {
 		additions = append(additions, addition(fmt.Sprint("id-", i), fmt.Sprint("order-", i)))

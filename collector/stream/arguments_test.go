@@ -244,6 +244,21 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 			t.Errorf("%d events are stored of a call that was refused", n)
 		}
 	})
+	t.Run("an id behind which no reader finds an event", func(t *testing.T) {
+		for _, id := range []string{"10000000000000-0", "17592186044416000-5", "18446744073709551615-18446744073709551615"} {
+			s, ctx := newStream(t), t.Context()
+			if err := s.redis.Do(ctx, "XADD", s.keys.events(), id, "e", "x").Err(); err != nil {
+				t.Fatal(err)
+			}
+			results, err := newAppender(t, s, AppenderOptions{}).Append(ctx, []Addition{addition("a", ""), addition("b", "")})
+			if err == nil {
+				t.Errorf("behind %s two events are taken: %+v", id, results)
+			}
+			if n := s.redis.XLen(ctx, s.keys.events()).Val(); n > 2 {
+				t.Errorf("behind %s there are %d entries, want no more than one that nobody was promised", id, n-1)
+			}
+		}
+	})
 	t.Run("groups without number", func(t *testing.T) {
 		s, ctx := newStream(t), t.Context()
 		fill(t, s, 500)

@@ -36,6 +36,7 @@ func TestWhatOneCallCosts(t *testing.T) {
 		}
 		return args
 	}
+	ofBatch := func(id string, args []any) []any { args[2] = id; return args }
 	fresh := func(int) string { return string(newID())[:fieldSize] }
 	numbered := func(i int) string { return fmt.Sprintf("%06d", i) }
 	appendKeys := func(k keys) []string { return []string{k.events(), k.claims(), k.batches(), k.clock()} }
@@ -48,42 +49,93 @@ func TestWhatOneCallCosts(t *testing.T) {
 		function string
 		keys     func(keys) []string
 		args     func(k keys) []any
+		// refused are words of the error, "" where it is no error.
+		refused string
 	}{
 		"weir_append of the most events, each with an order": {
-			nil, functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, fresh, 400) },
+			nil, functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, fresh, 400) }, "",
 		},
 		"weir_append of the most bytes": {
-			nil, functionAppend, appendKeys, func(keys) []any { return appendOf(8, fresh, 1<<20) },
+			nil, functionAppend, appendKeys, func(keys) []any { return appendOf(8, fresh, 1<<20) }, "",
 		},
 		"weir_append where all eight buckets have claims under each field": {
-			fillBuckets(2 * mostAdditions), functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, numbered, 400) },
+			fillBuckets(2 * mostAdditions), functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, numbered, 400) }, "",
 		},
 		"weir_due of the most events": {
-			waiting(20_000, 1), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} },
+			waiting(20_000, 1), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
 		},
 		"weir_due of events as large as there are": {
-			waiting(32, 1<<20), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} },
+			waiting(32, 1<<20), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
 		},
 		"weir_trim that takes back what waits": {
-			waiting(20_000, 1), functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} },
+			waiting(20_000, 1), functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "",
 		},
 		"weir_trim of delivered events": {
-			stored(20_000, 400), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} },
+			stored(20_000, 400), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
 		},
 		"weir_trim of delivered events as large as there are": {
-			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} },
+			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
 		},
 		"weir_trim that has nothing to do, where events are as large as there are": {
-			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 0, mostTrimmed} },
+			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 0, mostTrimmed} }, "",
 		},
 		"weir_trim at a ceiling, where events are as large as there are": {
-			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed} },
+			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed} }, "",
 		},
 		"weir_replay where somebody has made records of a megabyte": {
 			func(t *testing.T, s *Stream) { put(t, s, s.keys.deliveries(), "d", 32, 1<<20) },
 			functionReplay,
 			func(k keys) []string { return append([]string{k.events(), k.deliveries()}, k.retries("meta")...) },
-			func(keys) []any { return []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"} },
+			func(keys) []any { return []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"} }, "",
+		},
+		"weir_append where somebody has written a megabyte of tables for its batch": {
+			func(t *testing.T, s *Stream) {
+				prepareBatch(t, s, "\xdd\x00\x0f\xff\x00"+strings.Repeat("\x90", 1<<20-256))
+			}, functionAppend, appendKeys, func(keys) []any { return ofBatch(zeros, appendOf(1, fresh, 1)) },
+			"data string too short",
+		},
+		"weir_append where somebody has written eight megabytes for its batch": {
+			func(t *testing.T, s *Stream) { prepareBatch(t, s, strings.Repeat("\x00", 8<<20)) },
+			functionAppend, appendKeys, func(keys) []any { return ofBatch(zeros, appendOf(1, fresh, 1)) },
+			"what is remembered of this batch has more than 2359296 bytes",
+		},
+		"weir_due of a platform with a name without end": {
+			nil, functionDue, func(k keys) []string {
+				return append([]string{k.events(), k.due(strings.Repeat(":retry:", 1<<14))}, group(k)[2:]...)
+			}, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "a platform must have a name of at most 255 bytes",
+		},
+		"weir_due where somebody has written a megabyte for an event's attempts": {
+			func(t *testing.T, s *Stream) {
+				waiting(1, 1)(t, s)
+				if err := s.redis.HSet(t.Context(), s.keys.attempts("meta"), "1000-0", strings.Repeat("1", 1<<20)+"x").Err(); err != nil {
+					t.Fatal(err)
+				}
+			}, functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
+		},
+		"weir_due of entries with thousands of fields": {
+			func(t *testing.T, s *Stream) {
+				waiting(100, 1)(t, s)
+				if err := s.redis.Del(t.Context(), s.keys.events()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				putFields(t, s, s.keys.events(), 100, 2000)
+			}, functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
+		},
+		"weir_replay of records with thousands of fields": {
+			func(t *testing.T, s *Stream) { putFields(t, s, s.keys.deliveries(), 100, 2000) },
+			functionReplay,
+			func(k keys) []string { return append([]string{k.events(), k.deliveries()}, k.retries("meta")...) },
+			func(keys) []any { return []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"} }, "",
+		},
+		"weir_trim of entries with thousands of fields": {
+			func(t *testing.T, s *Stream) { putFields(t, s, s.keys.events(), 100, 2000) },
+			functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "",
+		},
+		"weir_trim where there are thousands of groups": {
+			manyGroups, functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "the stream has more than 128 groups",
+		},
+		"weir_ensure_group where there are thousands of groups": {
+			manyGroups, functionEnsureGroup, group, func(keys) []any { return []any{"meta", "0-0", 0, 0} }, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +154,16 @@ func TestWhatOneCallCosts(t *testing.T) {
 				hundred := appendOf(50, fresh, 400)
 				unit = append(unit, mainThread(t, s, func() error { return s.redis.FCall(ctx, functionAppend, appendKeys(other), hundred...).Err() }))
 				args := c.args(s.keys)
-				took = append(took, mainThread(t, s, func() error { return s.redis.FCall(ctx, c.function, c.keys(s.keys), args...).Err() }))
+				took = append(took, mainThread(t, s, func() error {
+					err := s.redis.FCall(ctx, c.function, c.keys(s.keys), args...).Err()
+					if c.refused != "" {
+						if err == nil || !strings.Contains(err.Error(), c.refused) {
+							t.Fatalf("got %v, want it to be refused: %s", err, c.refused)
+						}
+						return nil
+					}
+					return err
+				}))
 				if err := client.Erase(ctx, "default", fmt.Sprint("shop-", i)); err != nil {
 					t.Fatal(err)
 				}
@@ -166,6 +227,47 @@ func put(t *testing.T, s *Stream, key, field string, n, size int) []string {
 		}
 	}
 	return ids
+}
+
+// zeros is a batch's id.
+var zeros = strings.Repeat("\x00", 16)
+
+// prepareBatch writes what a call with the id zeros remembers.
+func prepareBatch(t *testing.T, s *Stream, value string) {
+	t.Helper()
+	pipe := s.redis.Pipeline()
+	for period := range 5 {
+		pipe.HSet(t.Context(), fmt.Sprintf("%s:%d:00", s.keys.batches(), period), zeros, value)
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// putFields appends entries with so many fields, the ids as of put.
+func putFields(t *testing.T, s *Stream, key string, n, fields int) {
+	t.Helper()
+	values := make([]any, 2*fields)
+	for i := range values {
+		values[i] = "x"
+	}
+	pipe := s.redis.Pipeline()
+	for i := range n {
+		pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: key, ID: fmt.Sprintf("%d-0", 1000+i), Values: values})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func manyGroups(t *testing.T, s *Stream) {
+	pipe := s.redis.Pipeline()
+	for i := range 5000 {
+		pipe.XGroupCreateMkStream(t.Context(), s.keys.events(), fmt.Sprint("g", i), "0")
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func stored(n, size int) func(*testing.T, *Stream) {

@@ -240,11 +240,14 @@ func deliveriesOf(streams []redis.XStream) ([]Delivery, error) {
 	return deliveries, nil
 }
 
-// entryOf reads the one field of a stream entry.
+// entryOf reads the one field of a stream entry. One that has others is none of ours and has no data.
 func entryOf(message redis.XMessage, field string) (Entry, error) {
 	p, err := ParsePosition(message.ID)
 	if err != nil {
 		return Entry{}, err
+	}
+	if len(message.Values) > 1 {
+		return Entry{Position: p}, nil
 	}
 	data, _ := message.Values[field].(string)
 	return Entry{Position: p, Data: []byte(data)}, nil

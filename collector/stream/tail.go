@@ -183,7 +183,7 @@ func appendEntries(entries []Entry, messages []redis.XMessage, field string) ([]
 var errReply = errors.New("redis replied with something else than stream entries of one field")
 
 // parseEntries reads XRANGE's reply: an array of entries, each an id and an array of field and value. The entries'
-// data lie in the reply itself.
+// data lie in the reply itself; one that has more fields has none.
 func parseEntries(reply []byte) ([]Entry, error) {
 	r := respReader{rest: reply}
 	count := r.header('*')
@@ -196,11 +196,20 @@ func parseEntries(reply []byte) ([]Entry, error) {
 			return nil, errReply
 		}
 		position, ok := parseID(r.bulk())
-		if !ok || r.header('*') != 2 {
+		elements := r.header('*')
+		if !ok || elements < 2 {
 			return nil, errReply
 		}
 		r.bulk()
 		data := r.bulk()
+		if elements > 2 { // none of ours: whoever reads it finds that it cannot be decoded, and goes on behind it
+			data = nil
+		}
+		for range elements - 2 {
+			if r.bulk(); r.failed { // the number may be any
+				break
+			}
+		}
 		if r.failed {
 			return nil, errReply
 		}

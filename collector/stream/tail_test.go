@@ -200,9 +200,14 @@ func TestParseEntries(t *testing.T) {
 		want  []Entry
 		bad   bool
 	}{
-		"no entries":                  {"*0\r\n", []Entry{}, false},
-		"two entries":                 {"*2\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$2\r\n\r\n\r\n*2\r\n$3\r\n2-1\r\n*2\r\n$1\r\ne\r\n$0\r\n\r\n", []Entry{{1 << 20, []byte("\r\n")}, {2<<20 | 1, []byte{}}}, false},
-		"an entry with two fields":    {"*1\r\n*2\r\n$3\r\n1-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n", nil, true},
+		"no entries":  {"*0\r\n", []Entry{}, false},
+		"two entries": {"*2\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$2\r\n\r\n\r\n*2\r\n$3\r\n2-1\r\n*2\r\n$1\r\ne\r\n$0\r\n\r\n", []Entry{{1 << 20, []byte("\r\n")}, {2<<20 | 1, []byte{}}}, false},
+		"an entry with two fields has no data, and the next one follows": {
+			"*2\r\n*2\r\n$3\r\n1-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n*2\r\n$3\r\n2-0\r\n*2\r\n$1\r\ne\r\n$1\r\nx\r\n",
+			[]Entry{{1 << 20, nil}, {2 << 20, []byte("x")}}, false,
+		},
+		"two fields that are cut off": {"*1\r\n*2\r\n$3\r\n1-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", nil, true},
+		"no fields":                   {"*1\r\n*2\r\n$3\r\n1-0\r\n*0\r\n", nil, true},
 		"a reply that is cut off":     {"*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$5\r\nab", nil, true},
 		"a count that cannot be true": {"*999999999\r\n", nil, true},
 		"a negative count":            {"*-1\r\n", nil, true},

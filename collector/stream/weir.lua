@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 9
+local VERSION = 10
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
@@ -38,8 +38,12 @@ local MOST_NAME = 255          -- bytes of a platform's name
 local MOST_ID = 4096           -- bytes of an event's id
 local MOST_READ = 4194304      -- bytes of entries that one call reads, and few entries more
 local MOST_CLAIMS = 4194304    -- bytes of claims that one call of weir_append reads, many times what there is
+local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
+local MOST_ATTEMPTS = 64       -- bytes of what is kept of an event that waits: its attempts, and when it was put back
+local MOST_GROUPS = 128        -- groups of a stream, many times the platforms that a property may have
+local MOST_KEY = 1024          -- bytes of a key's name
 local ASKED = 16               -- fields that are read before their bytes are counted
-local STRIDE = 4               -- entries that are read before their bytes are counted
+local FIELD = 1024             -- bytes that a field too many of an entry counts for, beside its own
 local REST = 128               -- entries below an id that are trimmed one by one, more than a stream's node has
 local LATEST = 9999999999999   -- a ms beyond all plans
 local LONGEST = 100000000000    -- ms of a window: three years
@@ -98,6 +102,11 @@ local function expect_retries(keys, platform, ...)
   expect(keys, unpack(names))
 end
 
+-- platform_of returns the platform of a key of waiting events.
+local function platform_of(key)
+  return key and #key <= MOST_KEY and string.match(key, '^weir:{[^{}]+}:retry:(.*):due$')
+end
+
 ----------------------------------------------------------------------------------------------------------------
 -- Times and stream ids
 
@@ -116,19 +125,22 @@ local function split(id)
   return tonumber(ms), tonumber(seq)
 end
 
+-- weight returns about what it costs to have read an entry, in bytes. One of ours has one field.
+local function weight(entry)
+  local fields = entry[2]
+  return #fields[2] + (#fields - 2) * FIELD
+end
+
 -- range returns the entries from one id to another, the oldest first, count and about bytes of them at most; and whether
 -- those are all.
 local function range(key, from, to, count, bytes)
   local entries = {}
   while bytes > 0 and #entries < count do
-    local asked = math.min(STRIDE, count - #entries)
-    local some = redis.call('XRANGE', key, from, to, 'COUNT', asked)
-    for _, entry in ipairs(some) do
-      entries[#entries + 1] = entry
-      bytes = bytes - #entry[2][2]
-    end
-    if #some < asked then return entries, true end
-    from = '(' .. some[#some][1]
+    local entry = redis.call('XRANGE', key, from, to, 'COUNT', 1)[1]
+    if not entry then return entries, true end
+    entries[#entries + 1] = entry
+    bytes = bytes - weight(entry)
+    from = '(' .. entry[1]
   end
   return entries, false
 end
@@ -325,20 +337,48 @@ local function batch_key(root, batch, now, age)
   return string.format('%s:%d:%02x', root, (math.floor(now / BATCH_PERIOD) - age) % BATCH_PERIODS, string.byte(batch))
 end
 
+-- pack_reply and unpack_reply are for what weir_append replies: of each exception the event's number, what it is, and a text
+-- with its length. Redis's own cmsgpack is not asked to read what a collector may have written: a few bytes may
+-- stand for a million tables there.
+local EXCEPTION = '>I2c1I2c0'
+
+local function pack_reply(reply)
+  local packed = {}
+  for i = 1, #reply, 3 do
+    local text = string.sub(reply[i + 2], 1, MOST_ID)
+    packed[#packed + 1] = struct.pack(EXCEPTION, reply[i], reply[i + 1], #text, text)
+  end
+  return table.concat(packed)
+end
+
+local function unpack_reply(packed)
+  local reply, at = {}, 1
+  while at <= #packed and #reply < 3 * MOST_ADDITIONS do
+    local n = #reply
+    reply[n + 1], reply[n + 2], reply[n + 3], at = struct.unpack(EXCEPTION, packed, at)
+  end
+  return reply
+end
+
 -- recall returns the reply to a batch that was committed before, nil where it was not.
 local function recall(root, batch, now)
   for age = 0, 1 do
-    local packed = redis.call('HGET', batch_key(root, batch, now, age), batch)
-    if packed then return packed == '' and {} or cmsgpack.unpack(packed) end
+    local key = batch_key(root, batch, now, age)
+    local bytes = redis.call('HSTRLEN', key, batch)
+    if bytes > MOST_REPLY then wrong('what is remembered of this batch has more than ' .. MOST_REPLY .. ' bytes') end
+    local packed = redis.call('HGET', key, batch)
+    if packed then return unpack_reply(packed) end
   end
   return nil
 end
 
 local function remember(root, batch, now, reply)
   local key = batch_key(root, batch, now, 0)
-  redis.call('HSET', key, batch, #reply > 0 and cmsgpack.pack(reply) or '')
+  redis.call('HSET', key, batch, pack_reply(reply))
   if redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, (BATCH_PERIODS - 1) * BATCH_PERIOD) end
 end
+
+local BEYOND = "ERR Weir: the events stream has an id beyond all plans, behind which nothing can be read; docs/operate/security.md says what to do"
 
 local function too_early(id) return type(id) == 'table' and id.err and string.find(id.err, 'equal or smaller', 1, true) end
 
@@ -354,7 +394,10 @@ local function add(events, at, own_clock, data)
     if not too_early(id) then return id end
     later = 2 * later
   end
-  return redis.pcall('XADD', events, '*', 'e', data)
+  id = redis.pcall('XADD', events, '*', 'e', data)
+  -- Behind an id that is beyond all plans, which only somebody else can have written, no reader finds an event.
+  if type(id) == 'string' and split(id) > LATEST then return { err = BEYOND } end
+  return id
 end
 
 -- following returns the id for the entry after id, "MS-*" as wanted, but for a sequence number that would
@@ -414,7 +457,7 @@ local function append(keys, args)
   -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
-  local reply, at, n, digest = {}, wanted, 0, 0
+  local reply, at, n, digest, beyond = {}, wanted, 0, 0, nil
   for i = rests + count + 1, #args, 2 do
     digest = digest + 1
     local field, rest, id = args[fields + digest], args[rests + digest], args[i + 1]
@@ -427,11 +470,12 @@ local function append(keys, args)
       order_there = own and own[order] or stored[digest]
       first = first or older[digest] or order_there and find(order_there, order_rest, left)
     end
-    local failure = nil
-    if not first then
+    local failure = beyond
+    if not first and not failure then
       local added = add(events, at, own_clock, args[i])
       if type(added) == 'table' then
         failure = added.err
+        beyond = failure == BEYOND and failure or nil
       else
         at = following(added, wanted)
         made[n + 1], made[n + 2] = field, (there or '') .. rest .. bucket.step
@@ -493,23 +537,26 @@ local function wait(due, open, attempts, id, again, tried)
   redis.call('HSET', attempts, id, tried)
 end
 
+-- has_group asks for one entry of the group, which costs the same however many groups there are.
 local function has_group(events, group)
-  if redis.call('EXISTS', events) == 0 then return false end
-  for _, flat in ipairs(redis.call('XINFO', 'GROUPS', events)) do
-    for i = 1, #flat, 2 do
-      if flat[i] == 'name' and flat[i + 1] == group then return true end
-    end
-  end
-  return false
+  local reply = redis.pcall('XPENDING', events, group, '-', '+', 1)
+  if reply.err and not string.find(reply.err, '^NOGROUP ') then error(reply) end
+  return not reply.err
 end
 
-local function entries_added(events)
-  if redis.call('EXISTS', events) == 0 then return 0 end
-  local info = redis.call('XINFO', 'STREAM', events)
+-- info_of returns a number that Redis has of a stream, 0 where there is no stream.
+local function info_of(key, name)
+  if redis.call('EXISTS', key) == 0 then return 0 end
+  local info = redis.call('XINFO', 'STREAM', key)
   for i = 1, #info, 2 do
-    if info[i] == 'entries-added' then return info[i + 1] end
+    if info[i] == name then return info[i + 1] end
   end
   return 0
+end
+
+-- attempts_of returns what is kept of an event that waits, "" where there is nothing that makes sense.
+local function attempts_of(key, id)
+  return redis.call('HSTRLEN', key, id) <= MOST_ATTEMPTS and redis.call('HGET', key, id) or ''
 end
 
 -- weir_ensure_group: KEYS events, due, open, attempts; ARGV group, id behind which it begins, or "" where more events
@@ -534,7 +581,7 @@ local function ensure_group(keys, args)
   end
   if args[2] ~= '' then
     -- Told how many it has read, Redis knows from the start how many there are still to read.
-    local read = entries_added(events) - (redis.call('XLEN', events) - passed)
+    local read = info_of(events, 'entries-added') - (redis.call('XLEN', events) - passed)
     redis.call('XGROUP', 'CREATE', events, args[1], args[2], 'MKSTREAM', 'ENTRIESREAD', number(math.max(0, read)))
   end
   return 1
@@ -551,7 +598,7 @@ end
 -- in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts, entry, ms at which it was put back by a replay or 0} and a list of
 -- ids whose entries are gone.
 local function due(keys, args)
-  expect_retries(keys, keys[2] and string.match(keys[2], ':retry:(.*):due$'), 'events')
+  expect_retries(keys, platform_of(keys[2]), 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
   local since, now, until_ms = time(args[1], 'the earliest time'), time(args[2], 'now'), time(args[3], 'the end of the lease')
   local count, bytes = whole(args[4], 'the count', 1, MOST_EVENTS), 0
@@ -560,10 +607,10 @@ local function due(keys, args)
     if bytes > MOST_READ then break end
     local entry = redis.call('XRANGE', events, id, id)[1]
     if entry then
-      local tried, replayed = string.match(redis.call('HGET', attempts, id) or '0', '^(%d+):?(%d*)$')
+      local tried, replayed = string.match(attempts_of(attempts, id), '^(%d+):?(%d*)$')
       taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0 }
       redis.call('ZADD', due_key, 'XX', number(until_ms), id)
-      bytes = bytes + #entry[2][2]
+      bytes = bytes + weight(entry)
     else
       gone[#gone + 1] = id
       forget(due_key, open, attempts, id)
@@ -624,7 +671,7 @@ local function settle(keys, args)
       record[#record + 1] = args[i + 3]
       if again ~= '' then
         local tried = args[i + 2]
-        if waits[id] then tried = tried .. (string.match(redis.call('HGET', attempts, id) or '', ':%d+$') or '') end
+        if waits[id] then tried = tried .. (string.match(attempts_of(attempts, id), ':%d+$') or '') end
         wait(due_key, open, attempts, id, again, tried)
         waits[id] = again
       elseif waits[id] then
@@ -693,6 +740,9 @@ end
 -- read_groups returns the groups with the lowest id that each still needs.
 local function read_groups(events, retry)
   local groups = {}
+  if info_of(events, 'groups') > MOST_GROUPS then
+    wrong('the stream has more than ' .. MOST_GROUPS .. ' groups; those of no platform have to be destroyed first')
+  end
   for _, flat in ipairs(redis.call('XINFO', 'GROUPS', events)) do
     local g = {}
     for i = 1, #flat, 2 do g[flat[i]] = flat[i + 1] end
