@@ -28,7 +28,13 @@ import (
 // write what is the same.
 type appliedObjects struct {
 	mu      sync.Mutex
-	objects map[types.UID]map[objectKey]appliedState
+	objects map[types.NamespacedName]appliedTo
+}
+
+// appliedTo is what was applied for a Property; another one of its name begins anew.
+type appliedTo struct {
+	owner  types.UID
+	states map[objectKey]appliedState
 }
 
 type objectKey struct {
@@ -69,7 +75,7 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 		return false, nil
 	}
 	key := objectKey{object.GroupVersionKind, object.Name}
-	known := r.applied.get(property.UID, key)
+	known := r.applied.get(property, key)
 	var found digest
 	if current != nil {
 		found = digestOf([]byte(fieldsDigest(current.ManagedFields)))
@@ -82,7 +88,7 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	if err != nil {
 		return false, objectFailed("apply", key, held, err)
 	}
-	r.applied.put(property.UID, key, appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))})
+	r.applied.put(property, key, appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))})
 	return true, nil
 }
 
@@ -165,7 +171,7 @@ func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Propert
 				errs = append(errs, objectFailed("delete", key, nil, err))
 				continue
 			}
-			r.applied.drop(property.UID, key)
+			r.applied.drop(property, key)
 		}
 	}
 	return errors.Join(errs...)
@@ -256,31 +262,36 @@ func slim(object any) (any, error) {
 	return object, nil
 }
 
-func (a *appliedObjects) get(owner types.UID, key objectKey) appliedState {
+func (a *appliedObjects) get(owner *v1alpha1.Property, key objectKey) appliedState {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.objects[owner][key]
+	if known := a.objects[keyOf(owner)]; known.owner == owner.UID {
+		return known.states[key]
+	}
+	return appliedState{}
 }
 
-func (a *appliedObjects) put(owner types.UID, key objectKey, state appliedState) {
+func (a *appliedObjects) put(owner *v1alpha1.Property, key objectKey, state appliedState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.objects == nil {
-		a.objects = map[types.UID]map[objectKey]appliedState{}
+		a.objects = map[types.NamespacedName]appliedTo{}
 	}
-	if a.objects[owner] == nil {
-		a.objects[owner] = map[objectKey]appliedState{}
+	known := a.objects[keyOf(owner)]
+	if known.owner != owner.UID {
+		known = appliedTo{owner.UID, map[objectKey]appliedState{}}
+		a.objects[keyOf(owner)] = known
 	}
-	a.objects[owner][key] = state
+	known.states[key] = state
 }
 
-func (a *appliedObjects) drop(owner types.UID, key objectKey) {
+func (a *appliedObjects) drop(owner *v1alpha1.Property, key objectKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.objects[owner], key)
+	delete(a.objects[keyOf(owner)].states, key)
 }
 
-func (a *appliedObjects) forget(owner types.UID) {
+func (a *appliedObjects) forget(owner types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.objects, owner)

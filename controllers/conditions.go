@@ -185,7 +185,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	if err := r.patchStatus(ctx, s.property, before); err != nil {
 		return err
 	}
-	r.written.Store(s.property.UID, writtenStatus{s.cachedVersion, *s.property.Status.DeepCopy()})
+	r.written.Store(keyOf(s.property), writtenStatus{s.cachedVersion, *s.property.Status.DeepCopy()})
 	return nil
 }
 
@@ -262,7 +262,7 @@ type writtenStatus struct {
 // recallStatus puts in the status that was written last where the cache has not seen it yet: otherwise it would be
 // written twice, and its events made twice.
 func (r *Reconciler) recallStatus(property *v1alpha1.Property) {
-	value, _ := r.written.Load(property.UID)
+	value, _ := r.written.Load(keyOf(property))
 	if last, found := value.(writtenStatus); found && last.version == property.ResourceVersion {
 		last.status.DeepCopyInto(&property.Status)
 	}

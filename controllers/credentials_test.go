@@ -226,11 +226,22 @@ func TestAPropertyThatNeverHadARedisGoesAtOnce(t *testing.T) {
 	}{
 		"because its Secret never was there": {ownRedis("nowhere"), v1alpha1.ReasonSecretMissing},
 		"because the operator has none":      {func(*v1alpha1.Property) {}, v1alpha1.ReasonRedisUnreachable},
+		"because nobody answers there":       {ownRedis("away"), v1alpha1.ReasonRedisUnreachable},
+		"because it is nowhere to go":        {ownRedis("inside"), v1alpha1.ReasonRedisAddressDenied},
+		"because what answers is no Redis":   {ownRedis("nonsense"), v1alpha1.ReasonRedisProtocolError},
+		"because its user is not known":      {ownRedis("stranger"), v1alpha1.ReasonRedisAuthenticationFailed},
+	}
+	secrets := map[string]string{
+		"away": "redis://127.0.0.1:1", "inside": "redis://10.1.2.3", "nonsense": "redis://" + nonsense(t, saying("220 hello\r\n")),
+		"stranger": withUser(t, tenantsRedis(t), "nobody", "knows"),
 	}
 	for sentence, row := range rows {
 		t.Run(sentence, func(t *testing.T) {
 			namespace := newNamespace(t)
 			startOperator(t, operatorOptions{namespaces: []string{namespace}})
+			for name, address := range secrets {
+				create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"url": address}})
+			}
 			create(t, property(namespace, "never", row.edit))
 			waitFor(t, namespace, "never", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, row.reason)
 			if err := server.client.Delete(context.Background(), property(namespace, "never")); err != nil {
@@ -246,6 +257,15 @@ func TestAPropertyThatNeverHadARedisGoesAtOnce(t *testing.T) {
 				}
 				return err
 			})
+			var list eventsv1.EventList
+			if err := server.client.List(context.Background(), &list, client.InNamespace(namespace)); err != nil {
+				t.Fatal(err)
+			}
+			for _, event := range list.Items {
+				if event.Reason == "RedisLeftBehind" {
+					t.Errorf("an event says that something is left: %s", event.Note)
+				}
+			}
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,8 +21,8 @@ import (
 )
 
 const (
-	// letGo is when a Property whose Redis cannot be cleared is let go: a namespace must not hang on it for ever.
-	letGo = 2 * time.Minute
+	// releaseTimeout is when a Property whose Redis cannot be cleared is let go: a namespace must not hang on it for ever.
+	releaseTimeout = 2 * time.Minute
 	// deletionPause is between attempts.
 	deletionPause = 2 * time.Second
 )
@@ -34,7 +35,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	if released, _ := r.released.Load(keyOf(property)); released == property.UID || !controllerutil.ContainsFinalizer(property, Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	overdue := r.Options.Now().Sub(property.DeletionTimestamp.Time) >= letGo
+	overdue := r.Options.Now().Sub(property.DeletionTimestamp.Time) >= releaseTimeout
 	if err := r.endWorkloads(ctx, property); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -51,12 +52,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 			log.FromContext(ctx).Info("Redis cannot be cleared of a deleted Property yet", "reason", err.Error())
 			return ctrl.Result{RequeueAfter: deletionPause}, nil
 		}
-		// The cause is bounded because an event's note is, to 1,024 bytes.
-		note := fmt.Sprintf("the users %s and the keys weir:{%s/%s}:* are left in Redis, which could not be cleared of them: %.400s",
-			strings.Join(redisUserNames(property), ", "), property.Namespace, property.Name, err.Error())
-		log.FromContext(ctx).Info("a deleted Property is let go", "note", note)
-		r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
-		r.Redis.forget(keyOf(property))
+		r.letGo(ctx, property, err)
 	}
 	if err := r.deleteOwned(ctx, property, r.Available(), nil); err != nil {
 		return ctrl.Result{}, err
@@ -67,10 +63,24 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 		return ctrl.Result{}, objectFailed("take the finalizer off", propertyKey(before), nil, client.IgnoreNotFound(err))
 	}
 	r.released.Store(keyOf(property), property.UID)
-	r.secrets.forget(secretNames(property)...)
-	r.applied.forget(property.UID)
-	r.written.Delete(property.UID)
+	r.forget(keyOf(property))
 	return ctrl.Result{}, nil
+}
+
+// letGo says what of a Property is left in a Redis that cannot be cleared, and has it removed when that Redis is back.
+func (r *Reconciler) letGo(ctx context.Context, property *v1alpha1.Property, cause error) {
+	become := "they are removed when that Redis is back while this operator runs; otherwise remove them with ACL DELUSER"
+	gone := func(ctx context.Context) bool {
+		return apierrors.IsNotFound(r.Live.Get(ctx, client.ObjectKeyFromObject(property), &v1alpha1.Property{}))
+	}
+	if !r.Redis.owe(property, gone) {
+		become = "remove them with ACL DELUSER: nobody else does"
+	}
+	// The cause is bounded because an event's note is, to 1,024 bytes.
+	note := fmt.Sprintf("the users %s and the keys weir:{%s/%s}:* are left in Redis, which could not be cleared of them (%.250s); %s",
+		strings.Join(redisUserNames(property), ", "), property.Namespace, property.Name, cause.Error(), become)
+	log.FromContext(ctx).Info("a deleted Property is let go", "note", note)
+	r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
 }
 
 // endWorkloads deletes what runs pods, and what would start them again.
@@ -105,27 +115,12 @@ func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Proper
 	if missing != nil {
 		home, known := r.Redis.home(keyOf(property))
 		if !known {
-			return r.neverInRedis(ctx, property, missing)
+			return errors.New(missing.message)
 		}
 		target = home
 	}
-	if err := r.Redis.release(ctx, target, property, redisUserNames(property)); err != nil {
+	if err := r.Redis.release(ctx, target, property); err != nil {
 		return explainRedis(err)
-	}
-	return nil
-}
-
-// neverInRedis returns nil where the Property has no Secret of a user's: they are made before anything is in Redis. It says
-// what is missing where there is one.
-func (r *Reconciler) neverInRedis(ctx context.Context, property *v1alpha1.Property, missing *fault) error {
-	for _, role := range resources.Roles() {
-		secret, err := r.readSecret(ctx, property.Namespace, resources.RedisSecretName(property, role))
-		if err != nil {
-			return err
-		}
-		if secret != nil && metav1.IsControlledBy(secret, property) {
-			return errors.New(missing.message)
-		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -155,12 +156,13 @@ func TestAPropertyIsLetGoWhenItsRedisCannotBeCleared(t *testing.T) {
 		})
 	}
 	t.Run("because it cannot be reached", func(t *testing.T) {
-		namespace := newNamespace(t)
-		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: "redis://127.0.0.1:1", Now: twoMinutesLater}})
+		namespace, proxy := newNamespace(t), newRedisProxy(t, redistest.URL(t))
+		startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: proxy.url, Now: twoMinutesLater}})
 		create(t, property(namespace, "shop"))
-		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+		settled(t, namespace, "shop")
+		proxy.setAway(true)
 		deleted(t, namespace, "shop")
-		leftBehind(t, namespace, "it refuses connections")
+		leftBehind(t, namespace, "it ends the connection", "when that Redis is back")
 	})
 	t.Run("because the API server does not say where it is", func(t *testing.T) {
 		namespace, withheld := newNamespace(t), &atomic.Bool{}
@@ -179,9 +181,11 @@ func TestAPropertyIsLetGoWhenItsRedisCannotBeCleared(t *testing.T) {
 
 func TestAPropertyWaitsForItsRedisForTwoMinutes(t *testing.T) {
 	namespace := newNamespace(t)
-	first := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: "redis://127.0.0.1:1"}})
+	proxy := newRedisProxy(t, redistest.URL(t))
+	first := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: proxy.url}})
 	create(t, property(namespace, "shop"))
-	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+	settled(t, namespace, "shop")
+	proxy.setAway(true)
 	if err := server.client.Delete(context.Background(), property(namespace, "shop")); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +201,8 @@ func TestAPropertyWaitsForItsRedisForTwoMinutes(t *testing.T) {
 	if p := get(t, &v1alpha1.Property{}, namespace, "shop"); len(p.Finalizers) != 1 {
 		t.Errorf("the Property has been let go at once: %v", p.Finalizers)
 	}
-	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
+	proxy.setAway(false)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: proxy.url}})
 	eventually(t, func() error {
 		err := server.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "shop"}, &v1alpha1.Property{})
 		if apierrors.IsNotFound(err) {
@@ -265,5 +270,104 @@ func TestANamespaceIsNeverHeldUpByARedisThatIsGone(t *testing.T) {
 		if !strings.Contains(logged.String(), words) {
 			t.Errorf("the operator's log does not name %s:\n%s", words, logged.String())
 		}
+	}
+}
+
+// TestWhatWasLeftInARedisGoesWhenItIsBack has a Redis be away for as long as a deleted Property is held, and then come back.
+func TestWhatWasLeftInARedisGoesWhenItIsBack(t *testing.T) {
+	rows := map[string]struct {
+		policy v1alpha1.DeletionPolicy
+		tenant bool
+		// again has a Property of the same name be made before Redis is back.
+		again bool
+		users int
+		data  func(left bool, lives time.Duration) bool
+	}{
+		"users go, and data that is retained gets its last day": {
+			v1alpha1.DeletionPolicyRetain, false, false, 0, func(left bool, lives time.Duration) bool { return left && lives > 61*24*time.Hour },
+		},
+		"data that is to be deleted goes": {
+			v1alpha1.DeletionPolicyDelete, false, false, 0, func(left bool, _ time.Duration) bool { return !left },
+		},
+		"a tenant's Redis is cleared likewise": {
+			v1alpha1.DeletionPolicyDelete, true, false, 0, func(left bool, _ time.Duration) bool { return !left },
+		},
+		"a Property of the same name has them for itself": {
+			v1alpha1.DeletionPolicyDelete, false, true, 3, func(left bool, lives time.Duration) bool { return left && lives == -1 },
+		},
+	}
+	for sentence, row := range rows {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			namespace, proxy, ctx := newNamespace(t), newRedisProxy(t, redistest.URL(t)), t.Context()
+			admin := dial(t, redisBehind(proxy))
+			var later atomic.Int64
+			options := controllers.Options{RedisURL: proxy.url, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+			edit := func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = row.policy }
+			if row.tenant {
+				options.RedisURL = ""
+				create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": proxy.url}})
+				edit = func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = row.policy; ownRedis("mine")(p) }
+			}
+			startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: options})
+			create(t, property(namespace, "shop", edit))
+			settled(t, namespace, "shop")
+			stream, foreign := "weir:{"+namespace+"/shop}:events", "weir:elsewhere/shop:query"
+			for _, command := range [][]any{{"xadd", stream, "*", "e", "x"}, {"acl", "setuser", foreign, "on", ">theirs"}} {
+				if err := admin.Do(ctx, command...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			proxy.setAway(true)
+			later.Store(int64(2 * time.Minute))
+			deleted(t, namespace, "shop")
+			if row.again {
+				create(t, property(namespace, "shop", edit))
+				waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonRedisUnreachable)
+			}
+			proxy.setAway(false)
+			if row.again {
+				settled(t, namespace, "shop")
+			}
+			eventually(t, func() error {
+				users, err := admin.Do(ctx, "acl", "users").StringSlice()
+				if err != nil {
+					return err
+				}
+				ours := 0
+				for _, user := range users {
+					if strings.HasPrefix(user, "weir:"+namespace+"/shop:") {
+						ours++
+					}
+				}
+				left, lives := admin.Exists(ctx, stream).Val() == 1, admin.TTL(ctx, stream).Val()
+				if !row.data(left, lives) || ours != row.users || !slices.Contains(users, foreign) {
+					return fmt.Errorf("the data is there: %t, for %v, with the users %v", left, lives, users)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// redisBehind is where the Redis is that a proxy stands before.
+func redisBehind(p *redisProxy) string { return p.target.String() }
+
+func TestATenantsRedisThatStaysAwayIsForgottenAfterAnHour(t *testing.T) {
+	for sentence, row := range map[string]struct {
+		own   bool
+		looks int
+		want  bool
+	}{
+		"a tenant's, short of an hour":      {false, 1199, false},
+		"a tenant's, after an hour":         {false, 1200, true},
+		"the operator's own, after a day":   {true, 28800, false},
+		"the operator's own, after an hour": {true, 1200, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got := controllers.Overdue(row.own, row.looks); got != row.want {
+				t.Errorf("it is given up: %t, want %t", got, row.want)
+			}
+		})
 	}
 }

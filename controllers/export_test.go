@@ -62,3 +62,8 @@ var Backoff = newBackoff
 func IsNews(backoff workqueue.TypedRateLimiter[reconcile.Request], before, after *v1alpha1.Property) bool {
 	return changesOfProperties(backoff).Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 }
+
+// Overdue says whether what is left in a Redis is given up after it was looked at so often.
+func Overdue(own bool, looks int) bool {
+	return (&redisDebt{target: redisTarget{own: own}, looks: looks}).overdue()
+}

@@ -233,6 +233,15 @@ func newRedisProxy(t testing.TB, address string) *redisProxy {
 	return p
 }
 
+// setAway has Redis end every connection, or take them again.
+func (p *redisProxy) setAway(away bool) {
+	p.fuse.Load().left.Store(0)
+	p.fuse.Store(newFuse(forever))
+	if away {
+		p.fuse.Store(newFuse(0))
+	}
+}
+
 func (p *redisProxy) serve(connection net.Conn, f *fuse) {
 	defer connection.Close()
 	network, address := "tcp", p.target.Host

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +23,8 @@ import (
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
-// Finalizer holds a Property until its users, and if so its data, are gone from Redis.
+// Finalizer holds a Property until its users, and if so its data, are gone from Redis. It is set before anything is made
+// there, and not earlier: a Property whose Redis has never answered has nothing to wait for.
 const Finalizer = "weir.dev/redis"
 
 // Options are what the operator decides for all Properties.
@@ -76,7 +78,7 @@ type Reconciler struct {
 
 	secrets secretCache
 	applied appliedObjects
-	// written are the statuses that were written last, by the Properties' UIDs.
+	// written are the statuses that were written last, by the Properties' names.
 	written sync.Map
 	// released are the Properties that were let go last, by name: their UIDs.
 	released sync.Map
@@ -104,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	property := &v1alpha1.Property{}
 	if err := r.Client.Get(ctx, request.NamespacedName, property); err != nil {
 		if apierrors.IsNotFound(err) {
+			r.forget(request.NamespacedName)
 			r.released.Delete(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -124,9 +127,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if strings.HasPrefix(property.Namespace, clusterOwned) {
 		return ctrl.Result{}, r.writeNotReady(ctx, property, *newFault(v1alpha1.ReasonNamespaceNotServed,
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
-	}
-	if err := r.addFinalizer(ctx, property); err != nil {
-		return ctrl.Result{}, r.notReady(ctx, property, err)
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
 	r.recallStatus(property)
@@ -166,13 +166,26 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 }
 
 // addFinalizer comes before anything is made in Redis.
-func (r *Reconciler) addFinalizer(ctx context.Context, property *v1alpha1.Property) error {
-	before := property.DeepCopy()
-	if !controllerutil.AddFinalizer(property, Finalizer) {
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) error {
+	patched := s.property.DeepCopy()
+	if !controllerutil.AddFinalizer(patched, Finalizer) {
 		return nil
 	}
-	err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return objectFailed("set the finalizer of", propertyKey(before), nil, err)
+	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(s.property, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return objectFailed("set the finalizer of", propertyKey(s.property), nil, err)
+	}
+	s.property.Finalizers, s.property.ResourceVersion = patched.Finalizers, patched.ResourceVersion
+	s.cachedVersion = patched.ResourceVersion // no status has been written since
+	return nil
+}
+
+// forget drops what is remembered of a Property that is gone.
+func (r *Reconciler) forget(property types.NamespacedName) {
+	r.secrets.forget(secretNames(property)...)
+	r.applied.forget(property)
+	r.written.Delete(property)
+	r.Redis.forget(property)
 }
 
 func propertyKey(property *v1alpha1.Property) objectKey {

@@ -55,6 +55,8 @@ type RedisAccess struct {
 	servers map[redisTarget]*redisServer
 	// homes remembers where each Property is kept, for when its Secret is gone.
 	homes map[types.NamespacedName]redisTarget
+	// debts are what Properties that are gone have left behind.
+	debts map[types.NamespacedName]*redisDebt
 }
 
 // TLSSource says what is trusted and shown in a Redis now; it changes when certificates are rotated. Errors are those of [stream.TLSFiles].
@@ -88,6 +90,7 @@ func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix) 
 	return &RedisAccess{
 		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
 		servers: map[redisTarget]*redisServer{}, homes: map[types.NamespacedName]redisTarget{},
+		debts: map[types.NamespacedName]*redisDebt{},
 	}
 }
 
@@ -240,8 +243,8 @@ func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, k
 }
 
 // look checks a Redis and puts back what it forgot. Properties are told when the state changes.
-func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+func (a *RedisAccess) look(whole context.Context, server *redisServer) {
+	ctx, cancel := context.WithTimeout(whole, redisPatience)
 	defer cancel()
 	server.mu.Lock()
 	before, platforms := server.state, maps.Clone(server.platforms)
@@ -277,16 +280,40 @@ func (a *RedisAccess) look(ctx context.Context, server *redisServer) {
 			tell[property] = true
 		}
 	}
-	a.tell(ctx, slices.Collect(maps.Keys(tell)))
+	a.tell(whole, slices.Collect(maps.Keys(tell)))
+	a.pay(whole, server, after.reachable())
 }
 
-// ensure makes the Property's users what they shall be and its data last. Where Redis was found unreachable less
-// than an interval ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
-func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []roleUser) (redisState, error) {
-	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
-	server, err := a.server(target, key)
+// reach says how a Property's Redis is; nothing of the Property is made there. Where it was found unreachable less than an interval
+// ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
+func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v1alpha1.Property) (redisState, error) {
+	a.cancel(keyOf(property))
+	server, err := a.server(target, keyOf(property))
 	if err != nil {
 		return redisState{}, err
+	}
+	server.mu.Lock()
+	state, looked := server.state, server.looked
+	server.platforms[keyOf(property)] = platformNames(property)
+	server.mu.Unlock()
+	if looked {
+		return state, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, target.patience())
+	defer cancel()
+	state = server.check(ctx)
+	server.mu.Lock()
+	server.state, server.looked = state, true
+	server.mu.Unlock()
+	return state, nil
+}
+
+// ensure makes the Property's users what they shall be and its data last, in a Redis that answers.
+func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []roleUser) error {
+	key := keyOf(property)
+	server, err := a.server(target, key)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.patience())
 	defer cancel()
@@ -298,29 +325,20 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 		}
 	}
 	server.mu.Lock()
-	state, looked, kept := server.state, server.looked, server.kept[key]
-	server.wanted[key], server.platforms[key] = wanted, platformNames(property)
+	kept := server.kept[key]
+	server.wanted[key] = wanted
 	server.mu.Unlock()
-	if !looked {
-		state = server.check(ctx)
-		server.mu.Lock()
-		server.state, server.looked = state, true
-		server.mu.Unlock()
-	}
-	if !state.reachable() {
-		return state, nil
-	}
 	link := server.link.Load()
 	if err := link.users.Set(ctx, wanted); err != nil || kept {
-		return state, server.failed(err)
+		return server.failed(err)
 	}
 	if err := link.client.Stream(property.Namespace, property.Name).Keep(ctx, platformNames(property)); err != nil {
-		return state, server.failed(err)
+		return server.failed(err)
 	}
 	server.mu.Lock()
 	server.kept[key] = true
 	server.mu.Unlock()
-	return state, nil
+	return nil
 }
 
 // patience is how long a reconcile waits for it.
@@ -357,7 +375,7 @@ func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
 }
 
 // release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
-func (a *RedisAccess) release(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []string) error {
+func (a *RedisAccess) release(ctx context.Context, target redisTarget, property *v1alpha1.Property) error {
 	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
 	server, err := a.server(target, key)
 	if err != nil {
@@ -372,20 +390,11 @@ func (a *RedisAccess) release(ctx context.Context, target redisTarget, property 
 	if !target.own && !state.reachable() {
 		return state.fitness
 	}
-	link := server.link.Load()
-	if err := link.users.Remove(ctx, users...); err != nil && !errors.Is(err, stream.ErrDenied) {
+	if err := server.clear(ctx, property); err != nil {
 		return server.failed(err)
 	}
-	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
-		err = link.client.Erase(ctx, property.Namespace, property.Name)
-	} else {
-		retention := time.Duration(property.Spec.Retention.Days) * 24 * time.Hour
-		err = link.client.Stream(property.Namespace, property.Name).Expire(ctx, retention, platformNames(property))
-	}
-	if err == nil {
-		a.forget(key)
-	}
-	return server.failed(err)
+	a.forget(key)
+	return nil
 }
 
 // forget drops what is known of a Property that is gone, and the Redis that it was the last one in.
@@ -409,11 +418,19 @@ func (a *RedisAccess) leave(property types.NamespacedName) {
 	delete(server.platforms, property)
 	delete(server.pausing, property)
 	server.mu.Unlock()
-	if !slices.Contains(slices.Collect(maps.Values(a.homes)), target) {
-		delete(a.servers, target)
-		if err := server.link.Load().client.Close(); err != nil {
-			a.logger.Warn("close the connections to a Redis", "error", stream.Explain(err))
-		}
+	a.closeUnused(target)
+}
+
+// closeUnused ends the connections to a Redis in which no Property is kept and nothing is left; the lock is held.
+func (a *RedisAccess) closeUnused(target redisTarget) {
+	server := a.servers[target]
+	owed := func(debt *redisDebt) bool { return debt.target == target }
+	if server == nil || slices.Contains(slices.Collect(maps.Values(a.homes)), target) || slices.ContainsFunc(slices.Collect(maps.Values(a.debts)), owed) {
+		return
+	}
+	delete(a.servers, target)
+	if err := server.link.Load().client.Close(); err != nil {
+		a.logger.Warn("close the connections to a Redis", "error", stream.Explain(err))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -71,7 +72,13 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		users = append(users, user)
 		s.access.urls[role] = kept
 	}
-	state, err := r.Redis.ensure(ctx, target, s.property, users)
+	state, err := r.Redis.reach(ctx, target, s.property)
+	if err == nil && state.reachable() {
+		if failed := r.addFinalizer(ctx, s); failed != nil {
+			return errors.Join(append(errs, failed)...)
+		}
+		err = r.Redis.ensure(ctx, target, s.property, users)
+	}
 	shared := deniedByRedis(err) && !target.own
 	if shared {
 		if err = r.Redis.share(target, s.property); err == nil {
@@ -219,10 +226,12 @@ func keyOf(property *v1alpha1.Property) types.NamespacedName {
 	return types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
 }
 
-func secretNames(property *v1alpha1.Property) []types.NamespacedName {
-	names := []types.NamespacedName{{Namespace: property.Namespace, Name: resources.CredentialsSecretName(property)}}
+// secretNames are the Secrets that are made once for a Property.
+func secretNames(key types.NamespacedName) []types.NamespacedName {
+	property := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	names := []types.NamespacedName{{Namespace: key.Namespace, Name: resources.CredentialsSecretName(property)}}
 	for _, role := range resources.Roles() {
-		names = append(names, types.NamespacedName{Namespace: property.Namespace, Name: resources.RedisSecretName(property, role)})
+		names = append(names, types.NamespacedName{Namespace: key.Namespace, Name: resources.RedisSecretName(property, role)})
 	}
 	return names
 }

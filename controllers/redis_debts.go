@@ -1,0 +1,149 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+const (
+	// mostDebts is how much is remembered of what is left in the operator's own Redis, mostTenantDebts for each namespace of what is
+	// left in Redis servers that its Properties brought.
+	mostDebts       = 1000
+	mostTenantDebts = mostTenantServers
+	// mostLooks is how often a tenant's Redis is looked at for the sake of what is left there: an hour. It may be away for good.
+	mostLooks = int(time.Hour / redisInterval)
+	// mostPaid is how much is removed between two looks at a Redis.
+	mostPaid = 16
+)
+
+// redisDebt is what is left of a Property that was let go while its Redis was away. It is removed when that Redis is back.
+type redisDebt struct {
+	target   redisTarget
+	property *v1alpha1.Property
+	// gone says whether there is no Property of the name: another one's users and data would be removed.
+	gone func(context.Context) bool
+
+	// paying is held while somebody removes it, or decides that nobody shall.
+	paying    sync.Mutex
+	cancelled bool
+	looks     int
+}
+
+// overdue says whether nobody looks any longer whether the Redis is back.
+func (d *redisDebt) overdue() bool { return !d.target.own && d.looks >= mostLooks }
+
+// owe remembers what is left of a Property that is let go, and forgets the Property otherwise. It returns false where that cannot be
+// remembered: where its Redis is not known, or too much is left already.
+func (a *RedisAccess) owe(property *v1alpha1.Property, gone func(context.Context) bool) bool {
+	defer a.forget(keyOf(property))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	target, known := a.homes[keyOf(property)]
+	if !known {
+		return false
+	}
+	others := 0
+	for key, debt := range a.debts {
+		if debt.target.own == target.own && (target.own || key.Namespace == property.Namespace) {
+			others++
+		}
+	}
+	if target.own && others >= mostDebts || !target.own && others >= mostTenantDebts {
+		return false
+	}
+	a.debts[keyOf(property)] = &redisDebt{target: target, property: property.DeepCopy(), gone: gone}
+	return true
+}
+
+// cancel has what is left of a Property stay: there is one of the name again, and it is its.
+func (a *RedisAccess) cancel(property types.NamespacedName) {
+	a.mu.Lock()
+	debt := a.debts[property]
+	a.mu.Unlock()
+	if debt == nil {
+		return
+	}
+	debt.paying.Lock() // whoever has begun to remove it ends first
+	defer debt.paying.Unlock()
+	debt.cancelled = true
+	a.settled(debt)
+}
+
+// pay removes what is left in a Redis that answers; where it does not, it counts that somebody has looked.
+func (a *RedisAccess) pay(ctx context.Context, server *redisServer, reachable bool) {
+	paid := 0
+	for _, debt := range a.debtsOf(server.target) {
+		if !reachable {
+			if debt.looks++; debt.overdue() {
+				a.settled(debt)
+				a.logger.WarnContext(ctx, "nobody looks any longer for the Redis in which a deleted Property has left users", "property", keyOf(debt.property).String())
+			}
+			continue
+		}
+		if paid++; paid > mostPaid {
+			return
+		}
+		if err := a.payOne(ctx, server, debt); err != nil {
+			a.logger.WarnContext(ctx, "clear redis of a deleted Property", "property", keyOf(debt.property).String(), "error", stream.Explain(err))
+			return
+		}
+	}
+}
+
+func (a *RedisAccess) payOne(ctx context.Context, server *redisServer, debt *redisDebt) error {
+	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	defer cancel()
+	debt.paying.Lock()
+	defer debt.paying.Unlock()
+	if debt.cancelled || !debt.gone(ctx) {
+		return nil
+	}
+	if err := server.clear(ctx, debt.property); err != nil {
+		return err
+	}
+	a.settled(debt)
+	a.logger.InfoContext(ctx, "redis is back, and cleared of a deleted Property", "property", keyOf(debt.property).String())
+	return nil
+}
+
+func (a *RedisAccess) debtsOf(target redisTarget) []*redisDebt {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var debts []*redisDebt
+	for _, debt := range a.debts {
+		if debt.target == target {
+			debts = append(debts, debt)
+		}
+	}
+	return debts
+}
+
+// settled drops a debt, and the Redis that was looked at for its sake alone.
+func (a *RedisAccess) settled(debt *redisDebt) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if key := keyOf(debt.property); a.debts[key] == debt {
+		delete(a.debts, key)
+	}
+	a.closeUnused(debt.target)
+}
+
+// clear removes a Property's users and then, by the deletion policy, its data or what keeps it for ever.
+func (s *redisServer) clear(ctx context.Context, property *v1alpha1.Property) error {
+	link := s.link.Load()
+	if err := link.users.Remove(ctx, redisUserNames(property)...); err != nil && !errors.Is(err, stream.ErrDenied) {
+		return err
+	}
+	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+		return link.client.Erase(ctx, property.Namespace, property.Name)
+	}
+	retention := time.Duration(property.Spec.Retention.Days) * 24 * time.Hour
+	return link.client.Stream(property.Namespace, property.Name).Expire(ctx, retention, platformNames(property))
+}
