@@ -231,8 +231,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 	for _, want := range []string{
 		`weir_collect_events_total{namespace="default",outcome="accepted",property="shop"}`,
-		`weir_collect_faults_total{field="data.value",namespace="default",property="shop"}`,
-		`weir_collect_faults_total{field="data.contents.*",namespace="default",property="shop"}`,
+		`weir_collect_field_errors_total{field="data.value",namespace="default",property="shop"}`,
+		`weir_collect_field_errors_total{field="data.contents.*",namespace="default",property="shop"}`,
 		`weir_append_duration_seconds_count{namespace="default",property="shop"}`,
 		`weir_append_batch_events_count{namespace="default",property="shop"}`,
 		`weir_http_request_duration_seconds_count{code="422",route="/collect/{api_key}"}`,

@@ -254,7 +254,7 @@ func (c *collector) kill() {
 	<-c.ended
 }
 
-// stop ends the process gracefully; one that is gone already is no fault.
+// stop ends the process gracefully; one that is gone already is no error.
 func (c *collector) stop() {
 	c.t.Helper()
 	select {

@@ -54,17 +54,17 @@ func (e ExposureRules) ownHost(property *v1alpha1.Property) string {
 
 // check says what of the exposure the operator does not allow. Where the hosts are the same that the Property had
 // before, what was made for them is kept as it is, so that events go on coming in.
-func (e ExposureRules) check(property *v1alpha1.Property) (refused *fault, keep bool) {
+func (e ExposureRules) check(property *v1alpha1.Property) (refused *conditionReason, keep bool) {
 	exposure := e.complete(property)
 	if exposure.Type == v1alpha1.ExposureNone {
 		return nil, false
 	}
 	if exposure.CollectHost == "" {
-		return newFault(v1alpha1.ReasonHostMissing,
+		return reasonf(v1alpha1.ReasonHostMissing,
 			"spec.exposure.collectHost: must name the collector's host, such as collect.shop.example.com, because the operator has no --host-template"), false
 	}
 	if host := e.refusedHost(property); host != "" {
-		return newFault(v1alpha1.ReasonHostNotAllowed,
+		return reasonf(v1alpha1.ReasonHostNotAllowed,
 			"spec.exposure: the operator does not allow the host %s in namespace %s; ask for it with --allow-host %s=%s", host, property.Namespace, property.Namespace, host), false
 	}
 	refused = e.refusedIngress(exposure.Ingress)
@@ -77,26 +77,26 @@ func (e ExposureRules) check(property *v1alpha1.Property) (refused *fault, keep 
 	return refused, refused != nil && collect == property.Status.CollectURL && api == property.Status.APIURL
 }
 
-func (e ExposureRules) refusedIngress(ingress *v1alpha1.IngressExposure) *fault {
+func (e ExposureRules) refusedIngress(ingress *v1alpha1.IngressExposure) *conditionReason {
 	if ingress == nil {
 		return nil
 	}
 	if key := refusedKey(ingress.Annotations, e.AllowedAnnotations); key != "" {
-		return newFault(v1alpha1.ReasonAnnotationNotAllowed,
+		return reasonf(v1alpha1.ReasonAnnotationNotAllowed,
 			"spec.exposure.ingress.annotations: the operator does not allow %s; remove it, or ask for it with --allow-ingress-annotation %s", key, key)
 	}
 	if class := ingress.ClassName; class != "" && !matchesAny(class, e.AllowedIngressClasses) {
-		return newFault(v1alpha1.ReasonIngressClassNotAllowed,
+		return reasonf(v1alpha1.ReasonIngressClassNotAllowed,
 			"spec.exposure.ingress.className: the operator does not allow %s; remove it, or ask for it with --allow-ingress-class %s", class, class)
 	}
 	return nil
 }
 
-func (e ExposureRules) refusedGateway(namespace string, gateway *v1alpha1.GatewayExposure) *fault {
+func (e ExposureRules) refusedGateway(namespace string, gateway *v1alpha1.GatewayExposure) *conditionReason {
 	for i, parent := range gateway.ParentRefs {
 		name := parent.Namespace + "/" + parent.Name
 		if parent.Namespace != "" && parent.Namespace != namespace && !matchesAny(name, e.AllowedGateways) {
-			return newFault(v1alpha1.ReasonGatewayNotAllowed,
+			return reasonf(v1alpha1.ReasonGatewayNotAllowed,
 				"spec.exposure.gateway.parentRefs[%d]: the operator does not allow the Gateway %s of another namespace; ask for it with --allow-gateway %s", i, name, name)
 		}
 	}
@@ -123,24 +123,24 @@ func hostAllowed(host, namespace string, patterns []string) bool {
 }
 
 // check says what of the role's pods the operator does not allow, nil where it allows all.
-func (p PodRules) check(namespace string, role resources.Role, options *v1alpha1.PodOptions) *fault {
+func (p PodRules) check(namespace string, role resources.Role, options *v1alpha1.PodOptions) *conditionReason {
 	field := "spec." + string(role)
 	if key := refusedKey(options.PodAnnotations, p.AllowedAnnotations); key != "" {
-		return newFault(v1alpha1.ReasonAnnotationNotAllowed,
+		return reasonf(v1alpha1.ReasonAnnotationNotAllowed,
 			"%s.podAnnotations: the operator does not allow %s; remove it, or ask for it with --allow-pod-annotation %s", field, key, key)
 	}
 	for i, toleration := range options.Tolerations {
 		if !p.bears(toleration) {
-			return newFault(v1alpha1.ReasonTolerationNotAllowed,
+			return reasonf(v1alpha1.ReasonTolerationNotAllowed,
 				"%s.tolerations[%d]: the operator does not allow that the pods tolerate %s; remove it, or ask for it with --allow-toleration", field, i, orAll(toleration.Key))
 		}
 	}
 	if name := refusedResource(options.Resources); name != "" {
-		return newFault(v1alpha1.ReasonResourceNotAllowed,
+		return reasonf(v1alpha1.ReasonResourceNotAllowed,
 			"%s.resources: must be cpu, memory or ephemeral-storage, not %s: devices give access to the node", field, name)
 	}
 	if at := foreignPods(namespace, options.Affinity); at != "" {
-		return newFault(v1alpha1.ReasonAffinityNotAllowed,
+		return reasonf(v1alpha1.ReasonAffinityNotAllowed,
 			"%s.affinity.%s: must be about pods of the Property's namespace alone, because it could keep those of other namespaces off their nodes; remove namespaces and namespaceSelector", field, at)
 	}
 	return nil
@@ -213,8 +213,8 @@ func foreignPods(namespace string, affinity *corev1.Affinity) string {
 }
 
 // refusedPods says by role what the operator does not allow.
-func (o Options) refusedPods(property *v1alpha1.Property) map[resources.Role]*fault {
-	refused := map[resources.Role]*fault{}
+func (o Options) refusedPods(property *v1alpha1.Property) map[resources.Role]*conditionReason {
+	refused := map[resources.Role]*conditionReason{}
 	for _, role := range resources.Roles() {
 		if found := o.Pods.check(property.Namespace, role, resources.PodOptions(property, role)); found != nil {
 			refused[role] = found

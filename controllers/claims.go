@@ -99,15 +99,15 @@ func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([
 func (r *Reconciler) claims(ctx context.Context, s *scope) error {
 	others, err := r.rivals(ctx, s.property)
 	if err != nil { // whose the hosts are is not known: what there is stays
-		s.exposureFault, s.exposureKept = new(failureOf(err)), true
+		s.exposureProblem, s.exposureKept = new(failureOf(err)), true
 		return err
 	}
-	if s.exposureFault = s.options.Exposure.lost(s.property, others); s.exposureFault != nil {
+	if s.exposureProblem = s.options.Exposure.lost(s.property, others); s.exposureProblem != nil {
 		return nil
 	}
-	s.exposureFault, s.exposureKept = s.options.Exposure.check(s.property)
-	if s.exposureFault == nil && s.property.Spec.Exposure.Type == v1alpha1.ExposureGateway && !gatewayAvailable(s) {
-		s.exposureFault = newFault(v1alpha1.ReasonGatewayMissing,
+	s.exposureProblem, s.exposureKept = s.options.Exposure.check(s.property)
+	if s.exposureProblem == nil && s.property.Spec.Exposure.Type == v1alpha1.ExposureGateway && !gatewayAvailable(s) {
+		s.exposureProblem = reasonf(v1alpha1.ReasonGatewayMissing,
 			"spec.exposure.type: the cluster has no HTTPRoutes; install the Gateway API, or set type to Ingress or None")
 	}
 	return nil
@@ -124,7 +124,7 @@ func gatewayAvailable(s *scope) bool {
 
 // lost says what of the Property's claim another has, nil where it has all. Hosts go by age: each in turn gets all that
 // it claims, unless one who got theirs has some of it. So whoever is refused keeps nothing from others.
-func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Property) *fault {
+func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Property) *conditionReason {
 	byAge := make([]*v1alpha1.Property, len(rivals))
 	for i := range rivals {
 		byAge[i] = &rivals[i]
@@ -137,7 +137,7 @@ func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Prope
 		return 1
 	})
 	var holders []*v1alpha1.Property
-	conflict := func(mine *v1alpha1.Property) *fault {
+	conflict := func(mine *v1alpha1.Property) *conditionReason {
 		for _, holder := range holders {
 			if taken := e.claimOf(mine).conflict(e.claimOf(holder), holder); taken != nil {
 				return taken
@@ -155,15 +155,15 @@ func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Prope
 
 // conflict says what of my claim is part of the holder's, nil where nothing is. An API host may be shared by Properties
 // of different names: the paths tell them apart.
-func (c claim) conflict(theirs claim, holder *v1alpha1.Property) *fault {
+func (c claim) conflict(theirs claim, holder *v1alpha1.Property) *conditionReason {
 	whose := fmt.Sprintf("the older Property %s in namespace %s", holder.Name, holder.Namespace)
 	switch {
 	case c.collectHost != "" && (c.collectHost == theirs.collectHost || c.collectHost == theirs.apiHost):
-		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", c.collectHost, whose)
+		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", c.collectHost, whose)
 	case c.apiHost != "" && c.apiHost == theirs.collectHost:
-		return newFault(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", c.apiHost, whose)
+		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", c.apiHost, whose)
 	case c.apiPath() != "" && c.apiPath() == theirs.apiPath():
-		return newFault(v1alpha1.ReasonHostConflict,
+		return reasonf(v1alpha1.ReasonHostConflict,
 			"spec.exposure.apiHost: on %s the name %s is that of %s; choose another host, or name this Property otherwise", c.apiHost, c.name, whose)
 	default:
 		return nil

@@ -16,7 +16,7 @@ func TestWhoHasAHost(t *testing.T) {
 	rules := controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*.x"}, "template": {}}, HostTemplate: "{name}.{namespace}.x"}
 	for sentence, test := range map[string]struct {
 		claims []string
-		// want has the refused, and the field that their fault names.
+		// want has the refused, and the field that their error names.
 		want map[string]string
 	}{
 		"hosts of their own": {claims: []string{"a/one c1.x api.x", "a/two c2.x api.x"}},

@@ -16,22 +16,22 @@ import (
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
-// check is one step of the chain that judges a condition: it returns a fault, or nil to let the next one look.
-type check func(*scope) *fault
+// check is one step of the chain that judges a condition: it returns an error, or nil to let the next one look.
+type check func(*scope) *conditionReason
 
 // conditionChecks judge each condition by the first check that finds something. No condition is judged twice.
 func conditionChecks() []struct {
 	kind   string
 	checks []check
-	good   func(*scope) fault
+	good   func(*scope) conditionReason
 } {
-	ready := func(message string) func(*scope) fault {
-		return func(*scope) fault { return fault{v1alpha1.ReasonReady, message} }
+	ready := func(message string) func(*scope) conditionReason {
+		return func(*scope) conditionReason { return conditionReason{v1alpha1.ReasonReady, message} }
 	}
 	return []struct {
 		kind   string
 		checks []check
-		good   func(*scope) fault
+		good   func(*scope) conditionReason
 	}{
 		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere, failuresOf(v1alpha1.ConditionCredentialsReady)},
 			credentialsAreReady},
@@ -44,81 +44,81 @@ func conditionChecks() []struct {
 	}
 }
 
-func credentialsAreThere(s *scope) *fault { return s.credentialsFault }
+func credentialsAreThere(s *scope) *conditionReason { return s.credentialsProblem }
 
-func credentialsAreReady(s *scope) fault {
+func credentialsAreReady(s *scope) conditionReason {
 	if s.credentialsNote != nil {
 		return *s.credentialsNote
 	}
-	return fault{v1alpha1.ReasonReady, "every API key and access token exists"}
+	return conditionReason{v1alpha1.ReasonReady, "every API key and access token exists"}
 }
 
-func redisIsFit(s *scope) *fault { return s.redisFault }
+func redisIsFit(s *scope) *conditionReason { return s.redisProblem }
 
-func redisIsReady(s *scope) fault {
+func redisIsReady(s *scope) conditionReason {
 	if s.redisNote != nil {
 		return *s.redisNote
 	}
-	return fault{v1alpha1.ReasonReady, "Redis answers and has the Property's users and functions"}
+	return conditionReason{v1alpha1.ReasonReady, "Redis answers and has the Property's users and functions"}
 }
 
 func namesAreFree(condition string) check {
-	return func(s *scope) *fault {
+	return func(s *scope) *conditionReason {
 		if len(s.foreign[condition]) == 0 {
 			return nil
 		}
-		return newFault(v1alpha1.ReasonObjectConflict, "%s: not this Property's, and left alone; delete or rename it, or name the Property otherwise",
+		return reasonf(v1alpha1.ReasonObjectConflict, "%s: not this Property's, and left alone; delete or rename it, or name the Property otherwise",
 			strings.Join(s.foreign[condition], ", "))
 	}
 }
 
-func configurationIsValid(s *scope) *fault { return s.configurationFault }
+func configurationIsValid(s *scope) *conditionReason { return s.configurationProblem }
 
-func podsAreAllowed(s *scope) *fault {
+func podsAreAllowed(s *scope) *conditionReason {
 	for _, role := range resources.Roles() {
-		if refused := s.podFaults[role]; refused != nil {
+		if refused := s.podProblems[role]; refused != nil {
 			return refused
 		}
 	}
 	return nil
 }
 
-func podsRun(s *scope) *fault {
-	var worst *fault
+func podsRun(s *scope) *conditionReason {
+	var worst *conditionReason
 	for _, role := range resources.Roles() {
 		state := s.deployments[role]
 		switch {
 		case state == nil:
-			return newFault(v1alpha1.ReasonProgressing, "the pods have not been looked at yet")
+			return reasonf(v1alpha1.ReasonProgressing, "the pods have not been looked at yet")
 		case state.reason == v1alpha1.ReasonUnavailable:
-			return &fault{state.reason, state.message}
+			return &conditionReason{state.reason, state.message}
 		case state.reason != "" && worst == nil:
-			worst = &fault{state.reason, state.message}
+			worst = &conditionReason{state.reason, state.message}
 		}
 	}
 	return worst
 }
 
-func hostsAreFree(s *scope) *fault { return s.exposureFault }
+func hostsAreFree(s *scope) *conditionReason { return s.exposureProblem }
 
-func nothingIsMissing(s *scope) *fault { return s.exposureGap }
+func nothingIsMissing(s *scope) *conditionReason { return s.exposureGap }
 
-func exposedAsAsked(s *scope) fault {
+func exposedAsAsked(s *scope) conditionReason {
 	if s.property.Spec.Exposure.Type == v1alpha1.ExposureNone {
-		return fault{v1alpha1.ReasonNotExposed, "spec.exposure.type is None: reachable from inside the cluster"}
+		return conditionReason{v1alpha1.ReasonNotExposed, "spec.exposure.type is None: reachable from inside the cluster"}
 	}
-	return fault{v1alpha1.ReasonReady, "the hosts lead to the pods"}
+	return conditionReason{v1alpha1.ReasonReady, "the hosts lead to the pods"}
 }
 
-func platformsAccept(s *scope) *fault {
-	if len(s.platformFaults) == 0 {
+func platformsAccept(s *scope) *conditionReason {
+	if len(s.platformProblems) == 0 {
 		return nil
 	}
-	messages := make([]string, len(s.platformFaults))
-	for i, f := range s.platformFaults {
+	messages := make([]string, len(s.platformProblems))
+	for i, f := range s.platformProblems {
 		messages[i] = f.message
 	}
-	return newFault(s.platformFaults[0].reason, "%s", strings.Join(messages, "; "))
+	return reasonf(s.platformProblems[0].reason, "%s", strings.Join(messages, "; "))
 }
 
 // statusOf returns the status that the scope's findings make of the one before.
@@ -129,22 +129,22 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 		status.CredentialsSecretRef = &v1alpha1.SecretReference{Name: resources.CredentialsSecretName(s.property)}
 	}
 	status.CollectURL, status.APIURL = resources.URLs(s.property)
-	if s.exposureFault != nil && !s.exposureKept && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
+	if s.exposureProblem != nil && !s.exposureKept && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
 		status.CollectURL, status.APIURL = "", "" // of whoever has the hosts
 	}
 	status.Platforms = nil
-	for _, f := range s.platformFaults {
+	for _, f := range s.platformProblems {
 		status.Platforms = append(status.Platforms, v1alpha1.PlatformStatus{Name: f.platform, Reason: f.reason})
 	}
-	set := func(kind string, good metav1.ConditionStatus, f fault) {
+	set := func(kind string, good metav1.ConditionStatus, f conditionReason) {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: kind, Status: good, Reason: f.reason, Message: f.message,
 			ObservedGeneration: s.property.Generation, LastTransitionTime: metav1.NewTime(s.now),
 		})
 	}
-	var notReady *fault
+	var notReady *conditionReason
 	for _, condition := range conditionChecks() {
-		found := firstFault(s, condition.checks)
+		found := firstProblem(s, condition.checks)
 		if found == nil {
 			set(condition.kind, metav1.ConditionTrue, condition.good(s))
 			continue
@@ -161,12 +161,12 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 	if notReady != nil {
 		set(v1alpha1.ConditionReady, metav1.ConditionFalse, *notReady)
 	} else {
-		set(v1alpha1.ConditionReady, metav1.ConditionTrue, fault{v1alpha1.ReasonReady, "events can be sent and read"})
+		set(v1alpha1.ConditionReady, metav1.ConditionTrue, conditionReason{v1alpha1.ReasonReady, "events can be sent and read"})
 	}
 	return status
 }
 
-func firstFault(s *scope, checks []check) *fault {
+func firstProblem(s *scope, checks []check) *conditionReason {
 	for _, look := range checks {
 		if found := look(s); found != nil {
 			return found
@@ -199,7 +199,7 @@ func (r *Reconciler) notReady(ctx context.Context, property *v1alpha1.Property, 
 }
 
 // writeNotReady leaves the other conditions as they are: nobody has looked.
-func (r *Reconciler) writeNotReady(ctx context.Context, property *v1alpha1.Property, why fault) error {
+func (r *Reconciler) writeNotReady(ctx context.Context, property *v1alpha1.Property, why conditionReason) error {
 	before := property.DeepCopy()
 	property.Status.ObservedGeneration = property.Generation
 	meta.SetStatusCondition(&property.Status.Conditions, metav1.Condition{

@@ -35,7 +35,7 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	s.accepted.Spec.APIKeys, s.accepted.Spec.AccessTokens = nil, nil
 	s.credentials = resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}}
 	secret, taken, err := r.credentialsSecret(ctx, s)
-	s.credentialsFault = taken
+	s.credentialsProblem = taken
 	if secret == nil {
 		s.credentialsUnknown = true
 		return err
@@ -52,11 +52,11 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 		if key.SecretKeyRef == nil {
 			value = s.madeCredential(secret, apiKeyPrefix+key.Name)
 		} else {
-			var fault *fault
+			var missing *conditionReason
 			var unread error
-			value, fault, unread = r.broughtKey(ctx, s.property, i)
+			value, missing, unread = r.broughtKey(ctx, s.property, i)
 			errs, s.credentialsUnknown = append(errs, unread), s.credentialsUnknown || unread != nil
-			s.credentialsFault = cmp.Or(s.credentialsFault, fault)
+			s.credentialsProblem = cmp.Or(s.credentialsProblem, missing)
 		}
 		if value != "" {
 			s.credentials.APIKeys[key.Name] = value
@@ -76,44 +76,44 @@ func (s *scope) madeCredential(secret *corev1.Secret, name string) string {
 	if value == "" || strings.HasPrefix(value, begins) && auth.WellFormed(value) {
 		return value
 	}
-	s.credentialsFault = cmp.Or(s.credentialsFault, newFault(v1alpha1.ReasonSecretInvalid,
+	s.credentialsProblem = cmp.Or(s.credentialsProblem, reasonf(v1alpha1.ReasonSecretInvalid,
 		"Secret %s: key %s does not hold an %s that Weir has made (%s, 33 letters and digits, the last six a checksum), and is refused; "+
 			"delete that key from the Secret, and Weir makes another", secret.Name, name, what, begins))
 	return ""
 }
 
-func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *fault, error) {
+func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *conditionReason, error) {
 	field := fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i)
-	value, fault, err := r.secretValue(ctx, property.Namespace, field, *property.Spec.APIKeys[i].SecretKeyRef)
-	if fault != nil || err != nil {
-		return "", fault, err
+	value, missing, err := r.secretValue(ctx, property.Namespace, field, *property.Spec.APIKeys[i].SecretKeyRef)
+	if missing != nil || err != nil {
+		return "", missing, err
 	}
 	key, unfit := resources.BroughtAPIKey(value)
 	if unfit != nil {
-		return "", newFault(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", field,
+		return "", reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", field,
 			property.Spec.APIKeys[i].SecretKeyRef.Key, property.Spec.APIKeys[i].SecretKeyRef.Name, unfit), nil
 	}
 	return key, nil, nil
 }
 
-// secretValue reads what the spec refers to. The fault says which Secret or key is missing.
-func (r *Reconciler) secretValue(ctx context.Context, namespace, field string, ref v1alpha1.SecretKeyReference) (string, *fault, error) {
+// secretValue reads what the spec refers to. The error says which Secret or key is missing.
+func (r *Reconciler) secretValue(ctx context.Context, namespace, field string, ref v1alpha1.SecretKeyReference) (string, *conditionReason, error) {
 	secret, err := r.readSecret(ctx, namespace, ref.Name)
 	if err != nil {
 		return "", nil, err
 	}
 	if secret == nil {
-		return "", newFault(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s in namespace %s; create it with the key %s", field, ref.Name, namespace, ref.Key), nil
+		return "", reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s in namespace %s; create it with the key %s", field, ref.Name, namespace, ref.Key), nil
 	}
 	value, found := secret.Data[ref.Key]
 	if !found {
-		return "", newFault(v1alpha1.ReasonSecretMissing, "%s: Secret %s has no key %s; add it", field, ref.Name, ref.Key), nil
+		return "", reasonf(v1alpha1.ReasonSecretMissing, "%s: Secret %s has no key %s; add it", field, ref.Name, ref.Key), nil
 	}
 	return string(value), nil, nil
 }
 
-func newFault(reason, format string, args ...any) *fault {
-	return &fault{reason, fmt.Sprintf(format, args...)}
+func reasonf(reason, format string, args ...any) *conditionReason {
+	return &conditionReason{reason, fmt.Sprintf(format, args...)}
 }
 
 // leftByNamesake says whether a Secret was made for a Property of the same name that is gone: kept, or restored from a
@@ -137,7 +137,7 @@ func selected(labels, among map[string]string) map[string]string {
 }
 
 // credentialsSecret returns the owner-readable Secret as the spec wants it.
-func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.Secret, *fault, error) {
+func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.Secret, *conditionReason, error) {
 	return r.createOnce(ctx, s, resources.CredentialsSecretName(s.property), func(data map[string][]byte) map[string][]byte {
 		wanted := map[string]func() string{}
 		for _, key := range s.property.Spec.APIKeys {
@@ -171,11 +171,11 @@ func (s *scope) noteReplaced(made []string, secretMissing bool) {
 	case status.CredentialsSecretRef == nil: // there were none
 	case len(made) > 0 && (secretMissing || sameSpec):
 		slices.Sort(made)
-		s.credentialsNote = newFault(v1alpha1.ReasonCredentialsReplaced,
+		s.credentialsNote = reasonf(v1alpha1.ReasonCredentialsReplaced,
 			"Secret %s was deleted, or lacked them: %s were made anew, and the ones before are refused; give the senders and readers the new ones",
 			name, strings.Join(made, ", "))
 	case len(made) == 0 && sameSpec && before.Reason == v1alpha1.ReasonCredentialsReplaced:
-		s.credentialsNote = &fault{before.Reason, before.Message}
+		s.credentialsNote = &conditionReason{before.Reason, before.Message}
 	}
 }
 
@@ -185,16 +185,16 @@ func secretKey(name string) objectKey {
 }
 
 // createOnce keeps a Secret whose content no apply may ever overwrite: next says what shall be in it, given what
-// is. It is written with a precondition, so that of two operators one makes the keys. The fault says that the name is
+// is. It is written with a precondition, so that of two operators one makes the keys. The error says that the name is
 // taken by somebody else's Secret. Beside an error it returns the Secret as it is, where it could be read.
-func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, *fault, error) {
+func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, *conditionReason, error) {
 	current, err := r.readSecret(ctx, s.property.Namespace, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if current != nil && !metav1.IsControlledBy(current, s.property) && !leftByNamesake(current, s.property) {
 		s.again(foreignInterval)
-		return nil, newFault(v1alpha1.ReasonObjectConflict,
+		return nil, reasonf(v1alpha1.ReasonObjectConflict,
 			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name), nil
 	}
 	key := types.NamespacedName{Namespace: s.property.Namespace, Name: name}

@@ -35,9 +35,9 @@ func Refusals(options Options, property *v1alpha1.Property) []string {
 	if refused, _ := options.Exposure.check(property); refused != nil {
 		messages = append(messages, refused.reason+" "+refused.message)
 	}
-	podFaults := options.refusedPods(property)
+	podProblems := options.refusedPods(property)
 	for _, role := range resources.Roles() {
-		if refused := podFaults[role]; refused != nil {
+		if refused := podProblems[role]; refused != nil {
 			messages = append(messages, refused.reason+" "+refused.message)
 		}
 	}

@@ -18,10 +18,10 @@ import (
 // exposed looks whether what the hosts are to be reached through is there. What was applied stays: a certificate's Secret
 // often comes after the Ingress that asks for it.
 func (r *Reconciler) exposed(ctx context.Context, s *scope) error {
-	if s.exposureFault != nil || len(s.failures[v1alpha1.ConditionExposed]) > 0 {
+	if s.exposureProblem != nil || len(s.failures[v1alpha1.ConditionExposed]) > 0 {
 		return nil
 	}
-	look := map[v1alpha1.ExposureType]func(context.Context, *scope) (*fault, error){
+	look := map[v1alpha1.ExposureType]func(context.Context, *scope) (*conditionReason, error){
 		v1alpha1.ExposureIngress: r.throughIngress, v1alpha1.ExposureGateway: r.throughGateway,
 	}[s.property.Spec.Exposure.Type]
 	if look == nil {
@@ -34,7 +34,7 @@ func (r *Reconciler) exposed(ctx context.Context, s *scope) error {
 	return err
 }
 
-func (r *Reconciler) throughIngress(ctx context.Context, s *scope) (*fault, error) {
+func (r *Reconciler) throughIngress(ctx context.Context, s *scope) (*conditionReason, error) {
 	settings := s.property.Spec.Exposure.Ingress
 	if settings == nil {
 		return nil, nil
@@ -45,7 +45,7 @@ func (r *Reconciler) throughIngress(ctx context.Context, s *scope) (*fault, erro
 			return nil, err
 		}
 		if version == "" {
-			return newFault(v1alpha1.ReasonSecretMissing,
+			return reasonf(v1alpha1.ReasonSecretMissing,
 				"spec.exposure.ingress.tlsSecretName: there is no Secret %s in namespace %s; create it with the type kubernetes.io/tls", name, s.property.Namespace), nil
 		}
 	}
@@ -56,7 +56,7 @@ func (r *Reconciler) throughIngress(ctx context.Context, s *scope) (*fault, erro
 	err := r.Live.Get(ctx, client.ObjectKey{Name: settings.ClassName}, class)
 	switch {
 	case apierrors.IsNotFound(err):
-		return newFault(v1alpha1.ReasonIngressClassMissing, "spec.exposure.ingress.className: the cluster has no IngressClass %s; name one that it has", settings.ClassName), nil
+		return reasonf(v1alpha1.ReasonIngressClassMissing, "spec.exposure.ingress.className: the cluster has no IngressClass %s; name one that it has", settings.ClassName), nil
 	case apierrors.IsForbidden(err):
 		return r.publishedAddress(ctx, s, settings.ClassName)
 	}
@@ -64,7 +64,7 @@ func (r *Reconciler) throughIngress(ctx context.Context, s *scope) (*fault, erro
 }
 
 // publishedAddress is for an operator that may not read classes: an Ingress that somebody has given an address is served.
-func (r *Reconciler) publishedAddress(ctx context.Context, s *scope, class string) (*fault, error) {
+func (r *Reconciler) publishedAddress(ctx context.Context, s *scope, class string) (*conditionReason, error) {
 	name := resources.ObjectName(s.property, resources.Collector)
 	ingress := &networkingv1.Ingress{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.property.Namespace, Name: name}, ingress)
@@ -74,12 +74,12 @@ func (r *Reconciler) publishedAddress(ctx context.Context, s *scope, class strin
 	if len(ingress.Status.LoadBalancer.Ingress) > 0 {
 		return nil, nil
 	}
-	return newFault(v1alpha1.ReasonIngressClassUnknown,
+	return reasonf(v1alpha1.ReasonIngressClassUnknown,
 		"the operator may not look whether there is an IngressClass %s, and nobody has given the Ingress %s an address", class, name), nil
 }
 
 // throughGateway goes by what the Gateways' controllers say of the routes: they have to say so of each that they take.
-func (r *Reconciler) throughGateway(ctx context.Context, s *scope) (*fault, error) {
+func (r *Reconciler) throughGateway(ctx context.Context, s *scope) (*conditionReason, error) {
 	for kind, there := range s.available {
 		if !there || !resources.IsGatewayRoute(kind) {
 			continue
@@ -104,7 +104,7 @@ func (r *Reconciler) throughGateway(ctx context.Context, s *scope) (*fault, erro
 }
 
 // notAccepted names the first Gateway that has not accepted a route.
-func notAccepted(property *v1alpha1.Property, route *unstructured.Unstructured) *fault {
+func notAccepted(property *v1alpha1.Property, route *unstructured.Unstructured) *conditionReason {
 	parents, _, _ := unstructured.NestedSlice(route.Object, "status", "parents")
 	for i, reference := range property.Spec.Exposure.Gateway.ParentRefs {
 		accepted := slices.ContainsFunc(parents, func(parent any) bool { return accepts(parent, property.Namespace, reference) })
@@ -115,7 +115,7 @@ func notAccepted(property *v1alpha1.Property, route *unstructured.Unstructured) 
 		if namespace == "" {
 			namespace = property.Namespace
 		}
-		return newFault(v1alpha1.ReasonRouteNotAccepted,
+		return reasonf(v1alpha1.ReasonRouteNotAccepted,
 			"spec.exposure.gateway.parentRefs[%d]: no Gateway %s in namespace %s has accepted the HTTPRoute %s; is it there, and does it let routes of namespace %s in?",
 			i, reference.Name, namespace, route.GetName(), property.Namespace)
 	}

@@ -26,9 +26,9 @@ const (
 	// a quota was raised or a policy mended.
 	shortestBackoff = 50 * time.Millisecond
 	longestBackoff  = 30 * time.Second
-	// mostWords bounds what a condition repeats of one answer of the API server's, mostFaults all of a condition.
-	mostWords  = 600
-	mostFaults = 3000
+	// mostWords bounds what a condition repeats of one answer of the API server's, mostMessage all of a condition.
+	mostWords   = 600
+	mostMessage = 3000
 )
 
 // newBackoff doubles the wait from one failure to the next, up to longest; 0 is half a minute.
@@ -100,7 +100,7 @@ func (s *scope) failed(condition string, err error) {
 			kind = s.conditionOf(named.object, condition)
 		}
 		if s.failures == nil {
-			s.failures = map[string][]fault{}
+			s.failures = map[string][]conditionReason{}
 		}
 		s.failures[kind] = append(s.failures[kind], failureOf(one))
 	}
@@ -147,10 +147,10 @@ func (s *scope) conditionOf(object objectKey, otherwise string) string {
 }
 
 // failureOf words an error for a condition. What is not of the API server is not repeated: nobody knows what it holds.
-func failureOf(err error) fault {
+func failureOf(err error) conditionReason {
 	status, named := apierrors.APIStatus(nil), (*objectError)(nil)
 	if !errors.As(err, &status) {
-		return fault{v1alpha1.ReasonServerFailed, "something failed, and is tried again; the operator's log says what"}
+		return conditionReason{v1alpha1.ReasonServerFailed, "something failed, and is tried again; the operator's log says what"}
 	}
 	reason := v1alpha1.ReasonServerFailed
 	if code := status.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests {
@@ -160,7 +160,7 @@ func failureOf(err error) fault {
 	if errors.As(err, &named) {
 		words = named.Error()
 	}
-	return fault{reason, shortened(words, mostWords)}
+	return conditionReason{reason, shortened(words, mostWords)}
 }
 
 // shortened cuts a text to a length in bytes.
@@ -174,16 +174,16 @@ func shortened(text string, most int) string {
 
 // failuresOf is the check of what failed for a condition: refusals before what only time mends.
 func failuresOf(condition string) check {
-	return func(s *scope) *fault {
+	return func(s *scope) *conditionReason {
 		failures := slices.Clone(s.failures[condition])
 		if len(failures) == 0 {
 			return nil
 		}
-		slices.SortStableFunc(failures, func(a, b fault) int { return strings.Compare(a.reason, b.reason) })
+		slices.SortStableFunc(failures, func(a, b conditionReason) int { return strings.Compare(a.reason, b.reason) })
 		messages := make([]string, len(failures))
 		for i, f := range failures {
 			messages[i] = f.message
 		}
-		return &fault{failures[0].reason, shortened(strings.Join(messages, "; "), mostFaults)}
+		return &conditionReason{failures[0].reason, shortened(strings.Join(messages, "; "), mostMessage)}
 	}
 }

@@ -125,12 +125,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return result, r.notReady(ctx, property, err)
 	}
 	if strings.HasPrefix(property.Namespace, clusterOwned) {
-		return ctrl.Result{}, r.writeNotReady(ctx, property, *newFault(v1alpha1.ReasonNamespaceNotServed,
+		return ctrl.Result{}, r.writeNotReady(ctx, property, *reasonf(v1alpha1.ReasonNamespaceNotServed,
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
 	r.recallStatus(property)
-	s := &scope{podFaults: r.Options.refusedPods(property), property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
+	s := &scope{podProblems: r.Options.refusedPods(property), property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
 	r.run(ctx, s)
 	if s.behind {
 		return ctrl.Result{RequeueAfter: cacheLag}, nil // with what a reconcile knows then there is something to say
@@ -192,7 +192,7 @@ func propertyKey(property *v1alpha1.Property) objectKey {
 	return objectKey{v1alpha1.GroupVersion.WithKind(v1alpha1.Kind), property.Name}
 }
 
-// scope is what one reconcile finds out, phase by phase. What the owner has to mend is a fault, which a condition
+// scope is what one reconcile finds out, phase by phase. What the owner has to mend is an error, which a condition
 // tells of; the other phases go on.
 type scope struct {
 	property *v1alpha1.Property
@@ -202,34 +202,34 @@ type scope struct {
 	now           time.Time
 	available     map[schema.GroupVersionKind]bool
 
-	// exposureFault is why the Property may not have its hosts.
-	exposureFault *fault
+	// exposureProblem is why the Property may not have its hosts.
+	exposureProblem *conditionReason
 	// exposureGap is what is missing for the hosts to lead to the pods, although all that was asked for is made.
-	exposureGap *fault
-	// exposureKept leaves what exposes the Property as it is in spite of the fault.
+	exposureGap *conditionReason
+	// exposureKept leaves what exposes the Property as it is in spite of the error.
 	exposureKept bool
-	// podFaults are what of the roles' pods the operator does not allow: their Deployments are left as they are.
-	podFaults map[resources.Role]*fault
+	// podProblems are what of the roles' pods the operator does not allow: their Deployments are left as they are.
+	podProblems map[resources.Role]*conditionReason
 	// credentials are in the clear; accepted is the Property with the API keys and access tokens that there are.
-	credentials      resources.Credentials
-	accepted         *v1alpha1.Property
-	credentialsFault *fault
-	credentialsNote  *fault
+	credentials        resources.Credentials
+	accepted           *v1alpha1.Property
+	credentialsProblem *conditionReason
+	credentialsNote    *conditionReason
 	// credentialsUnknown says that they could not be read or made: what the pods go by stays as it is.
 	credentialsUnknown bool
 	// access is what the roles reach Redis with, each that has a Secret for it; nil where nobody knows the Redis.
-	access     *roleAccess
-	redisFault *fault
-	redisNote  *fault
-	// configurationFault is what of the spec the pods would refuse; foreign is
+	access       *roleAccess
+	redisProblem *conditionReason
+	redisNote    *conditionReason
+	// configurationProblem is what of the spec the pods would refuse; foreign is
 	// whose name is taken, by condition.
-	configurationFault *fault
-	foreign            map[string][]string
-	deployments        map[resources.Role]*deploymentState
-	platformFaults     []platformFault
+	configurationProblem *conditionReason
+	foreign              map[string][]string
+	deployments          map[resources.Role]*deploymentState
+	platformProblems     []platformProblem
 	// errs are what failed, failures the same by condition. behind says that the cache does not have what we wrote.
 	errs     []error
-	failures map[string][]fault
+	failures map[string][]conditionReason
 	behind   bool
 	// lookAgain is when to reconcile without being told to; 0 for never.
 	lookAgain time.Duration
@@ -242,11 +242,11 @@ func (s *scope) again(after time.Duration) {
 	}
 }
 
-// fault is a reason and message for a condition.
-type fault struct{ reason, message string }
+// conditionReason is a reason and message for a condition.
+type conditionReason struct{ reason, message string }
 
-// platformFault is why deliveries to a platform stand still.
-type platformFault struct {
+// platformProblem is why deliveries to a platform stand still.
+type platformProblem struct {
 	platform string
-	fault
+	conditionReason
 }

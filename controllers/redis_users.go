@@ -45,14 +45,14 @@ const redisOverlap = 5 * time.Minute
 func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	target, missing, err := r.redisTarget(ctx, s.property)
 	if err != nil || missing != nil {
-		s.redisFault = missing
+		s.redisProblem = missing
 		if s.property.Spec.Redis == nil {
 			s.again(redisInterval) // nobody tells of files
 		}
 		return err
 	}
 	if err := r.Redis.check(target); err != nil {
-		s.redisFault = redisFaultOf(target, err)
+		s.redisProblem = redisProblemOf(target, err)
 		return nil
 	}
 	base, err := url.Parse(target.url)
@@ -61,7 +61,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	}
 	s.access = &roleAccess{urls: map[resources.Role]string{}, tls: target.tls, port: redisPort(base)}
 	var users []roleUser
-	var foreign *fault
+	var foreign *conditionReason
 	var errs []error
 	for _, role := range resources.Roles() {
 		user, kept, taken, err := r.redisUser(ctx, s, role, base, target)
@@ -82,19 +82,19 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	shared := deniedByRedis(err) && !target.own
 	if shared {
 		if err = r.Redis.share(target, s.property); err == nil {
-			s.redisNote = newFault(v1alpha1.ReasonSharedUser,
+			s.redisNote = reasonf(v1alpha1.ReasonSharedUser,
 				"the user of spec.redis may not make users, so all roles share it: nothing but the network keeps one from the others' commands (see docs/operate/redis.md)")
 		}
 	}
 	for _, problem := range []error{err, state.fitness, state.library} {
-		if s.redisFault == nil {
-			s.redisFault = redisFaultOf(target, problem)
+		if s.redisProblem == nil {
+			s.redisProblem = redisProblemOf(target, problem)
 		}
 	}
-	if s.redisFault != nil {
+	if s.redisProblem != nil {
 		s.again(redisInterval)
 	}
-	s.redisFault = cmp.Or(s.redisFault, foreign)
+	s.redisProblem = cmp.Or(s.redisProblem, foreign)
 	if err != nil || !state.reachable() {
 		return errors.Join(errs...) // whether the roles have users, or share the URL's, is as it was
 	}
@@ -113,10 +113,10 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 }
 
 // redisTarget returns the Property's own Redis, or the operator's.
-func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Property) (redisTarget, *fault, error) {
+func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Property) (redisTarget, *conditionReason, error) {
 	if property.Spec.Redis == nil {
 		if r.Options.RedisURL == "" {
-			return redisTarget{}, newFault(v1alpha1.ReasonRedisUnreachable,
+			return redisTarget{}, reasonf(v1alpha1.ReasonRedisUnreachable,
 				"the operator has no Redis: start it with --redis-url-file, or give the Property one in spec.redis"), nil
 		}
 		certificates, err := r.Options.redisTLS().Read()
@@ -124,7 +124,7 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 			err = certificates.Check(r.Options.RedisURL)
 		}
 		if resources.RedisCertificateField(err) != "" {
-			return redisTarget{}, newFault(v1alpha1.ReasonSecretInvalid, "the operator's Redis: %v", stream.Explain(err)), nil
+			return redisTarget{}, reasonf(v1alpha1.ReasonSecretInvalid, "the operator's Redis: %v", stream.Explain(err)), nil
 		}
 		return redisTarget{url: r.Options.RedisURL, tls: certificates, own: true}, nil, nil
 	}
@@ -133,31 +133,31 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 		return redisTarget{}, missing, err
 	}
 	target := redisTarget{url: strings.TrimSpace(value)}
-	fault, err := r.redisCertificates(ctx, property, &target)
-	return target, fault, err
+	problem, err := r.redisCertificates(ctx, property, &target)
+	return target, problem, err
 }
 
-// redisCertificates reads what is trusted and shown in the Property's own Redis. The fault names the field that is wrong.
-func (r *Reconciler) redisCertificates(ctx context.Context, property *v1alpha1.Property, target *redisTarget) (*fault, error) {
+// redisCertificates reads what is trusted and shown in the Property's own Redis. The error names the field that is wrong.
+func (r *Reconciler) redisCertificates(ctx context.Context, property *v1alpha1.Property, target *redisTarget) (*conditionReason, error) {
 	for _, part := range resources.RedisCertificates(property.Spec.Redis) {
 		value, missing, err := r.secretValue(ctx, property.Namespace, part.Field, part.Ref)
 		if err != nil || missing != nil {
 			return missing, err
 		}
 		if value == "" {
-			return newFault(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s must not be empty", part.Field, part.Ref.Key, part.Ref.Name), nil
+			return reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s must not be empty", part.Field, part.Ref.Key, part.Ref.Name), nil
 		}
 		*part.Of(&target.tls) = value
 	}
 	err := target.tls.Check(target.url)
 	if blamed := resources.RedisCertificateField(err); blamed != "" {
-		return newFault(v1alpha1.ReasonSecretInvalid, "%s: %v", blamed, err), nil
+		return reasonf(v1alpha1.ReasonSecretInvalid, "%s: %v", blamed, err), nil
 	}
 	return nil, nil
 }
 
-// redisUser returns the role's user, and the URL that stands in the role's Secret. The fault says that the name of its Secret is taken.
-func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, target redisTarget) (roleUser, string, *fault, error) {
+// redisUser returns the role's user, and the URL that stands in the role's Secret. The error says that the name of its Secret is taken.
+func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Role, base *url.URL, target redisTarget) (roleUser, string, *conditionReason, error) {
 	user := roleUser{role: role, name: redisUserName(s.property, role)}
 	kept := ""
 	secret, taken, err := r.createOnce(ctx, s, resources.RedisSecretName(s.property, role), func(data map[string][]byte) map[string][]byte {

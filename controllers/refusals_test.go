@@ -135,7 +135,7 @@ func quota(t testing.TB, namespace, kind string, most int64) (lift func(testing.
 type refused struct {
 	spec  func(*v1alpha1.PropertySpec)
 	cause func(t testing.TB, namespace string) (lift func(testing.TB))
-	// change is made when the Property has been served without any fault.
+	// change is made when the Property has been served without any error.
 	change func(t testing.TB, namespace string)
 
 	condition string

@@ -36,7 +36,7 @@ func rolloutOf(d *appsv1.Deployment) deploymentState {
 	if d.Status.ObservedGeneration < d.Generation {
 		return deploymentState{v1alpha1.ReasonProgressing, d.Name + ": not yet seen by the deployment controller"}
 	}
-	// While the pods are those that the spec asks for, one that serves is enough: that another restarts is no fault.
+	// While the pods are those that the spec asks for, one that serves is enough: that another restarts is no error.
 	enough := min(want, 1)
 	if d.Status.UpdatedReplicas < want || d.Status.AvailableReplicas < enough || d.Status.Replicas > d.Status.UpdatedReplicas {
 		return deploymentState{v1alpha1.ReasonProgressing, fmt.Sprintf("%s: %d of %d pods are ready as the spec has them", d.Name, min(d.Status.UpdatedReplicas, d.Status.AvailableReplicas), want)}
@@ -67,7 +67,9 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 	paused := r.Redis.paused(types.NamespacedName{Namespace: s.property.Namespace, Name: s.property.Name})
 	for i, platform := range s.property.Spec.Platforms {
 		field := fmt.Sprintf("spec.platforms[%d] (%s)", i, platform.Name)
-		add := func(f *fault) { s.platformFaults = append(s.platformFaults, platformFault{platform.Name, *f}) }
+		add := func(f *conditionReason) {
+			s.platformProblems = append(s.platformProblems, platformProblem{platform.Name, *f})
+		}
 		if platform.CredentialsSecretRef != nil {
 			name := platform.CredentialsSecretRef.Name
 			version, err := r.secretVersion(ctx, s.property.Namespace, name)
@@ -76,7 +78,7 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 			}
 			if version == "" {
 				traits, _ := config.PlatformType(platform.Type).Traits()
-				add(newFault(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s; create it with the key %s", field, name, traits.Credentials[0]))
+				add(reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s; create it with the key %s", field, name, traits.Credentials[0]))
 				continue
 			}
 		}
@@ -85,13 +87,13 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 		}
 		switch reason := paused[platform.Name]; reason { // anything else is nothing that a deliverer says
 		case v1alpha1.ReasonSecretInvalid:
-			add(newFault(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/reference/property.md says what it takes", field))
+			add(reasonf(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/reference/property.md says what it takes", field))
 		case v1alpha1.ReasonConfigurationRejected:
-			add(newFault(reason, "%s: the platform refuses the settings, or is gone; correct them: events wait for as long as they are retained", field))
+			add(reasonf(reason, "%s: the platform refuses the settings, or is gone; correct them: events wait for as long as they are retained", field))
 		case v1alpha1.ReasonEgressDenied:
-			add(newFault(reason, "%s: its host has only private, loopback or link-local addresses, which the operator does not allow; choose another host, or ask for the range with --egress-allow-cidr", field))
+			add(reasonf(reason, "%s: its host has only private, loopback or link-local addresses, which the operator does not allow; choose another host, or ask for the range with --egress-allow-cidr", field))
 		case v1alpha1.ReasonCredentialsRejected:
-			add(newFault(reason, "%s: the platform refuses the credentials; renew them in the Secret: events wait for as long as they are retained", field))
+			add(reasonf(reason, "%s: the platform refuses the credentials; renew them in the Secret: events wait for as long as they are retained", field))
 		}
 	}
 	return nil

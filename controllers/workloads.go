@@ -34,14 +34,14 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	}
 	input := resources.Input{
 		Credentials: s.credentials, Options: options,
-		Withheld: s.exposureFault != nil && !s.exposureKept, Available: s.available,
+		Withheld: s.exposureProblem != nil && !s.exposureKept, Available: s.available,
 	}
 	if s.access != nil {
 		input.RedisURLs, input.RedisPort = s.access.urls, s.access.port
 	}
 	objects, err := resources.Build(s.accepted, input)
 	if err != nil {
-		s.configurationFault = newFault(v1alpha1.ReasonConfigurationInvalid, "%s", specFaults(err))
+		s.configurationProblem = reasonf(v1alpha1.ReasonConfigurationInvalid, "%s", specErrors(err))
 		return nil
 	}
 	var errs []error
@@ -91,7 +91,7 @@ func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object
 func (s *scope) leftAlone(object resources.Object) bool {
 	switch {
 	case resources.Exposes(object.GroupVersionKind):
-		return s.exposureFault != nil
+		return s.exposureProblem != nil
 	case object.Kind == "Secret": // the hashes of keys and tokens
 		return s.credentialsUnknown
 	case object.Kind == "NetworkPolicy":
@@ -99,7 +99,7 @@ func (s *scope) leftAlone(object resources.Object) bool {
 	case object.Kind == "Deployment":
 		for _, role := range resources.Roles() {
 			if object.Name == resources.ObjectName(s.property, role) {
-				return s.podFaults[role] != nil || !s.hasAccess(role)
+				return s.podProblems[role] != nil || !s.hasAccess(role)
 			}
 		}
 	}
@@ -111,8 +111,8 @@ func (s *scope) hasAccess(role resources.Role) bool {
 	return s.access != nil && s.access.urls[role] != ""
 }
 
-// specFaults words what the pods would refuse as fields of the spec.
-func specFaults(err error) string {
+// specErrors words what the pods would refuse as fields of the spec.
+func specErrors(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSpace(line)

@@ -110,9 +110,9 @@ func ours(imported string) (folder string, ok bool) {
 	return strings.CutPrefix(imported, modulePath+"/")
 }
 
-// importFault says in a few words why folder may not import what it does, or "" where it may. hack is for development: it
+// brokenImportRule says in a few words why folder may not import what it does, or "" where it may. hack is for development: it
 // may import what it likes.
-func importFault(folder, imported string) string {
+func brokenImportRule(folder, imported string) string {
 	if inTree(folder, "hack") {
 		return ""
 	}
@@ -139,8 +139,8 @@ func importFault(folder, imported string) string {
 	return ""
 }
 
-// faults lists every breach of the import rules, in order.
-func (t sourceTree) faults() []string {
+// breaches lists every breach of the import rules, in order.
+func (t sourceTree) breaches() []string {
 	var found []string
 	for _, folder := range slices.Sorted(maps.Keys(t)) {
 		if slices.Contains(drawers, path.Base(folder)) {
@@ -148,8 +148,8 @@ func (t sourceTree) faults() []string {
 		}
 		for _, file := range t[folder] {
 			for _, imported := range file.imports {
-				if fault := importFault(folder, imported); fault != "" {
-					found = append(found, fmt.Sprintf("%s imports %s: %s", file.path, imported, fault))
+				if problem := brokenImportRule(folder, imported); problem != "" {
+					found = append(found, fmt.Sprintf("%s imports %s: %s", file.path, imported, problem))
 				}
 				if inTree(folder, "controllers") && folder != "controllers/operator" && !strings.HasPrefix(path.Base(file.path), "redis") &&
 					(inTree(imported, goRedisPath) || imported == modulePath+"/collector/stream") {
@@ -246,8 +246,8 @@ func TestImportsPointOneWay(t *testing.T) {
 	if files := tree["."]; len(files) != 1 || files[0].path != "main.go" {
 		t.Errorf("the root holds %v, want main.go alone", files)
 	}
-	for _, fault := range tree.faults() {
-		t.Error(fault)
+	for _, problem := range tree.breaches() {
+		t.Error(problem)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestImportRulesBite(t *testing.T) {
 		files map[string]string
 		want  []string
 	}{
-		"a tree that keeps the rules has no faults": {
+		"a tree that keeps the rules has no errors": {
 			files: map[string]string{
 				"main.go":                          `"github.com/weir-dev/weir/controllers/operator"`,
 				"cli/weir/main.go":                 `"github.com/weir-dev/weir/collector/role"; "github.com/weir-dev/weir/collector/redisserver"`,
@@ -282,7 +282,7 @@ func TestImportRulesBite(t *testing.T) {
 				"collector/event/event.go":         `"time"`,
 				"collector/redisserver/start.go":   `"os/exec"`,
 				"controllers/redis.go":             goRedis + `; "github.com/weir-dev/weir/collector/stream"`,
-				"controllers/redis_faults.go":      `"github.com/weir-dev/weir/collector/stream"`,
+				"controllers/redis_problems.go":    `"github.com/weir-dev/weir/collector/stream"`,
 				"controllers/resources/pod.go":     `"github.com/weir-dev/weir/collector/config"; "github.com/weir-dev/weir/collector/auth"`,
 				"collector/query/http_test.go":     `"github.com/weir-dev/weir/controllers"`,
 				"collector/query/testdata/main.go": `"github.com/weir-dev/weir/controllers"`,
@@ -372,8 +372,8 @@ func TestImportRulesBite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, tree.faults()); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.want, tree.breaches()); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}

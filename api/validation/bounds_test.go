@@ -100,10 +100,10 @@ func TestBounds(t *testing.T) {
 				tooMuch = append(tooMuch, b.low-1)
 			}
 			for _, n := range tooMuch {
-				_, errs := validator.Create(t.Context(), document(t, fmt.Sprintf(b.template, b.value(n))))
-				faults := describe(errs)
-				if !slices.ContainsFunc(faults, func(fault string) bool { return strings.HasPrefix(fault, b.field+":") }) {
-					t.Errorf("a size of %d is answered %q, want a fault of %s", n, faults, b.field)
+				_, list := validator.Create(t.Context(), document(t, fmt.Sprintf(b.template, b.value(n))))
+				errs := describe(list)
+				if !slices.ContainsFunc(errs, func(fieldErr string) bool { return strings.HasPrefix(fieldErr, b.field+":") }) {
+					t.Errorf("a size of %d is answered %q, want an error of %s", n, errs, b.field)
 				}
 			}
 		})

@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Fault is one thing that is wrong with a Property.
-type Fault struct {
+// FieldError is one thing that is wrong with a Property.
+type FieldError struct {
 	// Field is a path such as "spec.platforms[0].name", or "" for the whole Property.
 	Field string
 	// Message says what would be right. It never repeats the value, which may be a secret in the wrong place.
 	Message string
 }
 
-// Describe makes one fault of each thing that is wrong, ordered by their fields, where the API server's code may find several errors in
+// Describe makes one error of each thing that is wrong, ordered by their fields, where the API server's code may find several errors in
 // one value of the wrong type.
-func Describe(errs field.ErrorList) []Fault {
+func Describe(errs field.ErrorList) []FieldError {
 	var wrongTypes []string
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeTypeInvalid {
@@ -31,18 +31,18 @@ func Describe(errs field.ErrorList) []Fault {
 			return err.Field == path || strings.HasSuffix(err.Detail, " in "+path)
 		})
 	}
-	var faults []Fault
+	var found []FieldError
 	for _, err := range errs {
 		if !follows(err) {
-			faults = append(faults, describe(err))
+			found = append(found, describe(err))
 		}
 	}
 	// The rules are evaluated in no order.
-	slices.SortStableFunc(faults, func(a, b Fault) int { return cmp.Compare(a.Field, b.Field) })
-	return faults
+	slices.SortStableFunc(found, func(a, b FieldError) int { return cmp.Compare(a.Field, b.Field) })
+	return found
 }
 
-func describe(err *field.Error) Fault {
+func describe(err *field.Error) FieldError {
 	path, message := err.Field, err.Detail
 	if path == "<nil>" {
 		path = ""
@@ -64,7 +64,7 @@ func describe(err *field.Error) Fault {
 	case field.ErrorTypeTypeInvalid:
 		message, _, _ = strings.Cut(message, ": \"") // the type, or the value, that was found
 	}
-	return Fault{Field: path, Message: message}
+	return FieldError{Field: path, Message: message}
 }
 
 // unknownField says which fields there are beside the unknown one at path.

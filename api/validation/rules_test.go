@@ -30,14 +30,14 @@ func parse(t *testing.T, text string) map[string]any {
 	return object
 }
 
-// describe returns "field: message" for every fault.
+// describe returns "field: message" for every error.
 func describe(errs field.ErrorList) []string {
 	var lines []string
-	for _, fault := range validation.Describe(errs) {
-		if fault.Field == "" {
-			lines = append(lines, fault.Message)
+	for _, fieldErr := range validation.Describe(errs) {
+		if fieldErr.Field == "" {
+			lines = append(lines, fieldErr.Message)
 		} else {
-			lines = append(lines, fault.Field+": "+fault.Message)
+			lines = append(lines, fieldErr.Field+": "+fieldErr.Message)
 		}
 	}
 	return lines
@@ -106,7 +106,7 @@ func TestShapeIsChecked(t *testing.T) {
 			text: head + "spec: {currency: EUR, apiKeys: [{name: a, ref: b}]}",
 			want: []string{"spec.apiKeys[0].ref: is no field here; the fields are name, secretKeyRef"},
 		},
-		"every fault is named, not the first alone": {
+		"every error is named, not the first alone": {
 			text: head + "spec: {currency: EUR, deletionPolicy: Keep, retention: {days: 0}, collector: {image: evil}}",
 			want: []string{
 				"spec.collector.image: is no field here; the fields are affinity, autoscaling, imagePullSecrets, nodeSelector, podAnnotations, replicas, resources, tolerations, topologySpreadConstraints",

@@ -89,7 +89,7 @@ func TestDevMakesUpAPast(t *testing.T) {
 	}
 }
 
-func TestDevDemoFaults(t *testing.T) {
+func TestDevDemoErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop.yaml")
 	text := "apiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: shop}\nspec: {currency: EUR, retention: {days: 10, maxEvents: 1000}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -156,7 +156,7 @@ func TestSeveralDocumentsAndFiles(t *testing.T) {
 	}
 }
 
-func TestFaultsInFilesAndDocuments(t *testing.T) {
+func TestErrorsInFilesAndDocuments(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		files map[string]string
 		want  []string
@@ -241,7 +241,7 @@ func TestPathsThatDoNotExistAreErrors(t *testing.T) {
 	}
 }
 
-func TestFaultsInSecrets(t *testing.T) {
+func TestErrorsInSecrets(t *testing.T) {
 	webhook := shop + "  platforms: [{name: console, type: Log}, {name: crm, type: Webhook, webhook: {url: 'http://crm'}, credentialsSecretRef: {name: keys}}]\n"
 	meta := shop + "  platforms: [{name: meta, type: Meta, meta: {pixelID: '1'}, credentialsSecretRef: {name: keys}}]\n"
 	brought := shop + "  apiKeys: [{name: legacy, secretKeyRef: {name: keys, key: weir}}]\n"

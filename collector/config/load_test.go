@@ -145,7 +145,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestValidateReportsEveryFault(t *testing.T) {
+func TestValidateReportsEveryError(t *testing.T) {
 	err := new(config.Property).Validate()
 	if err == nil {
 		t.Fatal("an empty property is valid")

@@ -30,9 +30,9 @@ const maxEventNameLength = 100
 
 func isName(s string) bool { return namePattern.MatchString(s) }
 
-// Validate returns every fault of the property, joined: each names the field and what would be right.
+// Validate returns every error of the property, joined: each names the field and what would be right.
 func (p *Property) Validate() error {
-	var f faults
+	var f errs
 	f.check(isName(p.Namespace), "namespace", nameRule)
 	f.check(propertyNamePattern.MatchString(p.Name), "name", "must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end")
 	f.check(event.IsCurrency(p.Currency), "currency", "must be an ISO 4217 code in capitals, such as EUR")
@@ -69,7 +69,7 @@ func (p *Platform) members() map[PlatformType]bool {
 	}
 }
 
-func (p *Platform) validate(at string, f *faults) {
+func (p *Platform) validate(at string, f *errs) {
 	f.check(isName(p.Name), at+".name", nameRule)
 	for i, name := range p.Events {
 		f.check(isEventName(name), fmt.Sprintf("%s.events[%d]", at, i), "must be an event name: 1 to 100 characters without control characters or space around them")
@@ -92,7 +92,7 @@ func (p *Platform) validate(at string, f *faults) {
 }
 
 // validateMember checks what the members themselves hold.
-func (p *Platform) validateMember(at string, f *faults) {
+func (p *Platform) validateMember(at string, f *errs) {
 	if p.Meta != nil {
 		f.check(digitsPattern.MatchString(p.Meta.PixelID), at+".meta.pixelID", "must be the digits of a pixel's or dataset's id")
 	}
@@ -142,11 +142,11 @@ func isWebURL(s string) bool {
 	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Hostname() != ""
 }
 
-// faults are what is wrong, in the order in which it was found.
-type faults []error
+// errors are what is wrong, in the order in which it was found.
+type errs []error
 
-// check notes a fault of field unless ok. Neither the field nor the rule repeats a value that could be secret.
-func (f *faults) check(ok bool, field, rule string) {
+// check notes an error of field unless ok. Neither the field nor the rule repeats a value that could be secret.
+func (f *errs) check(ok bool, field, rule string) {
 	if !ok {
 		*f = append(*f, fmt.Errorf("%s: %s", field, rule))
 	}

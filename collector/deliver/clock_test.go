@@ -72,7 +72,7 @@ func TestClocks(t *testing.T) {
 				return ""
 			})
 			fresh := h.accept(pageview)
-			hook.setFault(nil)
+			hook.setFailure(nil)
 			for _, platform := range []string{"crm", "console"} {
 				h.eventuallyLike(platform, map[stream.Position]record{waiting: {"delivered", 0, ""}, fresh: {"delivered", 0, ""}})
 			}

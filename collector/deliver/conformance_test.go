@@ -206,28 +206,28 @@ func (s *site) becomes(what string, position stream.Position, status string) rec
 
 // ordeals are what an event that is sent alone goes through.
 var ordeals = map[string]struct {
-	faults []fakes.Fault
-	want   string
+	errs []fakes.Failure
+	want string
 	// attempts at least, or exactly where the platform only wants a pause.
 	attempts int
 	exactly  bool
 }{
 	"success":                           {want: "delivered", attempts: 1},
-	"a 400":                             {faults: []fakes.Fault{{Status: 400}}, want: "failed", attempts: 1},
-	"a 401":                             {faults: []fakes.Fault{{Status: 401}}, want: "delivered", attempts: 2},
-	"a 403":                             {faults: []fakes.Fault{{Status: 403}}, want: "delivered", attempts: 2},
-	"a 408":                             {faults: []fakes.Fault{{Status: 408}}, want: "delivered", attempts: 2},
-	"a 413":                             {faults: []fakes.Fault{{Status: 413}}, want: "failed", attempts: 1},
-	"a 429 with Retry-After":            {faults: []fakes.Fault{{Status: 429, RetryAfter: time.Second}}, want: "delivered", attempts: 1, exactly: true},
-	"a 500":                             {faults: []fakes.Fault{{Status: 500}}, want: "delivered", attempts: 2},
-	"a 503 twice":                       {faults: []fakes.Fault{{Status: 503}, {Status: 503}}, want: "delivered", attempts: 3},
-	"a 502 with a web page":             {faults: []fakes.Fault{{Status: 502, Page: true}}, want: "delivered", attempts: 2},
-	"no answer":                         {faults: []fakes.Fault{{Silent: true}}, want: "delivered", attempts: 2},
-	"no answer, though it is taken":     {faults: []fakes.Fault{{Silent: true, After: true}}, want: "delivered", attempts: 2},
-	"a reset":                           {faults: []fakes.Fault{{Reset: true}}, want: "delivered", attempts: 2},
-	"a reset, though it is taken":       {faults: []fakes.Fault{{Reset: true, After: true}}, want: "delivered", attempts: 2},
-	"a 500, though it is taken":         {faults: []fakes.Fault{{Status: 500, After: true}}, want: "delivered", attempts: 2},
-	"a redirect, which is not followed": {faults: []fakes.Fault{{Status: 307, Location: "trap"}}, want: "delivered", attempts: 2},
+	"a 400":                             {errs: []fakes.Failure{{Status: 400}}, want: "failed", attempts: 1},
+	"a 401":                             {errs: []fakes.Failure{{Status: 401}}, want: "delivered", attempts: 2},
+	"a 403":                             {errs: []fakes.Failure{{Status: 403}}, want: "delivered", attempts: 2},
+	"a 408":                             {errs: []fakes.Failure{{Status: 408}}, want: "delivered", attempts: 2},
+	"a 413":                             {errs: []fakes.Failure{{Status: 413}}, want: "failed", attempts: 1},
+	"a 429 with Retry-After":            {errs: []fakes.Failure{{Status: 429, RetryAfter: time.Second}}, want: "delivered", attempts: 1, exactly: true},
+	"a 500":                             {errs: []fakes.Failure{{Status: 500}}, want: "delivered", attempts: 2},
+	"a 503 twice":                       {errs: []fakes.Failure{{Status: 503}, {Status: 503}}, want: "delivered", attempts: 3},
+	"a 502 with a web page":             {errs: []fakes.Failure{{Status: 502, Page: true}}, want: "delivered", attempts: 2},
+	"no answer":                         {errs: []fakes.Failure{{Silent: true}}, want: "delivered", attempts: 2},
+	"no answer, though it is taken":     {errs: []fakes.Failure{{Silent: true, After: true}}, want: "delivered", attempts: 2},
+	"a reset":                           {errs: []fakes.Failure{{Reset: true}}, want: "delivered", attempts: 2},
+	"a reset, though it is taken":       {errs: []fakes.Failure{{Reset: true, After: true}}, want: "delivered", attempts: 2},
+	"a 500, though it is taken":         {errs: []fakes.Failure{{Status: 500, After: true}}, want: "delivered", attempts: 2},
+	"a redirect, which is not followed": {errs: []fakes.Failure{{Status: 307, Location: "trap"}}, want: "delivered", attempts: 2},
 }
 
 func TestConformance(t *testing.T) {
@@ -260,14 +260,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// ordeal sends one event through the faults.
+// ordeal sends one event through the errors.
 func (s *site) ordeal(name string) {
 	s.t.Helper()
 	o := ordeals[name]
-	if len(o.faults) > 0 && o.faults[0].Location != "" {
-		o.faults = []fakes.Fault{{Status: o.faults[0].Status, Location: s.trap.URL}}
+	if len(o.errs) > 0 && o.errs[0].Location != "" {
+		o.errs = []fakes.Failure{{Status: o.errs[0].Status, Location: s.trap.URL}}
 	}
-	s.fake.Fail(o.faults...)
+	s.fake.Fail(o.errs...)
 	s.mu.Lock()
 	before := len(s.arrivals)
 	s.mu.Unlock()
@@ -283,8 +283,8 @@ func (s *site) ordeal(name string) {
 		s.mu.Lock()
 		pause := s.arrivals[before+1].Sub(s.arrivals[before])
 		s.mu.Unlock()
-		if pause < o.faults[0].RetryAfter {
-			s.t.Errorf("%s: tried again after %s, want %s at least", name, pause, o.faults[0].RetryAfter)
+		if pause < o.errs[0].RetryAfter {
+			s.t.Errorf("%s: tried again after %s, want %s at least", name, pause, o.errs[0].RetryAfter)
 		}
 	}
 }
@@ -302,7 +302,7 @@ func (s *site) batchOrdeals() *running {
 		}
 	}
 	if s.batches {
-		s.fake.Fail(fakes.Fault{Status: http.StatusRequestEntityTooLarge})
+		s.fake.Fail(fakes.Failure{Status: http.StatusRequestEntityTooLarge})
 	}
 	engine := s.launch()
 	s.awaitStatuses("one bad event in a batch that is too large", want)
@@ -383,7 +383,7 @@ func (s *site) assertNothingRaw() {
 	}
 }
 
-// assertReceipts: no request was at fault, and the person's hashes are of what the platform asks for.
+// assertReceipts: no request was at error, and the person's hashes are of what the platform asks for.
 func (s *site) assertReceipts() {
 	s.t.Helper()
 	want := map[string]string{}

@@ -66,8 +66,8 @@ func TestWebhookThatFailsAtFirst(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	t.Cleanup(elsewhere.Close)
 	for name, test := range map[string]struct {
-		fault fault
-		want  record
+		failure failure
+		want    record
 	}{
 		"a server error is tried again":                 {first(2, answer{status: 500}), record{"delivered", 3, ""}},
 		"a web page of a gateway is tried again":        {first(1, answer{status: 502, body: "<html>ada@example.com</html>"}), record{"delivered", 2, ""}},
@@ -86,7 +86,7 @@ func TestWebhookThatFailsAtFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hook := newReceiver(t, test.fault)
+			hook := newReceiver(t, test.failure)
 			h := newHarness(t, hook.platform("crm"))
 			at := h.accept(purchase)
 			h.start("one", nil)
@@ -101,7 +101,7 @@ func TestWebhookThatFailsAtFirst(t *testing.T) {
 	}
 }
 
-func abortFirst() fault {
+func abortFirst() failure {
 	once := first(1, answer{})
 	return func(r *http.Request) *answer {
 		if once(r) != nil {
@@ -261,7 +261,7 @@ func TestAPlatformWithoutItsSecretWaitsForIt(t *testing.T) {
 	h.setCredential("crm", "other", "x")
 	at := h.accept(purchase)
 	h.start("one", nil)
-	h.await("the fault in the log", func() string {
+	h.await("the error in the log", func() string {
 		if strings.Contains(h.log.String(), `its Secret must have the key signingSecret`) {
 			return ""
 		}

@@ -31,8 +31,8 @@ type answer struct {
 	body   string
 }
 
-// fault decides what a fake does with a request; nil lets it judge for itself. It may also block.
-type fault func(r *http.Request) *answer
+// error decides what a fake does with a request; nil lets it judge for itself. It may also block.
+type failure func(r *http.Request) *answer
 
 // receiver is a Webhook receiver that verifies what it gets the way the Standard Webhooks libraries do.
 type receiver struct {
@@ -41,13 +41,13 @@ type receiver struct {
 	tolerance time.Duration // of timestamps
 
 	mu      sync.Mutex
-	fault   fault
+	failure failure
 	arrived []string // webhook-id of every verified request, refused or not
 	taken   []string // webhook-id of every request answered 204
 }
 
-func newReceiver(t testing.TB, f fault) *receiver {
-	r := &receiver{t: t, fault: f, tolerance: 5 * time.Minute}
+func newReceiver(t testing.TB, f failure) *receiver {
+	r := &receiver{t: t, failure: f, tolerance: 5 * time.Minute}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.Close)
 	return r
@@ -63,14 +63,14 @@ func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
 		return // the engine gave up
 	}
 	id := request.Header.Get("webhook-id")
-	if fault := verify(request, body, r.tolerance); fault != "" {
-		r.t.Errorf("webhook: %s", fault)
-		http.Error(w, fault, http.StatusBadRequest)
+	if failure := verify(request, body, r.tolerance); failure != "" {
+		r.t.Errorf("webhook: %s", failure)
+		http.Error(w, failure, http.StatusBadRequest)
 		return
 	}
 	r.mu.Lock()
 	r.arrived = append(r.arrived, id)
-	f := r.fault
+	f := r.failure
 	r.mu.Unlock()
 	if f != nil {
 		if a := f(request); a != nil {
@@ -140,10 +140,10 @@ func verify(r *http.Request, body []byte, tolerance time.Duration) string {
 
 var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-func (r *receiver) setFault(f fault) {
+func (r *receiver) setFailure(f failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.fault = f
+	r.failure = f
 }
 
 // arrivals returns how often each webhook-id arrived.
@@ -175,14 +175,14 @@ type meta struct {
 	now func() time.Time // by which events are too old or of the future
 
 	mu       sync.Mutex
-	fault    fault
+	failure  failure
 	token    string
 	requests []int          // events in each request
 	received map[string]int // name and id of each event → times received
 }
 
-func newMeta(t testing.TB, f fault) *meta {
-	m := &meta{t: t, fault: f, token: accessToken, received: map[string]int{}, now: time.Now}
+func newMeta(t testing.TB, f failure) *meta {
+	m := &meta{t: t, failure: f, token: accessToken, received: map[string]int{}, now: time.Now}
 	m.Server = httptest.NewServer(http.HandlerFunc(m.serve))
 	t.Cleanup(m.Close)
 	return m
@@ -216,7 +216,7 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	m.mu.Lock()
 	m.requests = append(m.requests, len(request.Data))
-	f, token := m.fault, m.token
+	f, token := m.failure, m.token
 	m.mu.Unlock()
 	if f != nil {
 		if a := f(r); a != nil {
@@ -236,7 +236,7 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, e := range request.Data {
-		if subcode := e.fault(m.now()); subcode != 0 {
+		if subcode := e.failure(m.now()); subcode != 0 {
 			metaRefuses(w, 100, subcode)
 			return
 		}
@@ -253,8 +253,8 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 // poisonID is the id of an event that Meta refuses.
 const poisonID = "poison"
 
-// fault returns the subcode for which Meta refuses the event, 0 where it does not.
-func (e *metaFakeEvent) fault(now time.Time) int {
+// error returns the subcode for which Meta refuses the event, 0 where it does not.
+func (e *metaFakeEvent) failure(now time.Time) int {
 	age := now.Sub(time.Unix(e.Time, 0))
 	website := e.ActionSource == "website"
 	switch {
@@ -290,10 +290,10 @@ func metaRefuses(w http.ResponseWriter, code, subcode int) {
 	fmt.Fprintf(w, `{"error":{"message":"no","type":"OAuthException","code":%d,"error_subcode":%d,"is_transient":false}}`, code, subcode)
 }
 
-func (m *meta) set(f fault, token string) {
+func (m *meta) set(f failure, token string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fault, m.token = f, token
+	m.failure, m.token = f, token
 }
 
 // counts returns how often each event was received.
@@ -311,7 +311,7 @@ func (m *meta) batches() []int {
 }
 
 // first answers the first n requests with a and lets the fake judge the others.
-func first(n int, a answer) fault {
+func first(n int, a answer) failure {
 	var mu sync.Mutex
 	return func(*http.Request) *answer {
 		mu.Lock()
@@ -325,10 +325,10 @@ func first(n int, a answer) fault {
 }
 
 // always answers every request with a.
-func always(a answer) fault { return func(*http.Request) *answer { return &a } }
+func always(a answer) failure { return func(*http.Request) *answer { return &a } }
 
 // hang blocks until the request is given up or the test ends.
-func hang(t testing.TB) fault {
+func hang(t testing.TB) failure {
 	return func(r *http.Request) *answer {
 		select {
 		case <-r.Context().Done():

@@ -105,9 +105,9 @@ func (h *harness) accept(envelope string) stream.Position {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	valid, faults := decoded.Validate(time.Now(), nil)
-	if len(faults) > 0 {
-		h.t.Fatal(faults)
+	valid, errs := decoded.Validate(time.Now(), nil)
+	if len(errs) > 0 {
+		h.t.Fatal(errs)
 	}
 	id, err := uuid.NewV7()
 	if err != nil {

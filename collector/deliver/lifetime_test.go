@@ -32,7 +32,7 @@ func TestTakeoverAfterAKill(t *testing.T) {
 	if got := h.records("crm"); len(got) != 0 {
 		t.Fatalf("the killed engine wrote %v", got)
 	}
-	hook.setFault(nil)
+	hook.setFailure(nil)
 	h.start("heir", func(e *Engine) { e.timing.pendingIdle = 50 * time.Millisecond })
 	h.eventually("crm", want)
 	if got := hook.arrivals(); len(got) != firstRequests-1 {
@@ -78,7 +78,7 @@ func TestStopCutsOffWhatTakesTooLong(t *testing.T) {
 	if diff := cmp.Diff(one(at, record{"retrying", 1, "interrupted"}), h.records("crm")); diff != "" {
 		t.Errorf("after the stop (-want +got):\n%s", diff)
 	}
-	hook.setFault(nil)
+	hook.setFailure(nil)
 	h.start("two", nil)
 	h.eventually("crm", one(at, record{"delivered", 2, ""}))
 }
@@ -166,7 +166,7 @@ func TestAGroupThatIsLost(t *testing.T) {
 	h.start("one", nil)
 	h.eventually("crm", want)
 
-	hook.setFault(always(answer{status: 500}))
+	hook.setFailure(always(answer{status: 500}))
 	open := h.accept(purchase)
 	h.await("an open event", func() string { return cmp.Diff("retrying", h.records("crm")[open].Status) })
 	h.loseGroup("crm")
@@ -178,7 +178,7 @@ func TestAGroupThatIsLost(t *testing.T) {
 		want := []stream.Group{{Platform: "crm", LastDelivered: open, Waiting: 1}}
 		return cmp.Diff(want, groups)
 	})
-	hook.setFault(nil)
+	hook.setFailure(nil)
 	want[open] = record{"delivered", 0, ""}
 	after := h.accept(refund)
 	want[after] = record{"delivered", 1, ""}
@@ -215,7 +215,7 @@ func TestALostGroupPassesOverWhatIsFinal(t *testing.T) {
 	if err := h.stream.DestroyGroup(t.Context(), "crm"); err != nil {
 		t.Fatal(err)
 	}
-	hook.setFault(nil)
+	hook.setFailure(nil)
 	h.start("one", nil)
 	want[stuck] = record{"delivered", 0, ""}
 	h.eventuallyLike("crm", want)

@@ -28,7 +28,7 @@ func TestARestartedProcessResumes(t *testing.T) {
 	victim := h.start("one", slow)
 	h.await("requests under way", func() string { return cmp.Diff(firstRequests-1, len(hook.arrivals())) })
 	victim.kill()
-	hook.setFault(nil)
+	hook.setFailure(nil)
 	h.start("one", func(e *Engine) { slow(e); e.options.Resume = true })
 	later := h.accept(pageview)
 	want[later] = record{"delivered", 1, ""}
@@ -66,7 +66,7 @@ func TestALostGroupWhoseRetriesSurvive(t *testing.T) {
 	if !h.loseGroup("crm") {
 		t.Fatal("there was no group")
 	}
-	hook.setFault(nil)
+	hook.setFailure(nil)
 	before := len(hook.arrivals())
 	// The first to find it is killed; the others know no more than Redis does.
 	h.start("two", nil).kill()

@@ -44,7 +44,7 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	}
 	h.start("one", nil)
 	meta := map[string]string{"platform": "meta"}
-	fault := map[string]string{"platform": "meta", "reason": "http_503"}
+	failure := map[string]string{"platform": "meta", "reason": "http_503"}
 	h.await("a pause", func() string { return cmp.Diff(1.0, h.metric("weir_platform_paused", meta)) })
 	requests := len(fb.batches())
 	h.advance(5 * time.Hour)
@@ -57,7 +57,7 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	if g := h.group("meta"); g.Waiting+g.Pending > few || g.Lag < events-few {
 		t.Errorf("%d events wait for another attempt and %d are unread, want at most %d of %d to have been tried", g.Waiting+g.Pending, g.Lag, few, events)
 	}
-	if got := h.metric("weir_platform_error", fault); got != 1 {
+	if got := h.metric("weir_platform_error", failure); got != 1 {
 		t.Errorf("the metric of the error is %v, want 1", got)
 	}
 	h.await("the lag", func() string {
@@ -78,13 +78,13 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	h.await("no more lag", func() string {
 		return cmp.Diff([]float64{0, 0, 0, 0}, []float64{
 			h.metric("weir_delivery_lag_seconds", meta), h.metric("weir_delivery_lag_events", meta),
-			h.metric("weir_delivery_waiting_events", meta), h.metric("weir_platform_error", fault),
+			h.metric("weir_delivery_waiting_events", meta), h.metric("weir_platform_error", failure),
 		})
 	})
 }
 
 // failing fails the requests with one of the delivery ids.
-func failing(ids ...string) fault {
+func failing(ids ...string) failure {
 	return func(r *http.Request) *answer {
 		if slices.Contains(ids, r.Header.Get("webhook-id")) {
 			return &answer{status: 500}

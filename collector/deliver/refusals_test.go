@@ -308,7 +308,7 @@ func (b *breaker) probing(k kind) bool {
 }
 
 // poisons are what one event may do to its receiver; the others are taken.
-var poisons = map[string]fault{
+var poisons = map[string]failure{
 	"a redirect":         always(answer{status: 301, header: map[string]string{"Location": "/elsewhere"}}),
 	"a 401":              always(answer{status: 401}),
 	"a 403":              always(answer{status: 403}),

@@ -277,9 +277,9 @@ func TestEventsAreWhatTheCollectorWouldHaveStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		valid, faults := decoded.Validate(time.UnixMilli(s.at), nil)
-		if len(faults) > 0 {
-			t.Fatalf("%s: %v", body, faults)
+		valid, errs := decoded.Validate(time.UnixMilli(s.at), nil)
+		if len(errs) > 0 {
+			t.Fatalf("%s: %v", body, errs)
 		}
 		want := event.Pseudonymise(valid, event.Acceptance{
 			DeliveryID: e.DeliveryID, Variants: property.Variants(), Platforms: property.PlatformNames(),

@@ -98,19 +98,19 @@ func TestSumsAreExactBeyond64Bits(t *testing.T) {
 	}
 }
 
-func TestFaultsAreAnsweredFieldByField(t *testing.T) {
-	var faults event.Errors
-	faults.Add("b", "First.")
-	faults.Add("a", "Second.")
-	faults.Add("b", "Third.")
-	text, err := json.Marshal(faults)
+func TestErrorsAreAnsweredFieldByField(t *testing.T) {
+	var errs event.Errors
+	errs.Add("b", "First.")
+	errs.Add("a", "Second.")
+	errs.Add("b", "Third.")
+	text, err := json.Marshal(errs)
 	want := `{"message":"First. (and 2 more errors)","errors":{"b":["First.","Third."],"a":["Second."]}}`
 	if err != nil || string(text) != want {
-		t.Errorf("the faults marshal to %s, %v, want %s", text, err, want)
+		t.Errorf("the errors marshal to %s, %v, want %s", text, err, want)
 	}
 	for n, want := range []string{"", "First.", "First. (and 1 more error)"} {
-		if got := faults[:n].Error(); got != want {
-			t.Errorf("%d faults say %q, want %q", n, got, want)
+		if got := errs[:n].Error(); got != want {
+			t.Errorf("%d errors say %q, want %q", n, got, want)
 		}
 	}
 }

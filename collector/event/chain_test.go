@@ -35,9 +35,9 @@ func accept(t testing.TB, body string, aliases map[string]string) event.Event {
 	if err != nil {
 		t.Fatalf("Decode(%s): %v", body, err)
 	}
-	valid, faults := envelope.Validate(now, aliases)
-	if len(faults) > 0 {
-		t.Fatalf("Validate(%s): %v", body, faults)
+	valid, errs := envelope.Validate(now, aliases)
+	if len(errs) > 0 {
+		t.Fatalf("Validate(%s): %v", body, errs)
 	}
 	return event.Pseudonymise(valid, acceptance)
 }
@@ -74,9 +74,9 @@ func BenchmarkDecodeToEncode(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		valid, faults := envelope.Validate(now, nil)
-		if len(faults) > 0 {
-			b.Fatal(faults)
+		valid, errs := envelope.Validate(now, nil)
+		if len(errs) > 0 {
+			b.Fatal(errs)
 		}
 		accepted := event.Pseudonymise(valid, acceptance)
 		entry = accepted.AppendEncoded(entry[:0])

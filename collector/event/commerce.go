@@ -160,7 +160,7 @@ func (c *checker) contents(field string, n node) (items []Item, extras [][]entry
 		}
 		below.index++
 	}
-	c.faults = append(c.faults, below.faults...)
+	c.errs = append(c.errs, below.errs...)
 	return items, extras
 }
 

@@ -19,7 +19,7 @@ func (c *checker) context(n node) Context {
 		UTMTerm:     read("utm_term", maxTextLength),
 		UTMContent:  read("utm_content", maxTextLength),
 	}
-	c.faults = append(c.faults, below.faults...)
+	c.errs = append(c.errs, below.errs...)
 	context.ClickIDs = c.clickIDs(n.get("click_ids"))
 	return context
 }
@@ -58,6 +58,6 @@ func (c *checker) clickIDs(n node) map[string]string {
 		}
 		ids[name] = id
 	}
-	c.faults = append(c.faults, below.faults...)
+	c.errs = append(c.errs, below.errs...)
 	return ids
 }

@@ -15,7 +15,7 @@ import (
 // SyntaxError says that a body is no JSON, or not the JSON object that it has to be. Its text holds nothing
 // of the body and is fit to be answered.
 type SyntaxError struct {
-	// Offset is the byte at or after which the fault lies.
+	// Offset is the byte at or after which the error lies.
 	Offset int64
 	// Reason completes "The request body …".
 	Reason string
@@ -90,19 +90,19 @@ type BatchItem struct {
 	malformed bool
 }
 
-// Decode reads the event into e. One that is no object, or that [Decode] would refuse, is a fault of the field "events.INDEX".
+// Decode reads the event into e. One that is no object, or that [Decode] would refuse, is an error of the field "events.INDEX".
 func (b BatchItem) Decode(e *Envelope) Errors {
 	switch {
 	case b.Raw[0] != '{':
-		return b.fault("must be an object.")
+		return b.fieldErr("must be an object.")
 	case b.malformed:
-		return b.fault("must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once.")
+		return b.fieldErr("must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once.")
 	}
 	e.read(b.Raw)
 	return nil
 }
 
-func (b BatchItem) fault(what string) Errors {
+func (b BatchItem) fieldErr(what string) Errors {
 	field := fmt.Sprintf("events.%d", b.Index)
 	return Errors{{field, "The " + field + " field " + what}}
 }
@@ -123,7 +123,7 @@ func DecodeBatch(body []byte, maxEvents int) ([]BatchItem, error) {
 	top := nodeAt(outlineOf(text, &shape, nil))
 	events := top.get("events")
 	if !strict && (events.absent() || !jsontext.Value(strings.Replace(text, events.raw, "[]", 1)).IsValid()) {
-		return nil, err // it is not the events' fault alone
+		return nil, err // it is not the events' error alone
 	}
 	switch {
 	case events.absent():
@@ -212,19 +212,19 @@ func syntaxError(body []byte, err error) *SyntaxError {
 	if own, ok := errors.AsType[*SyntaxError](err); ok {
 		return own
 	}
-	fault := &SyntaxError{0, "must be valid JSON"}
+	fieldErr := &SyntaxError{0, "must be valid JSON"}
 	if at, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		fault.Offset = at.ByteOffset
+		fieldErr.Offset = at.ByteOffset
 	}
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
-		fault.Reason = "must not be empty"
+		fieldErr.Reason = "must not be empty"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		fault.Reason = "must be valid JSON, but ends too early"
+		fieldErr.Reason = "must be valid JSON, but ends too early"
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		fault.Reason = "must be valid JSON, but names a member twice"
+		fieldErr.Reason = "must be valid JSON, but names a member twice"
 	case !utf8.Valid(body):
-		fault.Reason = "must be valid UTF-8"
+		fieldErr.Reason = "must be valid UTF-8"
 	}
-	return fault
+	return fieldErr
 }

@@ -71,9 +71,9 @@ func TestDecodeDoesNotKeepTheBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(body)
-	valid, faults := envelope.Validate(now, nil)
-	if len(faults) > 0 {
-		t.Fatal(faults)
+	valid, errs := envelope.Validate(now, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	if e := event.Pseudonymise(valid, acceptance); e.Name != "pageview" || e.ClientID != "c1" {
 		t.Errorf("after the body is overwritten the event is %q by %q, want pageview by c1", e.Name, e.ClientID)
@@ -83,7 +83,7 @@ func TestDecodeDoesNotKeepTheBody(t *testing.T) {
 func TestDecodeBatch(t *testing.T) {
 	tests := map[string]struct {
 		body string
-		want []string // the items, or the fault behind an exclamation mark
+		want []string // the items, or the error behind an exclamation mark
 	}{
 		"events of any kind, one by one": {`{"other":[1],"events":[{"event":"a"}, 7,{}]}`, []string{`{"event":"a"}`, `7`, `{}`}},
 		"as many events as there may be": {`{"events":[1,2,3]}`, []string{"1", "2", "3"}},
@@ -105,8 +105,8 @@ func TestDecodeBatch(t *testing.T) {
 				}
 				got = append(got, item.Raw)
 			}
-			if faults, ok := errors.AsType[event.Errors](err); ok {
-				got = append(got, "!"+faults[0].Field+": "+faults[0].Message)
+			if errs, ok := errors.AsType[event.Errors](err); ok {
+				got = append(got, "!"+errs[0].Field+": "+errs[0].Message)
 			} else if err != nil {
 				got = append(got, "!"+err.Error())
 			}
@@ -138,8 +138,8 @@ func TestAnEventOfABatchThatIsNotStrictFailsAlone(t *testing.T) {
 			}
 			var e event.Envelope
 			for i, item := range items {
-				if faults := item.Decode(&e); (len(faults) > 0) != (i == 1) || (i == 1 && faults[0].Field != "events.1") {
-					t.Errorf("event %d: got %v, want a fault of events.1 alone", i, faults)
+				if errs := item.Decode(&e); (len(errs) > 0) != (i == 1) || (i == 1 && errs[0].Field != "events.1") {
+					t.Errorf("event %d: got %v, want an error of events.1 alone", i, errs)
 				}
 			}
 		})
@@ -158,11 +158,11 @@ func TestABatchItemStandsAlone(t *testing.T) {
 	}
 	for i, item := range items {
 		envelope := new(event.Envelope)
-		faults := item.Decode(envelope)
-		if faults == nil {
-			_, faults = envelope.Validate(now, nil)
+		errs := item.Decode(envelope)
+		if errs == nil {
+			_, errs = envelope.Validate(now, nil)
 		}
-		if diff := cmp.Diff(want[i], faults); diff != "" {
+		if diff := cmp.Diff(want[i], errs); diff != "" {
 			t.Errorf("item %d (-want +got):\n%s", i, diff)
 		}
 	}

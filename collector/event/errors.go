@@ -15,14 +15,14 @@ type FieldError struct {
 	Message string
 }
 
-// Errors are the faults of an envelope or a query, in the order in which they are reported. An empty Errors
+// Errors are the errors of an envelope or a query, in the order in which they are reported. An empty Errors
 // is no error.
 type Errors []FieldError
 
-// Add appends a fault.
+// Add appends an error.
 func (e *Errors) Add(field, message string) { *e = append(*e, FieldError{field, message}) }
 
-// Error returns the first fault's message and how many more there are.
+// Error returns the first error's message and how many more there are.
 func (e Errors) Error() string {
 	switch len(e) {
 	case 0:
@@ -37,15 +37,15 @@ func (e Errors) Error() string {
 }
 
 // MarshalJSONTo writes {"message": …, "errors": {FIELD: [MESSAGE…]…}} with the fields in order of their first
-// fault.
+// error.
 func (e Errors) MarshalJSONTo(enc *jsontext.Encoder) error {
 	var fields []string
 	messages := map[string][]string{}
-	for _, fault := range e {
-		if messages[fault.Field] == nil {
-			fields = append(fields, fault.Field)
+	for _, fieldErr := range e {
+		if messages[fieldErr.Field] == nil {
+			fields = append(fields, fieldErr.Field)
 		}
-		messages[fault.Field] = append(messages[fault.Field], fault.Message)
+		messages[fieldErr.Field] = append(messages[fieldErr.Field], fieldErr.Message)
 	}
 	for _, token := range []jsontext.Token{
 		jsontext.BeginObject, jsontext.String("message"), jsontext.String(e.Error()), jsontext.String("errors"), jsontext.BeginObject,

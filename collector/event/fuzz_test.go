@@ -37,10 +37,10 @@ func FuzzDecode(f *testing.F) {
 			}
 			return
 		}
-		if valid, faults := envelope.Validate(now, nil); len(faults) == 0 {
+		if valid, errs := envelope.Validate(now, nil); len(errs) == 0 {
 			roundTrip(t, event.Pseudonymise(valid, acceptance))
 		} else if valid != nil {
-			t.Error("Validate returns faults and a valid envelope")
+			t.Error("Validate returns errors and a valid envelope")
 		}
 		checkMarked(t, url, extra)
 	})
@@ -79,8 +79,8 @@ func checkMarked(t *testing.T, url, extra string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid, faults := envelope.Validate(now, nil)
-	if len(faults) > 0 {
+	valid, errs := envelope.Validate(now, nil)
+	if len(errs) > 0 {
 		return // a text that is too long
 	}
 	entry := bytes.ToLower(roundTrip(t, event.Pseudonymise(valid, acceptance)))

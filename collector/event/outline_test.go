@@ -87,9 +87,9 @@ func TestAnEnvelopeIsReadIntoAgain(t *testing.T) {
 	const full = `{"event":"purchase","event_id":"1","client_id":"jane","user":{"email":"jane@shop.example","phone":"+14155550123"},` +
 		`"data":{"value":1,"currency":"EUR","contents":[{"id":"a","color":"red"},{"id":"b","price":2}]},"context":{"ip":"203.0.113.7"}}`
 	accept := func(e *Envelope) Event {
-		valid, faults := e.Validate(time.Now(), nil)
-		if len(faults) > 0 {
-			t.Fatal(faults)
+		valid, errs := e.Validate(time.Now(), nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
 		}
 		return Pseudonymise(valid, Acceptance{Platforms: []string{"log"}})
 	}

@@ -64,8 +64,8 @@ func acceptPerson(t *testing.T, email, phone, name string) (e event.Event, ok bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid, faults := envelope.Validate(now, nil)
-	if len(faults) > 0 {
+	valid, errs := envelope.Validate(now, nil)
+	if len(errs) > 0 {
 		return event.Event{}, false
 	}
 	return event.Pseudonymise(valid, acceptance), true

@@ -39,9 +39,9 @@ func userOf(t *testing.T, user any, wanted event.VariantSet) event.Hashes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid, faults := envelope.Validate(now, nil)
-	if len(faults) > 0 {
-		t.Fatalf("Validate(%s): %v", body, faults)
+	valid, errs := envelope.Validate(now, nil)
+	if len(errs) > 0 {
+		t.Fatalf("Validate(%s): %v", body, errs)
 	}
 	a := acceptance
 	a.Variants = wanted
@@ -214,9 +214,9 @@ func TestAcceptingTwiceGivesTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid, faults := envelope.Validate(now, nil)
-	if len(faults) > 0 {
-		t.Fatal(faults)
+	valid, errs := envelope.Validate(now, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	first, second := event.Pseudonymise(valid, acceptance), event.Pseudonymise(valid, acceptance)
 	if diff := cmp.Diff(first, second); diff != "" {
@@ -247,9 +247,9 @@ func TestACallersUUIDCanServeAsTheDeliveryID(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			valid, faults := envelope.Validate(time.Now(), nil)
-			if faults != nil {
-				t.Fatal(faults)
+			valid, errs := envelope.Validate(time.Now(), nil)
+			if errs != nil {
+				t.Fatal(errs)
 			}
 			got, ok := valid.UUID()
 			if ok != test.want || (ok && got.String() != test.sent) {
@@ -266,9 +266,9 @@ func TestIdsThatHoldAContact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid, faults := envelope.Validate(time.Now(), nil)
-	if faults != nil {
-		t.Fatal(faults)
+	valid, errs := envelope.Validate(time.Now(), nil)
+	if errs != nil {
+		t.Fatal(errs)
 	}
 	got := event.Pseudonymise(valid, event.Acceptance{DeliveryID: uuid.New()})
 	if want := event.Hash(sha256.Sum256([]byte("jane@example.com"))).String(); got.ClientID != want {

@@ -189,8 +189,8 @@ func TestAnEventIsNotNamedByAContact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, faults := envelope.Validate(now, nil); len(faults) != 1 || faults[0].Field != "event" || strings.Contains(faults.Error(), "joe") || strings.Contains(faults.Error(), "151") {
-			t.Errorf("%q: got %v, want one fault that does not repeat it", name, faults)
+		if _, errs := envelope.Validate(now, nil); len(errs) != 1 || errs[0].Field != "event" || strings.Contains(errs.Error(), "joe") || strings.Contains(errs.Error(), "151") {
+			t.Errorf("%q: got %v, want one error that does not repeat it", name, errs)
 		}
 	}
 }
@@ -256,8 +256,8 @@ func FuzzSpellings(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		valid, faults := envelope.Validate(now, nil)
-		if len(faults) > 0 {
+		valid, errs := envelope.Validate(now, nil)
+		if len(errs) > 0 {
 			return // too long
 		}
 		if e := event.Pseudonymise(valid, acceptance); e.ContentName != "" {

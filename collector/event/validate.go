@@ -43,7 +43,7 @@ type Valid struct {
 func (v *Valid) UUID() (uuid.UUID, bool) { return canonicalUUID(v.event.ID) }
 
 // Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
-// stand for; it applies before everything else does. Exactly one of the results is nil; the faults come in the
+// stand for; it applies before everything else does. Exactly one of the results is nil; the errors come in the
 // order event, event_id, client_id, user, data, context, consent, timestamp, at most one for each field. What is valid
 // is so until the envelope is reset or read into again.
 func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, Errors) {
@@ -62,20 +62,20 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, E
 	event.Context = c.context(top.get("context"))
 	event.Consent = c.consent(top.get("consent"))
 	event.OccurredAt = c.timestamp(top.get("timestamp"), now)
-	if len(c.faults) > 0 {
-		return nil, c.faults
+	if len(c.errs) > 0 {
+		return nil, c.errs
 	}
 	return valid, nil
 }
 
-// checker reads fields one by one and gathers the faults. Each of its methods returns the zero value for a
-// field that is absent or faulty.
+// checker reads fields one by one and gathers the errors. Each of its methods returns the zero value for a
+// field that is absent or bad.
 type checker struct {
 	// prefix stands before the names of the fields, and behind it, in an element of an array, the element's
-	// index: putting a path together is left to the fault that needs it.
+	// index: putting a path together is left to the error that needs it.
 	prefix string
 	index  int
-	faults Errors
+	errs   Errors
 }
 
 // newChecker returns a checker of the fields below prefix, which is "" or ends with a dot.
@@ -89,10 +89,10 @@ func (c *checker) path(field string) string {
 	return strings.TrimSuffix(c.prefix+strconv.Itoa(c.index)+"."+field, ".")
 }
 
-// fail adds a fault; message completes "The FIELD field …".
+// fail adds an error; message completes "The FIELD field …".
 func (c *checker) fail(field, message string) {
 	field = c.path(field)
-	c.faults.Add(field, "The "+field+" field "+message)
+	c.errs.Add(field, "The "+field+" field "+message)
 }
 
 func (c *checker) required(field string) { c.fail(field, "is required.") }
@@ -102,7 +102,7 @@ func (c *checker) malformed(field string) { c.fail(field, "format is invalid.") 
 // unlisted says that a value is none of those that there are.
 func (c *checker) unlisted(field string) {
 	field = c.path(field)
-	c.faults.Add(field, "The selected "+field+" is invalid.")
+	c.errs.Add(field, "The selected "+field+" is invalid.")
 }
 
 // textRule says what a text may be.

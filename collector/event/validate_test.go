@@ -10,36 +10,36 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// faultsOf returns what is wrong with an envelope, as "field: message".
-func faultsOf(t *testing.T, body string) []string {
+// errorsOf returns what is wrong with an envelope, as "field: message".
+func errorsOf(t *testing.T, body string) []string {
 	t.Helper()
 	envelope, err := event.Decode([]byte(body))
 	if err != nil {
 		t.Fatalf("Decode(%s): %v", body, err)
 	}
-	valid, faults := envelope.Validate(now, map[string]string{"order_done": "purchase"})
-	if (valid == nil) != (len(faults) > 0) {
-		t.Errorf("Validate(%s) returns %v and %d faults, want one of them", body, valid, len(faults))
+	valid, errs := envelope.Validate(now, map[string]string{"order_done": "purchase"})
+	if (valid == nil) != (len(errs) > 0) {
+		t.Errorf("Validate(%s) returns %v and %d errors, want one of them", body, valid, len(errs))
 	}
 	var got []string
-	for _, fault := range faults {
-		got = append(got, fault.Field+": "+fault.Message)
+	for _, fieldErr := range errs {
+		got = append(got, fieldErr.Field+": "+fieldErr.Message)
 	}
 	return got
 }
 
-func runFaults(t *testing.T, tests map[string]faultTest) {
+func runErrors(t *testing.T, tests map[string]errorTest) {
 	t.Helper()
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, faultsOf(t, tt.body)); diff != "" {
+			if diff := cmp.Diff(tt.want, errorsOf(t, tt.body)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tt.body, diff)
 			}
 		})
 	}
 }
 
-type faultTest struct {
+type errorTest struct {
 	body string
 	want []string
 }
@@ -51,7 +51,7 @@ func with(members string) string { return `{"event":"pageview",` + members + `}`
 func repeat(n int) string { return `"` + strings.Repeat("é", n) + `"` }
 
 func TestTheEventAndItsIds(t *testing.T) {
-	tests := map[string]faultTest{
+	tests := map[string]errorTest{
 		"a name is all that is required": {`{"event":"pageview"}`, nil},
 		"an empty object lacks the name": {`{}`, []string{"event: The event field is required."}},
 		"a null name is missing":         {`{"event":null}`, []string{"event: The event field is required."}},
@@ -76,7 +76,7 @@ func TestTheEventAndItsIds(t *testing.T) {
 		"a client_id of 256 characters":       {with(`"client_id":` + repeat(256)), []string{"client_id: The client_id field must not be greater than 255 characters."}},
 		"an aliased name has the alias's law": {`{"event":" order_done "}`, []string{"data.value: The data.value field is required.", "data.currency: The data.currency field is required."}},
 	}
-	runFaults(t, tests)
+	runErrors(t, tests)
 }
 
 func TestTheUser(t *testing.T) {
@@ -87,7 +87,7 @@ func TestTheUser(t *testing.T) {
 	)
 	email := func(s string) string { return with(`"user":{"email":"` + s + `"}`) }
 	phone := func(s string) string { return with(`"user":{"phone":"` + s + `"}`) }
-	tests := map[string]faultTest{
+	tests := map[string]errorTest{
 		"an empty user":              {with(`"user":{}`), nil},
 		"a user that is a list":      {with(`"user":[]`), []string{"user: The user field must be an object."}},
 		"a user that is a string":    {with(`"user":"jane"`), []string{"user: The user field must be an object."}},
@@ -127,7 +127,7 @@ func TestTheUser(t *testing.T) {
 		"a first name of 256 characters": {with(`"user":{"first_name":` + repeat(256) + `}`),
 			[]string{"user.first_name: The user.first_name field must not be greater than 255 characters."}},
 	}
-	runFaults(t, tests)
+	runErrors(t, tests)
 }
 
 func TestMoney(t *testing.T) {
@@ -141,7 +141,7 @@ func TestMoney(t *testing.T) {
 	)
 	value := func(s string) string { return with(`"data":{"value":` + s + `}`) }
 	currency := func(s string) string { return with(`"data":{"currency":` + s + `}`) }
-	tests := map[string]faultTest{
+	tests := map[string]errorTest{
 		"a purchase with value and currency":   {`{"event":"purchase","data":{"value":0,"currency":"eur"}}`, nil},
 		"a purchase without data":              {`{"event":"purchase"}`, []string{needValue, needCurr}},
 		"a refund without data":                {`{"event":"refund","data":{}}`, []string{needValue, needCurr}},
@@ -193,13 +193,13 @@ func TestMoney(t *testing.T) {
 		"bad money at the top of another event":      {with(`"value":"x","currency":"ABC"`), []string{"value: The value field must be a number.", "currency: The selected currency is invalid."}},
 		"bad flat money behind data's own is unread": {with(`"value":"x","data":{"value":1}`), nil},
 	}
-	runFaults(t, tests)
+	runErrors(t, tests)
 }
 
 func TestCommerce(t *testing.T) {
 	contents := func(s string) string { return with(`"data":{"contents":` + s + `}`) }
 	items := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat(`{"id":1},`, n), ",") + "]" }
-	tests := map[string]faultTest{
+	tests := map[string]errorTest{
 		"data that is a string":     {with(`"data":"x"`), []string{"data: The data field must be an object."}},
 		"numbers are taken as ids":  {with(`"data":{"order_id":10482,"content_id":7}`), nil},
 		"an order_id that is false": {with(`"data":{"order_id":false}`), []string{"data.order_id: The data.order_id field must be a string."}},
@@ -233,13 +233,13 @@ func TestCommerce(t *testing.T) {
 		"a bad item in the flat form":         {with(`"contents":[{"id":[]}]`), []string{"contents.0.id: The contents.0.id field must be a string."}},
 		"what an unused id holds is not read": {contents(`[{"id":"a","sku":[1]}]`), nil},
 	}
-	runFaults(t, tests)
+	runErrors(t, tests)
 }
 
 func TestContextConsentAndTimestamp(t *testing.T) {
 	context := func(s string) string { return with(`"context":{` + s + `}`) }
 	timestamp := func(s string) string { return with(`"timestamp":"` + s + `"`) }
-	tests := map[string]faultTest{
+	tests := map[string]errorTest{
 		"a full context":           {context(`"page_url":"https://a.example/","referrer":"x","ip":"2001:db8::1","user_agent":"UA","utm_source":"s","click_ids":{"gclid":"g","other":1}`), nil},
 		"a context that is a list": {with(`"context":[]`), []string{"context: The context field must be an object."}},
 		"a malformed URL is taken": {context(`"page_url":"http://[::1:%zz","referrer":"://"`), nil},
@@ -288,15 +288,15 @@ func TestContextConsentAndTimestamp(t *testing.T) {
 		"a day that there is not":       {timestamp("2026-11-31T11:59:00Z"), []string{"timestamp: The timestamp field format is invalid."}},
 		"a Unix timestamp":              {with(`"timestamp":1795176000`), []string{"timestamp: The timestamp field must be a string."}},
 	}
-	runFaults(t, tests)
+	runErrors(t, tests)
 }
 
-func TestFaultsComeInTheDocumentedOrder(t *testing.T) {
+func TestErrorsComeInTheDocumentedOrder(t *testing.T) {
 	body := `{"timestamp":1,"consent":1,"context":1,"data":{"contents":1,"content_name":1,"content_id":[],"order_id":[],` +
 		`"currency":1,"value":[]},"user":{"first_name":1,"phone":1,"email":1},"client_id":[],"event_id":1,"event":1}`
 	var got []string
-	for _, fault := range faultsOf(t, body) {
-		field, _, _ := strings.Cut(fault, ":")
+	for _, fieldErr := range errorsOf(t, body) {
+		field, _, _ := strings.Cut(fieldErr, ":")
 		got = append(got, field)
 	}
 	want := []string{
@@ -304,19 +304,19 @@ func TestFaultsComeInTheDocumentedOrder(t *testing.T) {
 		"data.order_id", "data.content_id", "data.content_name", "data.contents", "context", "consent", "timestamp",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("order of faults (-want +got):\n%s", diff)
+		t.Errorf("order of errors (-want +got):\n%s", diff)
 	}
 }
 
-func TestFaultsNeverRepeatAValue(t *testing.T) {
+func TestErrorsNeverRepeatAValue(t *testing.T) {
 	body := `{"event":"s3cret\u0001","event_id":"s3cret\u0001","client_id":["s3cret"],"user":{"email":"s3cret@","phone":"s3cret",` +
 		`"first_name":["s3cret"]},"data":{"value":"s3cret","currency":"s3cret","order_id":"s3cret\u0001","contents":[{"id":["s3cret"]}]},` +
 		`"context":{"ip":"s3cret"},"consent":{"ad_user_data":"s3cret"},"timestamp":"s3cret"}`
-	faults := faultsOf(t, body)
-	if len(faults) != 13 {
-		t.Errorf("got %d faults, want 13: %q", len(faults), faults)
+	errs := errorsOf(t, body)
+	if len(errs) != 13 {
+		t.Errorf("got %d errors, want 13: %q", len(errs), errs)
 	}
-	if text := strings.Join(faults, "\n"); strings.Contains(text, "s3cret") {
-		t.Errorf("a fault repeats what was sent:\n%s", text)
+	if text := strings.Join(errs, "\n"); strings.Contains(text, "s3cret") {
+		t.Errorf("an error repeats what was sent:\n%s", text)
 	}
 }

@@ -65,9 +65,9 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	for _, faults := range prepared.faults {
-		if len(faults) > 0 {
-			t.counters.reject(faults)
+	for _, errs := range prepared.errs {
+		if len(errs) > 0 {
+			t.counters.reject(errs)
 		}
 	}
 	for _, a := range added {
@@ -84,20 +84,20 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 
 // preparedBatch is a batch between validation and storage.
 type preparedBatch struct {
-	// faults has an entry for every event, nil for those that are valid.
-	faults []event.Errors
+	// errors has an entry for every event, nil for those that are valid.
+	errs []event.Errors
 	// additions are the valid events, in order.
 	additions []stream.Addition
 }
 
 func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch {
-	p := preparedBatch{faults: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
+	p := preparedBatch{errs: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
 	now, envelope := h.now(), h.envelope()
 	defer h.forget(envelope)
 	for i, item := range items {
-		addition, faults := h.prepareItem(t, item, envelope, now)
-		if len(faults) > 0 {
-			p.faults[i] = faults
+		addition, errs := h.prepareItem(t, item, envelope, now)
+		if len(errs) > 0 {
+			p.errs[i] = errs
 			continue
 		}
 		p.additions = append(p.additions, addition)
@@ -111,8 +111,8 @@ func (h *Handler) prepareItem(t *tenant, item event.BatchItem, envelope *event.E
 		field := "events." + strconv.Itoa(item.Index)
 		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
 	}
-	if faults := item.Decode(envelope); len(faults) > 0 {
-		return stream.Addition{}, faults
+	if errs := item.Decode(envelope); len(errs) > 0 {
+		return stream.Addition{}, errs
 	}
 	return h.prepare(t, envelope, now)
 }
@@ -126,28 +126,28 @@ func (p *preparedBatch) appendAnswer(b []byte, added []stream.Added) []byte {
 		}
 	}
 	b = fmt.Appendf(b, `{"ok":true,"accepted":%d,"duplicates":%d,"rejected":%d,"results":[`,
-		len(added)-duplicates, duplicates, len(p.faults)-len(added))
+		len(added)-duplicates, duplicates, len(p.errs)-len(added))
 	next := 0
-	for i, faults := range p.faults {
+	for i, errs := range p.errs {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if len(faults) == 0 {
+		if len(errs) == 0 {
 			b = appendAdded(b, added[next])
 			next++
 			continue
 		}
-		b = appendRejected(b, faults)
+		b = appendRejected(b, errs)
 	}
 	return append(b, "]}"...)
 }
 
 // appendRejected appends {"ok": false, "message": …, "errors": …}.
-func appendRejected(b []byte, faults event.Errors) []byte {
+func appendRejected(b []byte, errs event.Errors) []byte {
 	into := bytes.NewBuffer(append(b, `{"ok":false,`...))
 	start := into.Len()
-	if err := json.MarshalWrite(into, faults); err != nil {
-		// Faults are texts of our own; only a programming error gets here, and the recoverer answers 500.
+	if err := json.MarshalWrite(into, errs); err != nil {
+		// Errors are texts of our own; only a programming error gets here, and the recoverer answers 500.
 		panic(err)
 	}
 	b = into.Bytes()

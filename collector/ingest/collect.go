@@ -60,10 +60,10 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	if !t.allow(ctx, w, 1) {
 		return
 	}
-	addition, faults := h.prepare(t, envelope, h.now())
-	if len(faults) > 0 {
-		t.counters.reject(faults)
-		t.refuse(w, faults)
+	addition, errs := h.prepare(t, envelope, h.now())
+	if len(errs) > 0 {
+		t.counters.reject(errs)
+		t.refuse(w, errs)
 		return
 	}
 	added, err := t.append(ctx, []stream.Addition{addition})
@@ -115,11 +115,11 @@ func (t *tenant) allow(ctx context.Context, w http.ResponseWriter, n int) bool {
 // refuse answers a request with what is wrong with it: a [*refusal], an [*event.SyntaxError] or [event.Errors].
 func (t *tenant) refuse(w http.ResponseWriter, err error) {
 	var refused *refusal
-	var faults event.Errors
+	var errs event.Errors
 	switch {
-	case errors.As(err, &faults):
-		t.note(w, slog.String("fields", fields(faults)))
-		server.Invalid(w, faults)
+	case errors.As(err, &errs):
+		t.note(w, slog.String("fields", fields(errs)))
+		server.Invalid(w, errs)
 	case errors.As(err, &refused):
 		t.note(w, slog.String("reason", refused.message))
 		if refused.header != "" {
@@ -132,11 +132,11 @@ func (t *tenant) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// fields lists the first few fields that faults are about.
-func fields(faults event.Errors) string {
+// fields lists the first few fields that errors are about.
+func fields(errs event.Errors) string {
 	var names []string
-	for _, fault := range faults[:min(len(faults), 5)] {
-		names = append(names, fault.Field)
+	for _, fieldErr := range errs[:min(len(errs), 5)] {
+		names = append(names, fieldErr.Field)
 	}
 	return strings.Join(names, " ")
 }

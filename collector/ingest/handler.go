@@ -151,9 +151,9 @@ func (h *Handler) forget(envelope *event.Envelope) {
 
 // prepare turns an envelope into what the stream stores of it.
 func (h *Handler) prepare(t *tenant, envelope *event.Envelope, now time.Time) (stream.Addition, event.Errors) {
-	valid, faults := envelope.Validate(now, t.Property.EventAliases)
-	if len(faults) > 0 {
-		return stream.Addition{}, faults
+	valid, errs := envelope.Validate(now, t.Property.EventAliases)
+	if len(errs) > 0 {
+		return stream.Addition{}, errs
 	}
 	id, given := valid.UUID()
 	if !given {

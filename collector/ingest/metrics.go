@@ -13,14 +13,14 @@ import (
 // metrics count what became of the events that were sent. Requests are counted by the server around us.
 type metrics struct {
 	events *prometheus.CounterVec
-	faults *prometheus.CounterVec
+	errs   *prometheus.CounterVec
 }
 
 // counters are one property's, looked up once.
 type counters struct {
 	accepted, duplicate, rejected, limited, unavailable prometheus.Counter
-	// faults has a counter for each of the labels that fieldLabel returns.
-	faults *prometheus.CounterVec
+	// errors has a counter for each of the labels that fieldLabel returns.
+	errs *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -30,12 +30,12 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Events sent with a valid API key in a well-formed request, by what became of them: accepted, duplicate, " +
 				"rejected as invalid, limited by the rate, or refused because the stream was unavailable.",
 		}, []string{"namespace", "property", "outcome"}),
-		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_collect_faults_total",
-			Help: "Faults of events that were rejected as invalid, by the field that they are about.",
+		errs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_collect_field_errors_total",
+			Help: "Errors of events that were rejected as invalid, by the field that they are about.",
 		}, []string{"namespace", "property", "field"}),
 	}
-	registerer.MustRegister(m.events, m.faults)
+	registerer.MustRegister(m.events, m.errs)
 	return m
 }
 
@@ -44,15 +44,15 @@ func (m *metrics) of(p config.Property) counters {
 	return counters{
 		accepted: outcome("accepted"), duplicate: outcome("duplicate"), rejected: outcome("rejected"),
 		limited: outcome("limited"), unavailable: outcome("unavailable"),
-		faults: m.faults.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
+		errs: m.errs.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
 	}
 }
 
 // reject counts an event that is invalid.
-func (c *counters) reject(faults event.Errors) {
+func (c *counters) reject(errs event.Errors) {
 	c.rejected.Inc()
-	for _, fault := range faults {
-		c.faults.WithLabelValues(fieldLabel(fault.Field)).Inc()
+	for _, fieldErr := range errs {
+		c.errs.WithLabelValues(fieldLabel(fieldErr.Field)).Inc()
 	}
 }
 
@@ -78,7 +78,7 @@ func fieldLabel(field string) string {
 	return label
 }
 
-// fieldLabels are the fields that faults may be about.
+// fieldLabels are the fields that errors may be about.
 var fieldLabels = makeFieldLabels()
 
 func makeFieldLabels() map[string]bool {

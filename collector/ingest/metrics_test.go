@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// faults reads the counter of faults by field.
-func (s *site) faults(t *testing.T) map[string]float64 {
+// errors reads the counter of errors by field.
+func (s *site) errs(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := s.registry.Gather()
 	if err != nil {
@@ -17,7 +17,7 @@ func (s *site) faults(t *testing.T) map[string]float64 {
 	}
 	found := map[string]float64{}
 	for _, family := range families {
-		if family.GetName() != "weir_collect_faults_total" {
+		if family.GetName() != "weir_collect_field_errors_total" {
 			continue
 		}
 		for _, metric := range family.GetMetric() {
@@ -31,11 +31,11 @@ func (s *site) faults(t *testing.T) map[string]float64 {
 	return found
 }
 
-func TestFaultsAreCountedByField(t *testing.T) {
+func TestErrorsAreCountedByField(t *testing.T) {
 	for name, c := range map[string]struct {
 		suffix, body string
 		status       int
-		// want are the fields with one fault each, parted by spaces.
+		// want are the fields with one error each, parted by spaces.
 		want string
 	}{
 		"of the envelope": {
@@ -76,8 +76,8 @@ func TestFaultsAreCountedByField(t *testing.T) {
 			for field := range strings.FieldsSeq(c.want) {
 				want[field] = 1
 			}
-			if diff := cmp.Diff(want, s.faults(t)); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			if diff := cmp.Diff(want, s.errs(t)); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ const (
 // rollingPeriods are the values of the parameter "period".
 var rollingPeriods = map[string]time.Duration{"24h": day, "7d": 7 * day, "30d": rollingDays * day}
 
-// parsePeriod reads a period as of now; dates are days of loc. The faults are of the fields "period", "from"
+// parsePeriod reads a period as of now; dates are days of loc. The errors are of the fields "period", "from"
 // and "to".
 func parsePeriod(q periodQuery, now time.Time, loc *time.Location, fallback defaultPeriod) (period, event.Errors) {
 	switch {
@@ -103,18 +103,18 @@ func (b bound) format(at time.Time, loc *time.Location) string {
 }
 
 func parseBounds(q periodQuery, now time.Time, loc *time.Location) (period, event.Errors) {
-	var faults event.Errors
-	from := parseBound("from", q.From, loc, &faults)
-	to := parseBound("to", q.To, loc, &faults)
-	if len(faults) > 0 {
-		return period{}, faults
+	var errs event.Errors
+	from := parseBound("from", q.From, loc, &errs)
+	to := parseBound("to", q.To, loc, &errs)
+	if len(errs) > 0 {
+		return period{}, errs
 	}
 	end := to.at
 	switch {
 	case q.To == "":
 		end = now
 		if from.at.After(now) {
-			faults.Add("from", "The from field must be a date before or equal to "+from.format(now, loc)+".")
+			errs.Add("from", "The from field must be a date before or equal to "+from.format(now, loc)+".")
 		}
 	case to.isDate:
 		end = midnight(to.at.In(loc), 1)
@@ -126,18 +126,18 @@ func parseBounds(q periodQuery, now time.Time, loc *time.Location) (period, even
 		from.at = to.at.In(loc).AddDate(0, 0, -rollingDays)
 	case q.To == "":
 	case from.at.After(end), from.isDate && to.isDate && from.at.After(to.at):
-		faults.Add("to", "The to field must be a date after or equal to from.")
+		errs.Add("to", "The to field must be a date after or equal to from.")
 	}
 	oldest := end.Add(-maxPeriodDays * day)
 	if from.isDate {
 		oldest = midnight(end.Add(-1).In(loc), 1-maxPeriodDays)
 	}
-	if len(faults) == 0 && from.at.Before(oldest) {
-		faults.Add("from", fmt.Sprintf("The period must not be longer than %d days: the from field must be a date after or equal to %s.",
+	if len(errs) == 0 && from.at.Before(oldest) {
+		errs.Add("from", fmt.Sprintf("The period must not be longer than %d days: the from field must be a date after or equal to %s.",
 			maxPeriodDays, from.format(oldest, loc)))
 	}
-	if len(faults) > 0 {
-		return period{}, faults
+	if len(errs) > 0 {
+		return period{}, errs
 	}
 	if from.at.Before(earliestInstant) {
 		from.at = earliestInstant
@@ -146,7 +146,7 @@ func parseBounds(q periodQuery, now time.Time, loc *time.Location) (period, even
 }
 
 // parseBound reads a date or a timestamp.
-func parseBound(field, text string, loc *time.Location, faults *event.Errors) bound {
+func parseBound(field, text string, loc *time.Location, errs *event.Errors) bound {
 	if text == "" {
 		return bound{}
 	}
@@ -154,14 +154,14 @@ func parseBound(field, text string, loc *time.Location, faults *event.Errors) bo
 	if date, err := time.Parse(time.DateOnly, text); err == nil {
 		b = bound{at: midnight(time.Date(date.Year(), date.Month(), date.Day(), 12, 0, 0, 0, loc), 0), isDate: true}
 	} else if b.at, err = event.ParseTimestamp(text); err != nil {
-		faults.Add(field, "The "+field+" field format is invalid.")
+		errs.Add(field, "The "+field+" field format is invalid.")
 		return b
 	}
 	switch {
 	case b.at.Before(earliestInstant.Add(-day)):
-		faults.Add(field, "The "+field+" field must be a date after or equal to 1970-01-01.")
+		errs.Add(field, "The "+field+" field must be a date after or equal to 1970-01-01.")
 	case !b.at.Before(latestInstant):
-		faults.Add(field, "The "+field+" field must be a date before or equal to 2199-12-31.")
+		errs.Add(field, "The "+field+" field must be a date before or equal to 2199-12-31.")
 	}
 	return b
 }

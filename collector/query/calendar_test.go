@@ -54,9 +54,9 @@ func TestPeriods(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, faults := parsePeriod(tt.query, calendarNow, zone(t, tt.zone), tt.fallback)
-			if len(faults) > 0 {
-				t.Fatal(faults)
+			got, errs := parsePeriod(tt.query, calendarNow, zone(t, tt.zone), tt.fallback)
+			if len(errs) > 0 {
+				t.Fatal(errs)
 			}
 			if got := show(got); got != tt.want {
 				t.Errorf("%+v is\n%s, want\n%s", tt.query, got, tt.want)
@@ -65,39 +65,39 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-func TestFaultyPeriods(t *testing.T) {
-	fault := func(field, message string) event.Errors { return event.Errors{{Field: field, Message: message}} }
+func TestBadPeriods(t *testing.T) {
+	fieldErr := func(field, message string) event.Errors { return event.Errors{{Field: field, Message: message}} }
 	tests := map[string]struct {
 		query periodQuery
 		want  event.Errors
 	}{
-		"a period that there is not":     {periodQuery{Period: "1y"}, fault("period", "The selected period is invalid.")},
-		"no date":                        {periodQuery{From: "yesterday"}, fault("from", "The from field format is invalid.")},
-		"a day that there is not":        {periodQuery{To: "2026-02-29"}, fault("to", "The to field format is invalid.")},
-		"a timestamp without its offset": {periodQuery{From: "2026-11-01T00:00:00"}, fault("from", "The from field format is invalid.")},
-		"two faults": {periodQuery{From: "x", To: "y"}, event.Errors{
+		"a period that there is not":     {periodQuery{Period: "1y"}, fieldErr("period", "The selected period is invalid.")},
+		"no date":                        {periodQuery{From: "yesterday"}, fieldErr("from", "The from field format is invalid.")},
+		"a day that there is not":        {periodQuery{To: "2026-02-29"}, fieldErr("to", "The to field format is invalid.")},
+		"a timestamp without its offset": {periodQuery{From: "2026-11-01T00:00:00"}, fieldErr("from", "The from field format is invalid.")},
+		"two errors": {periodQuery{From: "x", To: "y"}, event.Errors{
 			{Field: "from", Message: "The from field format is invalid."}, {Field: "to", Message: "The to field format is invalid."}}},
-		"from a later date":                 {periodQuery{From: "2026-11-02", To: "2026-11-01"}, fault("to", "The to field must be a date after or equal to from.")},
-		"from a later timestamp":            {periodQuery{From: "2026-11-01T00:00:01Z", To: "2026-11-01T00:00:00Z"}, fault("to", "The to field must be a date after or equal to from.")},
-		"from the future":                   {periodQuery{From: "2026-11-21"}, fault("from", "The from field must be a date before or equal to 2026-11-20.")},
-		"from a moment ahead":               {periodQuery{From: "2026-11-20T12:00:01Z"}, fault("from", "The from field must be a date before or equal to 2026-11-20T12:00:00Z.")},
-		"367 days":                          {periodQuery{From: "2024-01-01", To: "2025-01-01"}, fault("from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2024-01-02.")},
-		"366 days and a millisecond":        {periodQuery{From: "2025-01-01T00:00:00Z", To: "2026-01-02T00:00:00.001Z"}, fault("from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-01-01T00:00:00.001Z.")},
-		"a millisecond ahead":               {periodQuery{From: "2026-11-20T12:00:00.001Z"}, fault("from", "The from field must be a date before or equal to 2026-11-20T12:00:00Z.")},
-		"more than 366 days to calendarNow": {periodQuery{From: "2025-11-19T11:59:59Z"}, fault("from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-11-19T12:00:00Z.")},
+		"from a later date":                 {periodQuery{From: "2026-11-02", To: "2026-11-01"}, fieldErr("to", "The to field must be a date after or equal to from.")},
+		"from a later timestamp":            {periodQuery{From: "2026-11-01T00:00:01Z", To: "2026-11-01T00:00:00Z"}, fieldErr("to", "The to field must be a date after or equal to from.")},
+		"from the future":                   {periodQuery{From: "2026-11-21"}, fieldErr("from", "The from field must be a date before or equal to 2026-11-20.")},
+		"from a moment ahead":               {periodQuery{From: "2026-11-20T12:00:01Z"}, fieldErr("from", "The from field must be a date before or equal to 2026-11-20T12:00:00Z.")},
+		"367 days":                          {periodQuery{From: "2024-01-01", To: "2025-01-01"}, fieldErr("from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2024-01-02.")},
+		"366 days and a millisecond":        {periodQuery{From: "2025-01-01T00:00:00Z", To: "2026-01-02T00:00:00.001Z"}, fieldErr("from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-01-01T00:00:00.001Z.")},
+		"a millisecond ahead":               {periodQuery{From: "2026-11-20T12:00:00.001Z"}, fieldErr("from", "The from field must be a date before or equal to 2026-11-20T12:00:00Z.")},
+		"more than 366 days to calendarNow": {periodQuery{From: "2025-11-19T11:59:59Z"}, fieldErr("from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-11-19T12:00:00Z.")},
 		"before 1970": {periodQuery{From: "0001-01-01", To: "0001-01-02"}, event.Errors{
 			{Field: "from", Message: "The from field must be a date after or equal to 1970-01-01."},
 			{Field: "to", Message: "The to field must be a date after or equal to 1970-01-01."}}},
-		"in centuries": {periodQuery{To: "9999-12-31"}, fault("to", "The to field must be a date before or equal to 2199-12-31.")},
+		"in centuries": {periodQuery{To: "9999-12-31"}, fieldErr("to", "The to field must be a date before or equal to 2199-12-31.")},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, faults := parsePeriod(tt.query, calendarNow, time.UTC, lastDay)
-			if diff := cmp.Diff(tt.want, faults); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			got, errs := parsePeriod(tt.query, calendarNow, time.UTC, lastDay)
+			if diff := cmp.Diff(tt.want, errs); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 			if got != (period{}) {
-				t.Errorf("a faulty period is %s, want none", show(got))
+				t.Errorf("a bad period is %s, want none", show(got))
 			}
 		})
 	}
@@ -126,9 +126,9 @@ func TestDaysBeginAtLocalMidnight(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			loc := zone(t, tt.zone)
-			period, faults := parsePeriod(periodQuery{From: tt.from, To: tt.to}, calendarNow, loc, lastDay)
-			if len(faults) > 0 {
-				t.Fatal(faults)
+			period, errs := parsePeriod(periodQuery{From: tt.from, To: tt.to}, calendarNow, loc, lastDay)
+			if len(errs) > 0 {
+				t.Fatal(errs)
 			}
 			var got []string
 			for _, day := range period.days(loc) {
@@ -149,9 +149,9 @@ func TestDaysOfAYearFollowEachOtherInEveryKindOfZone(t *testing.T) {
 		loc := zone(t, name)
 		for year := 2015; year <= 2026; year++ {
 			query := periodQuery{From: fmt.Sprintf("%d-01-01", year), To: fmt.Sprintf("%d-12-31", year)}
-			period, faults := parsePeriod(query, calendarNow, loc, lastDay)
-			if len(faults) > 0 {
-				t.Fatal(faults)
+			period, errs := parsePeriod(query, calendarNow, loc, lastDay)
+			if len(errs) > 0 {
+				t.Fatal(errs)
 			}
 			days := period.days(loc)
 			date := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -177,9 +177,9 @@ func TestWindows(t *testing.T) {
 	invalid := event.Errors{{Field: "window", Message: "The window field format is invalid."}}
 	tooLong := event.Errors{{Field: "window", Message: "The window field must not be greater than 366d."}}
 	tests := map[string]struct {
-		text   string
-		want   time.Duration
-		faults event.Errors
+		text string
+		want time.Duration
+		errs event.Errors
 	}{
 		"an empty text":         {"", 0, invalid},
 		"minutes":               {"90m", 90 * time.Minute, nil},
@@ -200,12 +200,12 @@ func TestWindows(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, faults := parseWindow("window", tt.text)
+			got, errs := parseWindow("window", tt.text)
 			if got != tt.want {
 				t.Errorf("%q is %v, want %v", tt.text, got, tt.want)
 			}
-			if diff := cmp.Diff(tt.faults, faults); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tt.errs, errs); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}

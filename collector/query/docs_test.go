@@ -336,7 +336,7 @@ func TestTheDocsSayWhereTheDescriptionIsMissing(t *testing.T) {
 	}))
 	defer site.Close()
 	page := openTab(t)
-	page.do(chromedp.Navigate(site.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS(".fault")))
+	page.do(chromedp.Navigate(site.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS(".error")))
 	want := "The description could not be shown: HTTP 503"
 	if got := look[string](page, `document.querySelector('[role=status]').innerText`); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -74,11 +74,11 @@ const maxRows = 1000
 // made smaller.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smaller ...string) {
 	if errors.Is(err, analytics.ErrTooCostly) {
-		var faults event.Errors
+		var errs event.Errors
 		for _, name := range smaller {
-			faults.Add(name, fmt.Sprintf("The %s field must ask for less: the question takes more memory than one may.", name))
+			errs.Add(name, fmt.Sprintf("The %s field must ask for less: the question takes more memory than one may.", name))
 		}
-		server.Invalid(w, faults)
+		server.Invalid(w, errs)
 		return
 	}
 	if r.Context().Err() != nil || errors.Is(err, context.DeadlineExceeded) {

@@ -60,9 +60,9 @@ func (f *fixture) entries(t testing.TB, aliases map[string]string) ([]stream.Ent
 		if err != nil {
 			t.Fatalf("event %d: %v", i, err)
 		}
-		valid, faults := envelope.Validate(sent.At, aliases)
-		if len(faults) > 0 {
-			t.Fatalf("event %d: %v", i, faults)
+		valid, errs := envelope.Validate(sent.At, aliases)
+		if len(errs) > 0 {
+			t.Fatalf("event %d: %v", i, errs)
 		}
 		accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: uuid.UUID{15: byte(i + 1)}, Platforms: f.Platforms})
 		last = max(last+1, stream.At(sent.At))

@@ -86,15 +86,15 @@ func (q *request) listing(answerIn format) (question analytics.ListingQuery, fin
 	if cursorText != "" {
 		var err error
 		if c, err = parseCursor(cursorText); err != nil {
-			q.faults.Add("cursor", "The cursor field format is invalid.")
+			q.errs.Add("cursor", "The cursor field format is invalid.")
 			cursorText = ""
 		}
 	}
 	question.Statuses = chooseAll(&q.parameters, "status", statusChoices)
 	fingerprint = q.fingerprint(question)
 	if cursorText != "" {
-		if c.question != fingerprint && len(q.faults) == 0 {
-			q.faults.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status and platform must "+
+		if c.question != fingerprint && len(q.errs) == 0 {
+			q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status and platform must "+
 				"be those of the page before.")
 		}
 		question.Before, question.Range.From = c.before, c.from

@@ -29,7 +29,7 @@ func TestTheFormatIsTheOneThatTheCallerPrefers(t *testing.T) {
 		"a weight of 0 excludes":                     {[]string{"*/*, application/json;q=0, text/csv;q=0"}, typeNDJSON},
 		"several headers are one list":               {[]string{"image/png", "text/csv"}, typeCSV},
 		"what is malformed is passed over":           {[]string{"text/csv;q=2, text/csv;q=, ;;, csv, */json, application/x-ndjson;q=0.001"}, typeNDJSON},
-		"a header of nothing but faults is none":     {[]string{"csv"}, typeJSON},
+		"a header of nothing but errors is none":     {[]string{"csv"}, typeJSON},
 		"an empty header is none":                    {[]string{""}, typeJSON},
 		"nothing that we have is not acceptable":     {[]string{"application/xml"}, ""},
 		"everything excluded is not acceptable":      {[]string{"*/*;q=0"}, ""},

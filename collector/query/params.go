@@ -33,11 +33,11 @@ func withPeriod(own ...parameter) []parameter { return slices.Concat(periodParam
 const maxUnknown = 20
 
 // parameters are a request's query parameters. Its methods read one parameter each and note what is wrong
-// with it, so that a caller learns of every fault at once.
+// with it, so that a caller learns of every error at once.
 type parameters struct {
 	pairs   []pair
 	aliases map[string]string
-	faults  event.Errors
+	errs    event.Errors
 }
 
 // pair is a parameter as it was sent, decoded.
@@ -85,10 +85,10 @@ func (p *parameters) check(known []parameter) {
 		}
 		reported[name] = true
 		if i >= 0 {
-			p.faults.Add(name, fmt.Sprintf("The %s field must not be a list.", name))
+			p.errs.Add(name, fmt.Sprintf("The %s field must not be a list.", name))
 			continue
 		}
-		p.faults.Add(name, fmt.Sprintf("The %s parameter is unknown; known are %s.", name, strings.Join(names, ", ")))
+		p.errs.Add(name, fmt.Sprintf("The %s parameter is unknown; known are %s.", name, strings.Join(names, ", ")))
 	}
 }
 
@@ -109,7 +109,7 @@ func (p *parameters) one(name string) string {
 			continue
 		}
 		if seen {
-			p.faults.Add(name, fmt.Sprintf("The %s field must be given only once.", name))
+			p.errs.Add(name, fmt.Sprintf("The %s field must be given only once.", name))
 			return ""
 		}
 		value, seen = strings.TrimSpace(pair.value), true
@@ -132,11 +132,11 @@ func (p *parameters) limit(fallback, most int) int {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil && !isDigits(text) {
-		p.faults.Add(name, fmt.Sprintf("The %s field must be an integer.", name))
+		p.errs.Add(name, fmt.Sprintf("The %s field must be an integer.", name))
 		return fallback
 	}
 	if err != nil || n < 1 || int(n) > most {
-		p.faults.Add(name, fmt.Sprintf("The %s field must be between 1 and %d.", name, most))
+		p.errs.Add(name, fmt.Sprintf("The %s field must be between 1 and %d.", name, most))
 		return fallback
 	}
 	return int(n)
@@ -160,7 +160,7 @@ func choose[T any](p *parameters, name string, fallback T, choices []choice[T]) 
 	}
 	at := slices.IndexFunc(choices, func(c choice[T]) bool { return c.text == text })
 	if at < 0 {
-		p.faults.Add(name, fmt.Sprintf("The selected %s is invalid.", name))
+		p.errs.Add(name, fmt.Sprintf("The selected %s is invalid.", name))
 		return fallback
 	}
 	return choices[at].value
@@ -173,7 +173,7 @@ func chooseAll[T any](p *parameters, name string, choices []choice[T]) []T {
 		at := slices.IndexFunc(choices, func(c choice[T]) bool { return c.text == text })
 		if at < 0 {
 			field := fmt.Sprintf("%s.%d", name, i)
-			p.faults.Add(field, fmt.Sprintf("The selected %s is invalid.", field))
+			p.errs.Add(field, fmt.Sprintf("The selected %s is invalid.", field))
 			continue
 		}
 		values = append(values, choices[at].value)
@@ -185,13 +185,13 @@ func chooseAll[T any](p *parameters, name string, choices []choice[T]) []T {
 func (p *parameters) texts(name string, high int) []string {
 	items := p.list(name)
 	if len(items) > high {
-		p.faults.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
+		p.errs.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
 		return nil
 	}
 	for i, item := range items {
 		if item == "" {
 			field := fmt.Sprintf("%s.%d", name, i)
-			p.faults.Add(field, fmt.Sprintf("The %s field is required.", field))
+			p.errs.Add(field, fmt.Sprintf("The %s field is required.", field))
 		}
 	}
 	return items
@@ -220,7 +220,7 @@ func (p *parameters) list(name string) []string {
 			}
 			n, err := strconv.ParseUint(inner, 10, 16)
 			if !closed || err != nil {
-				p.faults.Add(name, fmt.Sprintf("The %s field must be a list.", name))
+				p.errs.Add(name, fmt.Sprintf("The %s field must be a list.", name))
 				return nil
 			}
 			index = int(n)
@@ -242,17 +242,17 @@ func (p *parameters) list(name string) []string {
 // names returns a list of event names, the Property's aliases applied. low and high bound its length; a list
 // that may not be empty is required.
 func (p *parameters) names(name string, low, high int) []string {
-	faults := len(p.faults)
+	errs := len(p.errs)
 	names := p.list(name)
 	switch {
-	case len(p.faults) > faults:
+	case len(p.errs) > errs:
 		return nil
 	case len(names) == 0 && low > 0:
-		p.faults.Add(name, fmt.Sprintf("The %s field is required.", name))
+		p.errs.Add(name, fmt.Sprintf("The %s field is required.", name))
 	case len(names) < low:
-		p.faults.Add(name, fmt.Sprintf("The %s field must have at least %d items.", name, low))
+		p.errs.Add(name, fmt.Sprintf("The %s field must have at least %d items.", name, low))
 	case len(names) > high:
-		p.faults.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
+		p.errs.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
 		return nil
 	}
 	for i := range names {
@@ -274,11 +274,11 @@ func (p *parameters) name(name, fallback string) string {
 func (p *parameters) eventName(field, value string) string {
 	switch {
 	case value == "":
-		p.faults.Add(field, fmt.Sprintf("The %s field is required.", field))
+		p.errs.Add(field, fmt.Sprintf("The %s field is required.", field))
 	case !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl):
-		p.faults.Add(field, fmt.Sprintf("The %s field format is invalid.", field))
+		p.errs.Add(field, fmt.Sprintf("The %s field format is invalid.", field))
 	case utf8.RuneCountInString(value) > maxNameLength:
-		p.faults.Add(field, fmt.Sprintf("The %s field must not be greater than %d characters.", field, maxNameLength))
+		p.errs.Add(field, fmt.Sprintf("The %s field must not be greater than %d characters.", field, maxNameLength))
 	}
 	if resolved, found := p.aliases[value]; found {
 		return resolved

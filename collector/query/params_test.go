@@ -15,9 +15,9 @@ func TestSteps(t *testing.T) {
 	aliases := map[string]string{"page_view": "pageview"}
 	long := strings.Repeat("ä", maxNameLength)
 	for name, test := range map[string]struct {
-		query string
-		want  []string
-		fault string
+		query    string
+		want     []string
+		fieldErr string
 	}{
 		"are read from steps[]":                       {query: "steps[]=a&steps[]=b", want: []string{"a", "b"}},
 		"are read from steps%5B%5D":                   {query: "steps%5B%5D=a&steps%5b%5d=b", want: []string{"a", "b"}},
@@ -32,25 +32,25 @@ func TestSteps(t *testing.T) {
 		"may have 100 characters":                     {query: "steps=" + long + "&steps=b", want: []string{long, "b"}},
 		"are no other parameter":                      {query: "steps=a&steps=b&stepsize=3&step=4", want: []string{"a", "b"}},
 
-		"are required":                 {query: "", fault: "steps: The steps field is required."},
-		"are required to say anything": {query: "steps=", fault: "steps: The steps field is required."},
-		"are at least two":             {query: "steps=a", fault: "steps: The steps field must have at least 2 items."},
-		"are at most ten":              {query: strings.Repeat("steps[]=a&", 11), fault: "steps: The steps field must not have more than 10 items."},
-		"must not be empty":            {query: "steps=a&steps=+", fault: "steps.1: The steps.1 field is required."},
-		"must not be long":             {query: "steps=a&steps=b" + long, fault: "steps.1: The steps.1 field must not be greater than 100 characters."},
-		"must be text":                 {query: "steps=a%00b&steps=%ff", fault: "steps.0: The steps.0 field format is invalid.; steps.1: The steps.1 field format is invalid."},
-		"must not be keyed by name":    {query: "steps[a]=a&steps[b]=b", fault: "steps: The steps field must be a list."},
-		"must not be nested":           {query: "steps[0][0]=a&steps[1]=b", fault: "steps: The steps field must be a list."},
-		"must not be left open":        {query: "steps[0=a&steps[1]=b", fault: "steps: The steps field must be a list."},
-		"report all that is wrong":     {query: "steps=%00", fault: "steps: The steps field must have at least 2 items.; steps.0: The steps.0 field format is invalid."},
+		"are required":                 {query: "", fieldErr: "steps: The steps field is required."},
+		"are required to say anything": {query: "steps=", fieldErr: "steps: The steps field is required."},
+		"are at least two":             {query: "steps=a", fieldErr: "steps: The steps field must have at least 2 items."},
+		"are at most ten":              {query: strings.Repeat("steps[]=a&", 11), fieldErr: "steps: The steps field must not have more than 10 items."},
+		"must not be empty":            {query: "steps=a&steps=+", fieldErr: "steps.1: The steps.1 field is required."},
+		"must not be long":             {query: "steps=a&steps=b" + long, fieldErr: "steps.1: The steps.1 field must not be greater than 100 characters."},
+		"must be text":                 {query: "steps=a%00b&steps=%ff", fieldErr: "steps.0: The steps.0 field format is invalid.; steps.1: The steps.1 field format is invalid."},
+		"must not be keyed by name":    {query: "steps[a]=a&steps[b]=b", fieldErr: "steps: The steps field must be a list."},
+		"must not be nested":           {query: "steps[0][0]=a&steps[1]=b", fieldErr: "steps: The steps field must be a list."},
+		"must not be left open":        {query: "steps[0=a&steps[1]=b", fieldErr: "steps: The steps field must be a list."},
+		"report all that is wrong":     {query: "steps=%00", fieldErr: "steps: The steps field must have at least 2 items.; steps.0: The steps.0 field format is invalid."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &parameters{pairs: parseQuery(test.query), aliases: aliases}
 			got := p.names("steps", 2, 10)
-			if diff := cmp.Diff(test.fault, faultText(p.faults)); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.fieldErr, errorText(p.errs)); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.want, got); test.fault == "" && diff != "" {
+			if diff := cmp.Diff(test.want, got); test.fieldErr == "" && diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
 		})
@@ -59,40 +59,40 @@ func TestSteps(t *testing.T) {
 
 func TestInteger(t *testing.T) {
 	for name, test := range map[string]struct {
-		query string
-		want  int
-		fault string
+		query    string
+		want     int
+		fieldErr string
 	}{
 		"takes the fallback when absent":    {query: "", want: 100},
 		"takes the fallback when empty":     {query: "limit=", want: 100},
 		"takes the lowest":                  {query: "limit=1", want: 1},
 		"takes the highest":                 {query: "limit=1000", want: 1000},
-		"refuses what is lower":             {query: "limit=0", fault: "limit: The limit field must be between 1 and 1000."},
-		"refuses what is negative":          {query: "limit=-1", fault: "limit: The limit field must be between 1 and 1000."},
-		"refuses what is higher":            {query: "limit=1001", fault: "limit: The limit field must be between 1 and 1000."},
-		"refuses what no machine holds":     {query: "limit=99999999999999999999", fault: "limit: The limit field must be between 1 and 1000."},
-		"refuses fractions":                 {query: "limit=1.5", fault: "limit: The limit field must be an integer."},
-		"refuses words":                     {query: "limit=all", fault: "limit: The limit field must be an integer."},
-		"refuses to choose between several": {query: "limit=1&limit=2", fault: "limit: The limit field must be given only once."},
+		"refuses what is lower":             {query: "limit=0", fieldErr: "limit: The limit field must be between 1 and 1000."},
+		"refuses what is negative":          {query: "limit=-1", fieldErr: "limit: The limit field must be between 1 and 1000."},
+		"refuses what is higher":            {query: "limit=1001", fieldErr: "limit: The limit field must be between 1 and 1000."},
+		"refuses what no machine holds":     {query: "limit=99999999999999999999", fieldErr: "limit: The limit field must be between 1 and 1000."},
+		"refuses fractions":                 {query: "limit=1.5", fieldErr: "limit: The limit field must be an integer."},
+		"refuses words":                     {query: "limit=all", fieldErr: "limit: The limit field must be an integer."},
+		"refuses to choose between several": {query: "limit=1&limit=2", fieldErr: "limit: The limit field must be given only once."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &parameters{pairs: parseQuery(test.query)}
 			got := p.limit(100, 1000)
-			if diff := cmp.Diff(test.fault, faultText(p.faults)); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.fieldErr, errorText(p.errs)); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
-			if test.fault == "" && got != test.want {
+			if test.fieldErr == "" && got != test.want {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 		})
 	}
 }
 
-// faultText puts faults on one line: "field: message; field: message".
-func faultText(faults event.Errors) string {
-	lines := make([]string, len(faults))
-	for i, fault := range faults {
-		lines[i] = fault.Field + ": " + fault.Message
+// errorText puts errors on one line: "field: message; field: message".
+func errorText(errs event.Errors) string {
+	lines := make([]string, len(errs))
+	for i, fieldErr := range errs {
+		lines[i] = fieldErr.Field + ": " + fieldErr.Message
 	}
 	return strings.Join(lines, "; ")
 }
@@ -116,15 +116,15 @@ func FuzzParseQuery(f *testing.F) {
 		}
 		p := &parameters{pairs: pairs}
 		steps := p.names("steps", 2, 10)
-		if len(p.faults) > 0 {
+		if len(p.errs) > 0 {
 			return
 		}
 		if len(steps) < 2 || len(steps) > 10 {
-			t.Errorf("%q gave %d steps without a fault", raw, len(steps))
+			t.Errorf("%q gave %d steps without an error", raw, len(steps))
 		}
 		for _, step := range steps {
 			if step != strings.TrimSpace(step) || !utf8.ValidString(step) || step == "" || utf8.RuneCountInString(step) > maxNameLength {
-				t.Errorf("%q gave the step %q without a fault", raw, step)
+				t.Errorf("%q gave the step %q without an error", raw, step)
 			}
 		}
 	})

@@ -8,8 +8,8 @@ import (
 // period reads the parameters period, from and to.
 func (q *request) period(fallback defaultPeriod) period {
 	asked := periodQuery{Period: q.one("period"), From: q.bound("from"), To: q.bound("to")}
-	period, faults := parsePeriod(asked, q.now, q.tenant.Location, fallback)
-	q.faults = append(q.faults, faults...)
+	period, errs := parsePeriod(asked, q.now, q.tenant.Location, fallback)
+	q.errs = append(q.errs, errs...)
 	return period
 }
 
@@ -30,7 +30,7 @@ func (q *request) duration(name, fallback string) (string, time.Duration) {
 	if text == "" {
 		text = fallback
 	}
-	d, faults := parseWindow(name, text)
-	q.faults = append(q.faults, faults...)
+	d, errs := parseWindow(name, text)
+	q.errs = append(q.errs, errs...)
 	return text, d
 }

@@ -64,7 +64,7 @@ func TestPeriodsOfAListing(t *testing.T) {
 	}
 }
 
-func TestFaultsOfAPeriod(t *testing.T) {
+func TestErrorsOfAPeriod(t *testing.T) {
 	_, api := serve(t)
 	for name, test := range map[string]struct{ query, field, want string }{
 		"an unknown period":       {"period=1y", "period", "The selected period is invalid."},

@@ -48,9 +48,9 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		server.Message(w, http.StatusBadRequest, "The body must be a JSON object.")
 		return
 	}
-	request, faults := h.replayRequest(members, t)
-	if len(faults) > 0 {
-		server.Invalid(w, faults)
+	request, errs := h.replayRequest(members, t)
+	if len(errs) > 0 {
+		server.Invalid(w, errs)
 		return
 	}
 	replayed, err := t.Replayer.Replay(r.Context(), request)
@@ -69,7 +69,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 
 // replayRequest reads a replay's body.
 func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.ReplayRequest, event.Errors) {
-	var faults event.Errors
+	var errs event.Errors
 	text := func(name string, required bool) string {
 		switch value := members[name].(type) {
 		case string:
@@ -78,58 +78,58 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 			}
 		case nil:
 		default:
-			faults.Add(name, fmt.Sprintf("The %s field must be a string.", name))
+			errs.Add(name, fmt.Sprintf("The %s field must be a string.", name))
 			return ""
 		}
 		if required {
-			faults.Add(name, fmt.Sprintf("The %s field is required.", name))
+			errs.Add(name, fmt.Sprintf("The %s field is required.", name))
 		}
 		return ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !slices.Contains(replayMembers, name) && len(faults) < maxUnknown {
-			faults.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(replayMembers, ", ")))
+		if !slices.Contains(replayMembers, name) && len(errs) < maxUnknown {
+			errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(replayMembers, ", ")))
 		}
 	}
 	now := h.now()
 	request := stream.ReplayRequest{Platform: text("platform", true)}
 	if request.Platform != "" && !slices.Contains(t.Property.PlatformNames(), request.Platform) {
-		faults.Add("platform", "The selected platform is invalid.")
+		errs.Add("platform", "The selected platform is invalid.")
 	}
 	asked := periodQuery{From: text("from", true), To: text("to", false)}
 	if asked.From != "" {
 		period, wrong := parsePeriod(asked, now, t.Location, lastDay)
-		faults = append(faults, wrong...)
+		errs = append(errs, wrong...)
 		request.From, request.To = period.From, period.To
 	}
 	var wrong event.Errors
 	request.Statuses, wrong = replayStatuses(members["status"])
-	return request, append(faults, wrong...)
+	return request, append(errs, wrong...)
 }
 
 // replayStatuses reads the member status: all that may be made again where it is absent.
 func replayStatuses(member any) ([]stream.Status, event.Errors) {
-	var faults event.Errors
+	var errs event.Errors
 	if member == nil {
 		return replayable, nil
 	}
 	list, ok := member.([]any)
 	if !ok {
-		faults.Add("status", "The status field must be an array.")
-		return nil, faults
+		errs.Add("status", "The status field must be an array.")
+		return nil, errs
 	}
 	var statuses []stream.Status
 	for i, item := range list {
 		at := slices.IndexFunc(replayable, func(s stream.Status) bool { return item == s.String() })
 		if at < 0 {
 			path := fmt.Sprintf("status.%d", i)
-			faults.Add(path, fmt.Sprintf("The selected %s is invalid.", path))
+			errs.Add(path, fmt.Sprintf("The selected %s is invalid.", path))
 			continue
 		}
 		statuses = append(statuses, replayable[at])
 	}
 	if len(list) == 0 {
-		faults.Add("status", "The status field is required.")
+		errs.Add("status", "The status field is required.")
 	}
-	return statuses, faults
+	return statuses, errs
 }

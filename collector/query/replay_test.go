@@ -34,7 +34,7 @@ func TestReplay(t *testing.T) {
 	day := func(day, hour int) time.Time { return time.Date(2026, time.October, day, hour, 0, 0, 0, time.UTC) }
 	all := []stream.Status{stream.Failed, stream.Expired}
 	const accepted, scopeMissing = `{"data":{"replayed":7}}`, `{"message":"This action is unauthorized."}`
-	fault := func(field, message string) string {
+	fieldErr := func(field, message string) string {
 		return `{"message":"` + message + `","errors":{"` + field + `":["` + message + `"]}}`
 	}
 	for name, test := range map[string]struct {
@@ -61,29 +61,29 @@ func TestReplay(t *testing.T) {
 		"an unknown token is refused":           {token: "wt_nobody", body: `{}`, status: 401, answer: `{"message":"Unauthenticated."}`},
 		"a member that there is not": {
 			body: `{"platform": "crm", "from": "2026-10-20", "statuses": ["failed"]}`, status: 422,
-			answer: fault("statuses", "The statuses field is unknown; known are platform, from, to, status."),
+			answer: fieldErr("statuses", "The statuses field is unknown; known are platform, from, to, status."),
 		},
 		"a platform is required": {
-			body: `{"from": "2026-10-20"}`, status: 422, answer: fault("platform", "The platform field is required."),
+			body: `{"from": "2026-10-20"}`, status: 422, answer: fieldErr("platform", "The platform field is required."),
 		},
 		"a platform that the property does not have": {
-			body: `{"platform": "x", "from": "2026-10-20"}`, status: 422, answer: fault("platform", "The selected platform is invalid."),
+			body: `{"platform": "x", "from": "2026-10-20"}`, status: 422, answer: fieldErr("platform", "The selected platform is invalid."),
 		},
 		"a platform that is no string": {
-			body: `{"platform": 1, "from": "2026-10-20"}`, status: 422, answer: fault("platform", "The platform field must be a string."),
+			body: `{"platform": 1, "from": "2026-10-20"}`, status: 422, answer: fieldErr("platform", "The platform field must be a string."),
 		},
 		"a beginning is required": {
-			body: `{"platform": "crm", "from": ""}`, status: 422, answer: fault("from", "The from field is required."),
+			body: `{"platform": "crm", "from": ""}`, status: 422, answer: fieldErr("from", "The from field is required."),
 		},
 		"a status that is never replayed": {
 			body:   `{"platform": "crm", "from": "2026-10-20", "status": ["failed", "delivered"]}`,
-			status: 422, answer: fault("status.1", "The selected status.1 is invalid."),
+			status: 422, answer: fieldErr("status.1", "The selected status.1 is invalid."),
 		},
 		"a status that is no list": {
-			body: `{"platform": "crm", "from": "2026-10-20", "status": "failed"}`, status: 422, answer: fault("status", "The status field must be an array."),
+			body: `{"platform": "crm", "from": "2026-10-20", "status": "failed"}`, status: 422, answer: fieldErr("status", "The status field must be an array."),
 		},
 		"no status": {
-			body: `{"platform": "crm", "from": "2026-10-20", "status": []}`, status: 422, answer: fault("status", "The status field is required."),
+			body: `{"platform": "crm", "from": "2026-10-20", "status": []}`, status: 422, answer: fieldErr("status", "The status field is required."),
 		},
 		"a body that is no JSON":   {body: `{"platform"`, status: 400, answer: `{"message":"The body must be a JSON object."}`},
 		"a body that is no object": {body: `null`, status: 400, answer: `{"message":"The body must be a JSON object."}`},

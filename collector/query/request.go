@@ -36,11 +36,11 @@ func (h *Handler) read(r *http.Request, t *Tenant, known []parameter) *request {
 }
 
 // proceed says whether the view is to be asked. Where it is not, it has answered: 422 with the parameters'
-// faults, or 503 while the view cannot answer truthfully yet.
+// errors, or 503 while the view cannot answer truthfully yet.
 func (q *request) proceed(w http.ResponseWriter) bool {
 	switch {
-	case len(q.faults) > 0:
-		server.Invalid(w, q.faults)
+	case len(q.errs) > 0:
+		server.Invalid(w, q.errs)
 		return false
 	case !q.status.Ready:
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)

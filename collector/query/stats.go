@@ -92,9 +92,9 @@ func (q *request) stats() analytics.StatsQuery {
 	c, err := parseStatsCursor(text)
 	switch {
 	case err != nil:
-		q.faults.Add("cursor", "The cursor field format is invalid.")
+		q.errs.Add("cursor", "The cursor field format is invalid.")
 	case q.one("from") != "" && !c.period.From.Equal(question.Range.From), q.one("to") != "" && !c.period.To.Equal(question.Range.To):
-		q.faults.Add("cursor", "The cursor field belongs to another period.")
+		q.errs.Add("cursor", "The cursor field belongs to another period.")
 	}
 	question.Range, question.After = c.period, c.after
 	return question

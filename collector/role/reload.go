@@ -22,7 +22,7 @@ func (p *process) reload(ctx context.Context) {
 	all.Wait()
 }
 
-// reloadOne serves a property as its files have it now. A fault in them leaves everything as it was.
+// reloadOne serves a property as its files have it now. An error in them leaves everything as it was.
 func (p *process) reloadOne(property *property) {
 	loaded, err := property.load()
 	if err != nil {

@@ -65,8 +65,8 @@ type process struct {
 
 // Run serves until ctx ends, then drains: requests and deliveries in flight finish side by side; appends are
 // flushed and the views stopped after the last request; connections to Redis are closed at the end. A
-// configuration that changes is served from then on; one that is faulty at the start is an error, one that
-// becomes faulty later is reported and the last good one goes on being served.
+// configuration that changes is served from then on; one that is bad at the start is an error, one that
+// becomes bad later is reported and the last good one goes on being served.
 func Run(ctx context.Context, o Options) (err error) {
 	p := &process{Options: o, registry: prometheus.NewRegistry()}
 	if p.has(Collect) {
@@ -169,7 +169,7 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 	}
 	front.Go(func() error { p.reload(running); return nil })
 	if p.has(Deliver) {
-		front.Go(func() error { p.reportFaults(running); return nil })
+		front.Go(func() error { p.reportMisconfigurations(running); return nil })
 	}
 	if p.Listener != nil {
 		front.Go(func() error {

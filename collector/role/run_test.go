@@ -196,16 +196,16 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 			t.Errorf("the removed token: %d", got)
 		}
 	})
-	t.Run("a faulty file changes nothing until it is mended", func(t *testing.T) {
+	t.Run("a bad file changes nothing until it is mended", func(t *testing.T) {
 		p.writeText(config.APIKeysFile, "[{")
 		p.write(config.AccessTokensFile, []auth.Credential{{Name: "third", Hash: auth.HashOf("token-3"), Scope: auth.ScopeRead}})
-		p.await("the fault is logged", func() bool { return strings.Contains(p.log.String(), "the changed configuration cannot be used") })
+		p.await("the error is logged", func() bool { return strings.Contains(p.log.String(), "the changed configuration cannot be used") })
 		if got := p.send("key-2", "lead"); got != http.StatusAccepted {
 			t.Errorf("the key from before: %d", got)
 		}
-		// All files are loaded together, so the good one waits for the faulty one.
+		// All files are loaded together, so the good one waits for the bad one.
 		if got := p.list("token-3"); got != http.StatusUnauthorized {
-			t.Errorf("the token from beside the faulty file: %d", got)
+			t.Errorf("the token from beside the bad file: %d", got)
 		}
 		p.write(config.APIKeysFile, []auth.Credential{{Name: "third", Hash: auth.HashOf("key-3")}})
 		p.await("the third key is taken", func() bool { return p.send("key-3", "lead") == http.StatusAccepted })
@@ -256,7 +256,7 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestRunRefusesAFaultyConfiguration(t *testing.T) {
+func TestRunRefusesABadConfiguration(t *testing.T) {
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  string

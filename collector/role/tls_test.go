@@ -44,7 +44,7 @@ func TestCertificatesRotateWithoutARestart(t *testing.T) {
 
 	own, ownKey = after.Sign(t, nil)
 	give(config.Redis{URL: server.Address, TLS: stream.TLS{CA: after.PEM, Certificate: own, Key: "no key"}})
-	p.await("the fault is logged", func() bool { return strings.Contains(p.log.String(), "redis/tls.crt, redis/tls.key") })
+	p.await("the error is logged", func() bool { return strings.Contains(p.log.String(), "redis/tls.crt, redis/tls.key") })
 	if strings.Contains(p.log.String(), "no key") {
 		t.Error("the log repeats the key")
 	}

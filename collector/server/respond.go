@@ -30,9 +30,9 @@ func Message(w http.ResponseWriter, status int, message string) {
 	}{message})
 }
 
-// Invalid answers 422 with the faults.
-func Invalid(w http.ResponseWriter, faults event.Errors) {
-	JSON(w, http.StatusUnprocessableEntity, faults)
+// Invalid answers 422 with the errors.
+func Invalid(w http.ResponseWriter, errs event.Errors) {
+	JSON(w, http.StatusUnprocessableEntity, errs)
 }
 
 // Unavailable answers 503 and asks the caller to come back after the given time.

@@ -140,7 +140,7 @@ func TestTheEnvironmentSwitchesTracing(t *testing.T) {
 	for name, c := range map[string]struct {
 		variables map[string]string
 		on        bool
-		fault     string
+		wantErr   string
 	}{
 		"off where it says nothing":            {nil, false, ""},
 		"on where an endpoint is named":        {map[string]string{endpoint: "http://127.0.0.1:1"}, true, ""},
@@ -161,8 +161,8 @@ func TestTheEnvironmentSwitchesTracing(t *testing.T) {
 			}
 			provider, closing, err := server.Tracing(t.Context(), slog.New(slog.DiscardHandler))
 			switch {
-			case c.fault == "" && err != nil, c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
-				t.Errorf("got %v, want an error with %q", err, c.fault)
+			case c.wantErr == "" && err != nil, c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr)):
+				t.Errorf("got %v, want an error with %q", err, c.wantErr)
 			case err != nil && strings.Contains(err.Error(), "password"):
 				t.Errorf("the error repeats the value: %v", err)
 			case (provider != nil) != c.on:

@@ -102,9 +102,9 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	if err := utiljson.Unmarshal(in.Property, &object); err != nil {
 		t.Fatal(err)
 	}
-	property, faults := validator.Create(t.Context(), object)
+	property, errs := validator.Create(t.Context(), object)
 	if property == nil {
-		t.Fatalf("%s: %v", path, faults)
+		t.Fatalf("%s: %v", path, errs)
 	}
 	property.UID = "00000000-0000-0000-0000-000000000001"
 	input := resources.Input{

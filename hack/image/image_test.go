@@ -167,7 +167,7 @@ func TestAPackedImageIsWhatItsFlagsSay(t *testing.T) {
 	}
 }
 
-func TestFaultyInputNamesWhatWouldBeRight(t *testing.T) {
+func TestBadInputNamesWhatWouldBeRight(t *testing.T) {
 	folder := t.TempDir()
 	program := filepath.Join(folder, "program")
 	writeProgram(t, program, "sh")
@@ -311,11 +311,11 @@ func TestABinaryIsWhatItsImageNeeds(t *testing.T) {
 	}
 	err := checkBinary(program, v1.Platform{OS: "linux", Architecture: "riscv64"})
 	if err == nil {
-		t.Fatal("no fault found")
+		t.Fatal("no error found")
 	}
 	for _, want := range []string{"must be riscv64", "-trimpath=; it must be true", "does not link " + rootsModule} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("faults %q do not name %q", err, want)
+			t.Errorf("errors %q do not name %q", err, want)
 		}
 	}
 }

@@ -128,27 +128,27 @@ func checkBinary(file string, platform v1.Platform) error {
 	wanted := map[string]string{
 		"GOOS": platform.OS, "GOARCH": platform.Architecture, "CGO_ENABLED": "0", "-trimpath": "true",
 	}
-	var faults []error
+	var errs []error
 	for key, want := range wanted {
 		if settings[key] != want {
-			faults = append(faults, fmt.Errorf("%s was built with %s=%s; it must be %s", file, key, settings[key], want))
+			errs = append(errs, fmt.Errorf("%s was built with %s=%s; it must be %s", file, key, settings[key], want))
 		}
 	}
 	linked := func(module string) bool {
 		return slices.ContainsFunc(info.Deps, func(dependency *debug.Module) bool { return dependency.Path == module })
 	}
 	if !linked(rootsModule) {
-		faults = append(faults, fmt.Errorf("%s does not link %s: it could trust no platform's certificate", file, rootsModule))
+		errs = append(errs, fmt.Errorf("%s does not link %s: it could trust no platform's certificate", file, rootsModule))
 	}
 	program, err := elf.Open(file)
 	if err != nil {
-		return errors.Join(append(faults, err)...)
+		return errors.Join(append(errs, err)...)
 	}
 	defer program.Close()
 	for _, segment := range program.Progs {
 		if segment.Type == elf.PT_INTERP {
-			faults = append(faults, fmt.Errorf("%s is linked dynamically; it must be static", file))
+			errs = append(errs, fmt.Errorf("%s is linked dynamically; it must be static", file))
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }

@@ -73,7 +73,7 @@ func (h *handler) print(line string) {
 }
 
 // describe checks a body and puts it in one line: the event's name, id and value, and the user's hashes,
-// shortened. Its errors name the member that is at fault and never repeat its value.
+// shortened. Its errors name the member that is at error and never repeat its value.
 func describe(body []byte) (string, error) {
 	var d delivery
 	if err := json.Unmarshal(body, &d); err != nil {

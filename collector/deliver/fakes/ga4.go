@@ -50,7 +50,7 @@ type ga4Item struct {
 	Quantity amount `json:"quantity"`
 }
 
-// ga4Message is what the validation server says of a fault.
+// ga4Message is what the validation server says of an error.
 type ga4Message struct {
 	FieldPath      string `json:"fieldPath"`
 	Description    string `json:"description"`
@@ -63,12 +63,12 @@ func judgeGA4(q *request) answer {
 	if q.Method != http.MethodPost || (q.URL.Path != "/mp/collect" && q.URL.Path != "/debug/mp/collect") {
 		return failGA4(http.StatusNotFound).complain("no such address")
 	}
-	body, fault := unmarshal[ga4Body](q.body)
+	body, problem := unmarshal[ga4Body](q.body)
 	var messages []ga4Message
-	if fault != "" {
-		messages = []ga4Message{{"", fault, "VALUE_INVALID"}}
+	if problem != "" {
+		messages = []ga4Message{{"", problem, "VALUE_INVALID"}}
 	} else {
-		messages = q.ga4Faults(&body)
+		messages = q.ga4Errors(&body)
 	}
 	if strings.HasPrefix(q.URL.Path, "/debug/") {
 		return answerJSON(http.StatusOK, map[string]any{"validationMessages": messages})
@@ -91,8 +91,8 @@ func judgeGA4(q *request) answer {
 		}
 		given.events = append(given.events, e)
 	}
-	if fault != "" {
-		given.complaint = fault
+	if problem != "" {
+		given.complaint = problem
 	}
 	return given
 }
@@ -113,42 +113,42 @@ func ga4EventOf(body *ga4Body, in *ga4Event) Event {
 	return e
 }
 
-// ga4Faults lists what is wrong with a request as the validation server would.
-func (q *request) ga4Faults(body *ga4Body) []ga4Message {
+// ga4Errors lists what is wrong with a request as the validation server would.
+func (q *request) ga4Errors(body *ga4Body) []ga4Message {
 	var all []ga4Message
-	fault := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
+	refuse := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
 	if body.ClientID == "" {
-		fault("client_id", "must not be empty", "VALUE_REQUIRED")
+		refuse("client_id", "must not be empty", "VALUE_REQUIRED")
 	}
 	if len(body.Events) == 0 || len(body.Events) > 25 {
-		fault("events", "must be 1 to 25", "EXCEEDED_MAX_ENTITIES")
+		refuse("events", "must be 1 to 25", "EXCEEDED_MAX_ENTITIES")
 	}
 	if len(q.body) > 130_000 {
-		fault("", "the body must be at most 130 kB", "VALUE_OUT_OF_BOUNDS")
+		refuse("", "the body must be at most 130 kB", "VALUE_OUT_OF_BOUNDS")
 	}
 	if at := time.UnixMicro(body.TimestampMicros); q.now.Sub(at) > 72*time.Hour || at.After(q.now.Add(time.Minute)) {
-		fault("timestamp_micros", "must be within the last 72 hours", "VALUE_OUT_OF_BOUNDS")
+		refuse("timestamp_micros", "must be within the last 72 hours", "VALUE_OUT_OF_BOUNDS")
 	}
 	for _, word := range []string{body.Consent.AdUserData, body.Consent.AdPersonalization} {
 		if !slices.Contains([]string{"", "GRANTED", "DENIED"}, word) {
-			fault("consent", "must be GRANTED or DENIED", "VALUE_INVALID")
+			refuse("consent", "must be GRANTED or DENIED", "VALUE_INVALID")
 		}
 	}
 	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
 		for _, hash := range hashes {
 			if wrong := q.checkHash(field, hash); wrong != "" {
-				fault("user_data."+field, wrong, "VALUE_INVALID")
+				refuse("user_data."+field, wrong, "VALUE_INVALID")
 			}
 		}
 		if len(hashes) > 3 {
-			fault("user_data."+field, "must be at most 3", "EXCEEDED_MAX_ENTITIES")
+			refuse("user_data."+field, "must be at most 3", "EXCEEDED_MAX_ENTITIES")
 		}
 	}
 	if body.UserID == "" && len(body.UserData.Email)+len(body.UserData.Phone) > 0 {
-		fault("user_data", "must come with a user_id", "VALUE_REQUIRED")
+		refuse("user_data", "must come with a user_id", "VALUE_REQUIRED")
 	}
 	for i := range body.Events {
-		all = append(all, ga4EventFaults(&body.Events[i])...)
+		all = append(all, ga4EventErrors(&body.Events[i])...)
 	}
 	return all
 }
@@ -163,43 +163,43 @@ var (
 		`session_start(_with_rollout)?|user_engagement|video_(complete|progress|start)|view_complete|view_search_results)$`)
 )
 
-func ga4EventFaults(in *ga4Event) []ga4Message {
+func ga4EventErrors(in *ga4Event) []ga4Message {
 	var all []ga4Message
-	fault := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
+	refuse := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
 	p := &in.Params
 	kept := slices.ContainsFunc([]string{"_", "firebase_", "ga_", "google_", "gtag."}, func(prefix string) bool { return strings.HasPrefix(in.Name, prefix) })
 	switch {
 	case !ga4EventName.MatchString(in.Name):
-		fault("events.name", "must be a letter and up to 39 letters, digits and underscores", "NAME_INVALID")
+		refuse("events.name", "must be a letter and up to 39 letters, digits and underscores", "NAME_INVALID")
 	case kept || ga4Kept.MatchString(in.Name):
-		fault("events.name", "is reserved", "NAME_RESERVED")
+		refuse("events.name", "is reserved", "NAME_RESERVED")
 	}
 	if (in.Name == "purchase" || in.Name == "refund") && p.TransactionID == "" {
-		fault("events.params.transaction_id", "is required", "VALUE_REQUIRED")
+		refuse("events.params.transaction_id", "is required", "VALUE_REQUIRED")
 	}
 	if in.Name == "purchase" && p.Value == "" {
-		fault("events.params.value", "is required", "VALUE_REQUIRED")
+		refuse("events.params.value", "is required", "VALUE_REQUIRED")
 	}
 	if p.Value != "" && p.Currency == "" {
-		fault("events.params.currency", "is required with a value", "VALUE_REQUIRED")
+		refuse("events.params.currency", "is required with a value", "VALUE_REQUIRED")
 	}
 	if p.Currency != "" && !ga4Currency.MatchString(p.Currency) {
-		fault("events.params.currency", "must be an ISO 4217 code in capitals", "VALUE_INVALID")
+		refuse("events.params.currency", "must be an ISO 4217 code in capitals", "VALUE_INVALID")
 	}
 	texts := map[string]int{p.TransactionID: 100, p.PageLocation: 1000, p.PageReferrer: 420}
 	for _, item := range p.Items {
 		texts[item.ID], texts[item.Name], texts[item.Category] = 100, 100, 100
 		if item.ID == "" && item.Name == "" {
-			fault("events.params.items", "need item_id or item_name", "VALUE_REQUIRED")
+			refuse("events.params.items", "need item_id or item_name", "VALUE_REQUIRED")
 		}
 	}
 	for text, most := range texts {
 		if utf8.RuneCountInString(text) > most {
-			fault("events.params", "a text is too long", "VALUE_OUT_OF_BOUNDS")
+			refuse("events.params", "a text is too long", "VALUE_OUT_OF_BOUNDS")
 		}
 	}
 	if len(p.Items) > 200 {
-		fault("events.params.items", "must be at most 200", "EXCEEDED_MAX_ENTITIES")
+		refuse("events.params.items", "must be at most 200", "EXCEEDED_MAX_ENTITIES")
 	}
 	return all
 }

@@ -78,11 +78,11 @@ func judgeMeta(q *request) answer {
 	case q.URL.Query().Get("access_token") != account.Credentials["accessToken"]:
 		return failMeta(http.StatusUnauthorized).complain("the token is refused")
 	}
-	body, fault := unmarshal[struct {
+	body, problem := unmarshal[struct {
 		Data []metaEvent `json:"data"`
 	}](q.body)
 	switch {
-	case fault != "" || !q.isJSON():
+	case problem != "" || !q.isJSON():
 		return failMeta(http.StatusBadRequest).complain("the body is not of the platform's form")
 	case len(body.Data) == 0 || len(body.Data) > 1000:
 		return failMeta(http.StatusBadRequest).complain("a request holds 1 to 1000 events")

@@ -53,10 +53,10 @@ func judgeMixpanel(q *request) answer {
 	if account == nil || name != account.Credentials["serviceAccountUsername"] || secret != account.Credentials["serviceAccountSecret"] {
 		return failMixpanel(http.StatusUnauthorized).complain("the service account is refused")
 	}
-	list, fault := unmarshal[[]mixpanelEvent](q.body)
+	list, problem := unmarshal[[]mixpanelEvent](q.body)
 	switch {
-	case fault != "":
-		return failMixpanel(http.StatusBadRequest).complain("%s", fault)
+	case problem != "":
+		return failMixpanel(http.StatusBadRequest).complain("%s", problem)
 	case len(list) == 0 || len(list) > 2000 || len(q.body) > 10<<20:
 		return failMixpanel(http.StatusRequestEntityTooLarge).complain("a request holds 1 to 2000 events and 10 MB")
 	}
@@ -90,7 +90,7 @@ func (q *request) mixpanelEvent(in *mixpanelEvent) (Event, string) {
 		return s
 	}
 	e := Event{Name: in.Event, ID: text("$insert_id"), Value: string(in.Properties["value"]), Currency: text("currency")}
-	millis, fault := unmarshal[int64](in.Properties["time"])
+	millis, problem := unmarshal[int64](in.Properties["time"])
 	at := time.UnixMilli(millis)
 	distinct := in.Properties["distinct_id"]
 	switch {
@@ -100,7 +100,7 @@ func (q *request) mixpanelEvent(in *mixpanelEvent) (Event, string) {
 	case !mixpanelInsertID.MatchString(e.ID) || q.refused[e.ID]:
 		e.refuse("must be 1 to 36 letters, digits and hyphens")
 		return e, "properties.$insert_id"
-	case fault != "" || at.Year() < 1971 || at.After(q.now.Add(time.Hour)):
+	case problem != "" || at.Year() < 1971 || at.After(q.now.Add(time.Hour)):
 		e.refuse("must be a time since 1971 that is not more than an hour ahead")
 		return e, "properties.time"
 	case distinct.Kind() != '"' || slices.Contains(mixpanelNobody, strings.ToLower(text("distinct_id"))):

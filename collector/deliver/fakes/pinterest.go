@@ -94,10 +94,10 @@ func judgePinterest(q *request) answer {
 	case q.Header.Get("Authorization") != "Bearer "+account.Credentials["conversionToken"]:
 		return failPinterest(http.StatusUnauthorized).complain("the token is refused")
 	}
-	body, fault := unmarshal[pinterestBody](q.body, strict)
+	body, problem := unmarshal[pinterestBody](q.body, strict)
 	switch {
-	case fault != "":
-		return failPinterest(http.StatusBadRequest).complain("%s", fault)
+	case problem != "":
+		return failPinterest(http.StatusBadRequest).complain("%s", problem)
 	case len(body.Data) == 0 || len(body.Data) > 1000:
 		return failPinterest(http.StatusBadRequest).complain("a request holds 1 to 1000 events")
 	}

@@ -47,8 +47,8 @@ type Receipt struct {
 	Events    []Event
 }
 
-// Fault is what a fake does to a request in place of judging it. The zero Fault does nothing.
-type Fault struct {
+// Failure is what a fake does to a request in place of judging it. The zero Error does nothing.
+type Failure struct {
 	// Status is answered, with the body that the platform has for it.
 	Status int
 	// RetryAfter is told in the header, in whole seconds; 0 for none.
@@ -71,8 +71,8 @@ type Server struct {
 	now      func() time.Time
 
 	mu        sync.Mutex
-	faults    []Fault
-	lasting   *Fault
+	failures  []Failure
+	lasting   *Failure
 	refused   map[string]bool
 	forbidden map[string]bool
 	taken     map[string]int
@@ -120,25 +120,25 @@ func New(platform config.PlatformType, accounts []Account, report func(Receipt),
 	}, nil
 }
 
-// Fail meets each of the next requests with one of the faults, in their order.
-func (s *Server) Fail(faults ...Fault) {
+// Fail meets each of the next requests with one of the failures, in their order.
+func (s *Server) Fail(failures ...Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = append(s.faults, faults...)
+	s.failures = append(s.failures, failures...)
 }
 
-// FailAlways meets every request with the fault, until [Server.Heal].
-func (s *Server) FailAlways(fault Fault) {
+// FailAlways meets every request with the failure, until [Server.Heal].
+func (s *Server) FailAlways(failure Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lasting = &fault
+	s.lasting = &failure
 }
 
-// Heal ends all faults.
+// Heal ends all failures.
 func (s *Server) Heal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults, s.lasting = nil, nil
+	s.failures, s.lasting = nil, nil
 }
 
 // Refuse has the events with these ids refused as the platform refuses one that it finds invalid.
@@ -194,14 +194,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body could not be read", http.StatusRequestEntityTooLarge)
 		return
 	}
-	fault := s.nextFault()
-	if fault != nil && !fault.After {
-		s.suffer(w, r, *fault)
+	failure := s.nextFailure()
+	if failure != nil && !failure.After {
+		s.suffer(w, r, *failure)
 		return
 	}
 	given := s.judge(r, body)
-	if fault != nil {
-		s.suffer(w, r, *fault)
+	if failure != nil {
+		s.suffer(w, r, *failure)
 		return
 	}
 	given.write(w)
@@ -241,38 +241,38 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 // keptReceipts bounds what a fake remembers of its requests.
 const keptReceipts = 1000
 
-func (s *Server) nextFault() *Fault {
+func (s *Server) nextFailure() *Failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.faults) > 0 {
-		fault := s.faults[0]
-		s.faults = s.faults[1:]
-		return &fault
+	if len(s.failures) > 0 {
+		failure := s.failures[0]
+		s.failures = s.failures[1:]
+		return &failure
 	}
 	return s.lasting
 }
 
 // suffer has a request fail.
-func (s *Server) suffer(w http.ResponseWriter, r *http.Request, fault Fault) {
+func (s *Server) suffer(w http.ResponseWriter, r *http.Request, failure Failure) {
 	switch {
-	case fault.Silent:
+	case failure.Silent:
 		select {
 		case <-r.Context().Done():
 		case <-s.closed:
 		}
 		panic(http.ErrAbortHandler)
-	case fault.Reset:
+	case failure.Reset:
 		panic(http.ErrAbortHandler) // the server breaks the connection off
 	}
-	given := s.kind.failure(fault.Status)
-	if fault.Page {
-		given = answer{status: fault.Status, contentType: "text/html", body: "<!DOCTYPE html><html><body><h1>Bad Gateway</h1></body></html>"}
+	given := s.kind.failure(failure.Status)
+	if failure.Page {
+		given = answer{status: failure.Status, contentType: "text/html", body: "<!DOCTYPE html><html><body><h1>Bad Gateway</h1></body></html>"}
 	}
-	if fault.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(int64(fault.RetryAfter/time.Second), 10))
+	if failure.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt(int64(failure.RetryAfter/time.Second), 10))
 	}
-	if fault.Location != "" {
-		w.Header().Set("Location", fault.Location)
+	if failure.Location != "" {
+		w.Header().Set("Location", failure.Location)
 	}
 	given.write(w)
 }

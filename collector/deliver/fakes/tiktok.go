@@ -72,11 +72,11 @@ func judgeTikTok(q *request) answer {
 	if q.URL.Path != "/open_api/v1.3/event/track/" || !q.isJSON() {
 		return answer{status: http.StatusNotFound}.complain("no such address")
 	}
-	body, fault := unmarshal[tiktokBody](q.body)
+	body, problem := unmarshal[tiktokBody](q.body)
 	account := q.account(func(p config.Platform) bool { return p.TikTok != nil && p.TikTok.EventSourceID == body.EventSourceID })
 	switch {
-	case fault != "":
-		return failTikTok(http.StatusBadRequest).complain("%s", fault)
+	case problem != "":
+		return failTikTok(http.StatusBadRequest).complain("%s", problem)
 	case account == nil:
 		return failTikTok(http.StatusForbidden).complain("no pixel of that event_source_id")
 	case q.Header.Get("Access-Token") != account.Credentials["accessToken"]:

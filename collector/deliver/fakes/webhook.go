@@ -45,8 +45,8 @@ func judgeWebhook(q *request) answer {
 	if !verifies(q, account.Credentials["signingSecret"]) {
 		return failWebhook(http.StatusUnauthorized).complain("the signature does not match")
 	}
-	body, fault := unmarshal[webhookBody](q.body)
-	if fault != "" || body.Timestamp.IsZero() {
+	body, problem := unmarshal[webhookBody](q.body)
+	if problem != "" || body.Timestamp.IsZero() {
 		return failWebhook(http.StatusBadRequest).complain("the body is not a webhook's JSON")
 	}
 	e := Event{Name: body.Type, ID: q.Header.Get("Webhook-Id")}
@@ -76,8 +76,8 @@ func judgeWebhook(q *request) answer {
 // asked of it is the signature alone; the timestamp is checked here.
 func verifies(q *request, secrets string) bool {
 	stamp := q.Header.Get("Webhook-Timestamp")
-	seconds, fault := unmarshal[int64]([]byte(stamp))
-	if fault != "" || q.now.Sub(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
+	seconds, problem := unmarshal[int64]([]byte(stamp))
+	if problem != "" || q.now.Sub(time.Unix(seconds, 0)).Abs() > 5*time.Minute {
 		return false
 	}
 	return slices.ContainsFunc(strings.Fields(secrets), func(secret string) bool {

@@ -117,9 +117,9 @@ func accept(t *testing.T, in requestCase, body []byte, i int) *platform.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid, faults := envelope.Validate(in.ReceivedAt, nil)
-	if len(faults) > 0 {
-		t.Fatal(faults)
+	valid, errs := envelope.Validate(in.ReceivedAt, nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
 	}
 	property := config.Property{Platforms: []config.Platform{in.Config}}
 	accepted := event.Pseudonymise(valid, event.Acceptance{

@@ -123,6 +123,6 @@ fetch('/api/v1/openapi.json')
   .then(start)
   .catch((cause) => {
     const state = document.getElementById('state') || document.getElementById('main').appendChild(el('p'));
-    state.className = 'fault';
+    state.className = 'error';
     state.textContent = 'The description could not be shown: ' + cause.message;
   });

@@ -32,26 +32,26 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error":{"message":"x","code":2,"is_transient":true},"code":40100}`))
 	}))
 	defer receiver.Close()
-	property := shop("faults")
+	property := shop("misconfigured")
 	if err := json.Unmarshal([]byte(`{"allowCIDRs": ["127.0.0.1/32"]}`), &property.Egress); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
 	var platforms []string
-	add := func(platform config.Platform, fault deliver.Misconfiguration) {
+	add := func(platform config.Platform, reason deliver.Misconfiguration) {
 		property.Platforms, platforms = append(property.Platforms, platform), append(platforms, platform.Name)
-		if fault != "" {
-			want[platform.Name] = string(fault)
+		if reason != "" {
+			want[platform.Name] = string(reason)
 		}
 	}
 	webhook := func(name, url string) config.Platform {
 		return config.Platform{Name: name, Type: config.TypeWebhook, Webhook: &config.Webhook{URL: url}}
 	}
-	for status, fault := range map[int]deliver.Misconfiguration{
+	for status, reason := range map[int]deliver.Misconfiguration{
 		200: "", 401: deliver.CredentialsRejected, 403: deliver.ConfigurationRejected, 404: deliver.ConfigurationRejected, 405: deliver.ConfigurationRejected,
 		410: deliver.ConfigurationRejected, 301: deliver.ConfigurationRejected, 400: "", 408: "", 425: "", 429: "", 500: "", 503: "",
 	} {
-		add(webhook(fmt.Sprintf("answers-%d", status), fmt.Sprint(receiver.URL, "/", status)), fault)
+		add(webhook(fmt.Sprintf("answers-%d", status), fmt.Sprint(receiver.URL, "/", status)), reason)
 	}
 	add(webhook("denied", "http://127.0.0.2:9/"), deliver.EgressDenied)
 	add(webhook("unreachable", "http://127.0.0.1:1/"), "")
@@ -85,7 +85,7 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	p.await("the platforms that are down are paused", func() bool {
 		paused := p.metricsOf("weir_platform_paused")
 		for _, platform := range []string{"answers-408", "answers-429", "answers-500", "answers-503", "unreachable", "transient", "denied"} {
-			if !strings.Contains(paused, `platform="`+platform+`",property="faults"} 1`) {
+			if !strings.Contains(paused, `platform="`+platform+`",property="misconfigured"} 1`) {
 				return false
 			}
 		}
@@ -101,10 +101,10 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	faults := client.Stream(property.Namespace, property.Name)
+	errs := client.Stream(property.Namespace, property.Name)
 	told := func(want map[string]string) func() bool {
 		return func() bool {
-			got, err := faults.PausedPlatforms(t.Context(), platforms)
+			got, err := errs.PausedPlatforms(t.Context(), platforms)
 			return err == nil && cmp.Equal(want, got)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// redisFaults are the conditions for what may be wrong with a Redis, each with what to do about it.
-var redisFaults = []struct {
+// redisProblems are the conditions for what may be wrong with a Redis, each with what to do about it.
+var redisProblems = []struct {
 	problem        error
 	reason, advice string
 }{
@@ -28,9 +28,9 @@ var redisFaults = []struct {
 	{errTooMany, v1alpha1.ReasonRedisLimitReached, "use one for several Properties, or several namespaces"},
 }
 
-// redisFaultOf is the condition for what is wrong with a Redis, nil where nothing is. It repeats nothing that the server
+// redisProblemOf is the condition for what is wrong with a Redis, nil where nothing is. It repeats nothing that the server
 // has answered.
-func redisFaultOf(target redisTarget, err error) *fault {
+func redisProblemOf(target redisTarget, err error) *conditionReason {
 	if err == nil {
 		return nil
 	}
@@ -38,7 +38,7 @@ func redisFaultOf(target redisTarget, err error) *fault {
 	if !target.own {
 		field = redisURLField + ": "
 	}
-	for _, known := range redisFaults {
+	for _, known := range redisProblems {
 		if !errors.Is(problem, known.problem) {
 			continue
 		}
@@ -46,9 +46,9 @@ func redisFaultOf(target redisTarget, err error) *fault {
 		if known.advice != "" {
 			message += "; " + known.advice
 		}
-		return newFault(known.reason, "%s%s", field, message)
+		return reasonf(known.reason, "%s%s", field, message)
 	}
-	return newFault(v1alpha1.ReasonRedisUnreachable, "%s%v", field, problem)
+	return reasonf(v1alpha1.ReasonRedisUnreachable, "%s%v", field, problem)
 }
 
 // explainRedis is an error in words that may be shown to anybody.

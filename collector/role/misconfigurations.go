@@ -1,0 +1,42 @@
+package role
+
+import (
+	"context"
+	"maps"
+	"time"
+)
+
+// misconfigurationInterval is how often the operator is told of platforms that a person has to mend. What it is told holds for
+// several times as long.
+const misconfigurationInterval = time.Second
+
+// reportMisconfigurations tells the operator which platforms a person has to mend, by way of Redis: pods have no access to
+// the API server. It is told for as long as it is so, by each deliverer for what it has found itself.
+func (p *process) reportMisconfigurations(ctx context.Context) {
+	failing := map[*deliveries]bool{}
+	ticker := time.NewTicker(misconfigurationInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for d := range maps.Values(p.deliver) {
+			err := d.reportMisconfigurations(ctx)
+			if err != nil && !failing[d] && ctx.Err() == nil {
+				d.logger.WarnContext(ctx, "report misconfigured platforms", "error", err)
+			}
+			failing[d] = err != nil
+		}
+	}
+}
+
+func (d *deliveries) reportMisconfigurations(ctx context.Context) error {
+	for platform, reason := range d.metrics.Misconfigured() {
+		if err := d.stream.PausePlatform(ctx, platform, string(reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
