@@ -12,7 +12,8 @@ BUILD_FLAGS = -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSIO
 PHASE := hack/phase.sh
 
 # What `make generate` writes.
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
+  docs/reference/flags.md docs/reference/chart-values.md docs/reference/conditions.md
 
 CONTROLLER_GEN = $$(hack/tool.sh hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen)
 GOLANGCI_LINT = $$(hack/tool.sh hack/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
@@ -115,10 +116,11 @@ fuzz: check-go ## Run each fuzz target that matches NAME for FUZZTIME (10s)
 ##@ Changing it
 
 .PHONY: generate
-generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition, the operator's role, the chart's copies of these
+generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition, the operator's role, the chart's copies of these, pages of docs/reference
 	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd rbac:roleName=weir-operator paths=./api/... paths=./controllers/... \
 	  output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
 	@hack/chart.sh
+	@go run ./hack/reference
 
 .PHONY: fmt
 fmt: check-go ## Format the code
