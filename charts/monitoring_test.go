@@ -121,7 +121,7 @@ func TestRunbooksAreWhereTheValuesSay(t *testing.T) {
 	}
 }
 
-// TestQueriesAskForMetricsThatThereAre compares the alerts' and dashboards' queries with docs/operate/observability.md, which
+// TestQueriesAskForMetricsThatThereAre compares the alerts' and dashboards' queries with docs/reference/metrics.md, which
 // other tests compare with what the programs serve.
 func TestQueriesAskForMetricsThatThereAre(t *testing.T) {
 	known := documentedMetrics(t)
@@ -151,7 +151,7 @@ func TestQueriesAskForMetricsThatThereAre(t *testing.T) {
 			for _, metric := range metricsOf(query) {
 				labels, found := known[strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(metric.name, "_bucket"), "_count"), "_sum")]
 				if !found {
-					t.Errorf("%s asks for %s, which docs/operate/observability.md does not have: %s", where, metric.name, query)
+					t.Errorf("%s asks for %s, which docs/reference/metrics.md does not have: %s", where, metric.name, query)
 				}
 				for _, label := range metric.labels {
 					if !slices.Contains(labels, label) && !slices.Contains(targetLabels, label) {
@@ -246,10 +246,10 @@ func metricsOf(query string) []metric {
 	return list
 }
 
-// documentedMetrics are the metrics of docs/operate/observability.md with their labels.
+// documentedMetrics are the metrics of docs/reference/metrics.md with their labels.
 func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
-	content, err := os.ReadFile("../docs/operate/observability.md")
+	content, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

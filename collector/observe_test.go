@@ -297,7 +297,7 @@ func TestTheLogSaysWhyRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestEveryMetricIsDocumented compares the names in the code with those in docs/operate/observability.md.
+// TestEveryMetricIsDocumented compares the names in the code with those in docs/reference/metrics.md.
 func TestEveryMetricIsDocumented(t *testing.T) {
 	quoted := regexp.MustCompile(`"(weir_[a-z_]+)"`)
 	made := map[string]bool{}
@@ -315,7 +315,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../docs/operate/observability.md")
+	page, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
