@@ -31,6 +31,13 @@ func (s *Stream) Unsent(
 	return s.lease(ctx, platform, unsent, unsent, now.Add(lease), count)
 }
 
+// Hasten makes up to count of the platform's waiting events that are due between since and to due at an earlier time instead, the
+// first ones first, and returns how many those are. Nothing else of them changes.
+func (s *Stream) Hasten(ctx context.Context, platform string, since, to, earlier time.Time, count int) (int, error) {
+	moved, gone, err := s.lease(ctx, platform, since, to, earlier, count)
+	return len(moved) + len(gone), err
+}
+
 // lease takes waiting events that are due from since to now.
 func (s *Stream) lease(
 	ctx context.Context, platform string, since, now, until time.Time, count int,
