@@ -39,6 +39,9 @@ type Options struct {
 	// Resume says that no other engine of this Consumer runs or ends: what it holds in Redis was left by a process
 	// that was killed, and is sent again at once.
 	Resume bool
+	// Changed says that an engine of another configuration, or with other credentials, ran before this one: events that
+	// wait for another attempt are tried soon.
+	Changed bool
 	// Metrics are shared with the engines before and after.
 	Metrics *Metrics
 	// Logger gets the lines of the Log platform too.
@@ -198,12 +201,12 @@ func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
 	if e.batch > 0 {
 		opened.Limits.Events = e.batch
 	}
-	s := e.sender(cfg, opened, group, pauses, logger)
+	s := e.sender(cfg, opened, e.queue(cfg, logger), group, pauses, logger)
 	workers := []interface {
 		run(taking, sending context.Context)
 	}{
 		&worker{s.queue, group, s, e.timing.block},
-		&retrier{s.queue, group, s},
+		&retrier{s.queue, group, s, e.options.Changed},
 		&reclaimer{s.queue, group, s, own, 2 * e.timing.block, e.timing.reclaim, logger},
 	}
 
@@ -278,15 +281,18 @@ func (e *Engine) group(cfg config.Platform, logger *slog.Logger) *group {
 	}
 }
 
-// sender makes what sends a platform's events, with the queue that they are taken from and the settler of their outcomes.
-func (e *Engine) sender(
-	cfg config.Platform, opened *platform.Platform, g *group, pauses *pauseMetrics, logger *slog.Logger,
-) *sender {
-	o, limiter := e.options, newLimiter(opened.Limits.Events)
-	q := &queue{
-		stream: o.Stream, platform: cfg.Name, consumer: o.Consumer, timing: e.timing, now: e.clock.Now, logger: logger,
+func (e *Engine) queue(cfg config.Platform, logger *slog.Logger) *queue {
+	return &queue{
+		stream: e.options.Stream, platform: cfg.Name, consumer: e.options.Consumer, timing: e.timing, now: e.clock.Now, logger: logger,
 		active: map[stream.Position]struct{}{},
 	}
+}
+
+// sender makes what sends a platform's events, with the settler of their outcomes.
+func (e *Engine) sender(
+	cfg config.Platform, opened *platform.Platform, q *queue, g *group, pauses *pauseMetrics, logger *slog.Logger,
+) *sender {
+	o, limiter := e.options, newLimiter(opened.Limits.Events)
 	return &sender{
 		platform: opened,
 		requester: &requester{

@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -110,12 +111,30 @@ func (q *queue) end(all outcomes) {
 			latest = max(latest, s.RetryAt.UnixMilli())
 		}
 	}
+	q.expect(latest)
+}
+
+// expect notes until when there are retries to look for, in Unix milliseconds.
+func (q *queue) expect(latest int64) {
 	for {
 		known := q.latestRetry.Load()
 		if latest <= known || q.latestRetry.CompareAndSwap(known, latest) {
 			return
 		}
 	}
+}
+
+// hasten makes up to count events due soon that would wait for another attempt until their backoff ends, and returns how many
+// those are. What may be leased by a deliverer that is just sending it is left alone, and what the platform itself asked to be
+// sent after a longer time. They are spread, but for those of one call.
+func (q *queue) hasten(ctx context.Context, count int) (int, error) {
+	now := q.now()
+	until := now.Add(rand.N(q.timing.lease / 2))
+	n, err := q.stream.Hasten(ctx, q.platform, now.Add(q.timing.lease+q.timing.idlePoll), now.Add(q.timing.backoff.cap), until, count)
+	if n > 0 {
+		q.expect(until.UnixMilli())
+	}
+	return n, err
 }
 
 // pollInterval is how long to wait before looking for due events again.

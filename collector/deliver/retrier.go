@@ -2,16 +2,28 @@ package deliver
 
 import "context"
 
+const (
+	// maxHastened is how many events are hastened when the Secret or the Property has changed; the others come when their
+	// backoff ends. hastenedTogether is how many of them are due at one time.
+	maxHastened      = 10_000
+	hastenedTogether = 100
+)
+
 // retrier takes events whose next attempt is due. It looks for other deliverers' retries now and then, and often while
 // some of our own are waiting. They get at most half of the requests.
 type retrier struct {
 	queue  *queue
 	group  *group
 	sender *sender
+	// changed says that the Secret or the Property has changed: what was refused may be taken now.
+	changed bool
 }
 
 // run takes due events and sends them, until taking ends.
 func (r *retrier) run(taking, sending context.Context) {
+	if r.changed && !r.hasten(taking) {
+		return
+	}
 	for {
 		c, ok := r.sender.acquire(taking, retries, false)
 		if !ok {
@@ -34,4 +46,22 @@ func (r *retrier) run(taking, sending context.Context) {
 			}
 		}
 	}
+}
+
+// hasten has what waits tried soon. It returns false when taking has ended.
+func (r *retrier) hasten(taking context.Context) bool {
+	for hastened := 0; hastened < maxHastened; {
+		n, err := r.queue.hasten(taking, hastenedTogether)
+		if err != nil {
+			if !r.group.recover(taking, err) {
+				return false
+			}
+			continue
+		}
+		if n == 0 {
+			return true
+		}
+		hastened += n
+	}
+	return true
 }

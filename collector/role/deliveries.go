@@ -57,7 +57,8 @@ func (d *deliveries) run(ctx context.Context) error {
 }
 
 // next makes an engine of the configuration as it is now, and the context that ends with ctx or when that changes.
-// Only the process's first engine may take what the consumer holds for that of a process that was killed.
+// Only the process's first engine may take what the consumer holds for that of a process that was killed; the others run
+// because something has changed.
 func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *deliver.Engine) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +67,7 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 	d.stop = stop
 	property := d.current
 	return running, deliver.New(deliver.Options{
-		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
+		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if i := slices.IndexFunc(property.Platforms, func(p config.Platform) bool { return p.Name == platform }); i >= 0 {
 				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {
