@@ -67,3 +67,8 @@ func IsNews(backoff workqueue.TypedRateLimiter[reconcile.Request], before, after
 func Overdue(own bool, looks int) bool {
 	return (&redisDebt{target: redisTarget{own: own}, looks: looks}).overdue()
 }
+
+// ObjectFailed words what the API server answered about a Secret.
+func ObjectFailed(held map[string][]byte, err error) error {
+	return objectFailed("create", secretKey("shop"), held, err)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -51,7 +52,9 @@ func grant(t testing.TB, namespace, taken string, verbs ...string) {
 			if resource == taken {
 				one.Verbs = slices.DeleteFunc(one.Verbs, func(verb string) bool { return slices.Contains(verbs, verb) })
 			}
-			role.Rules = append(role.Rules, one)
+			if len(one.Verbs) > 0 {
+				role.Rules = append(role.Rules, one)
+			}
 		}
 	}
 	if err := server.client.Patch(context.Background(), role, client.Merge, client.FieldOwner("test")); apierrors.IsNotFound(err) {
@@ -72,6 +75,12 @@ const houseRule = "the rules of the house forbid it"
 // deny has an admission policy refuse an operation on an object, from when this returns until lift.
 func deny(t testing.TB, namespace, group, resource, name string, operation admissionv1.OperationType) (lift func(testing.TB)) {
 	t.Helper()
+	return denySaying(t, namespace, group, resource, name, operation, "")
+}
+
+// denySaying has the policy say what an expression makes of the object.
+func denySaying(t testing.TB, namespace, group, resource, name string, operation admissionv1.OperationType, says string) (lift func(testing.TB)) {
+	t.Helper()
 	ctx, id := context.Background(), strings.ToLower(strings.Join([]string{"test", namespace, resource, name, strings.ReplaceAll(string(operation), "*", "all")}, "."))
 	rule := func(group, resource string, operation admissionv1.OperationType) admissionv1.NamedRuleWithOperations {
 		return admissionv1.NamedRuleWithOperations{RuleWithOperations: admissionv1.RuleWithOperations{
@@ -87,7 +96,7 @@ func deny(t testing.TB, namespace, group, resource, name string, operation admis
 		Validations: []admissionv1.Validation{{
 			Expression: fmt.Sprintf("request.namespace != %q || !((request.resource.resource == 'rolebindings' && object.metadata.name == 'probe') || (request.resource.resource == %q && request.name == %q))",
 				namespace, resource, name),
-			Message: houseRule,
+			Message: houseRule, MessageExpression: says,
 		}},
 	}}
 	create(t, policy)
@@ -469,6 +478,134 @@ func (row refused) told(p *v1alpha1.Property, reason string) error {
 		}
 	}
 	return fmt.Errorf("no event says so, among %d", len(list.Items))
+}
+
+// TestWhatASecretHoldsIsInNoRefusal has policies repeat what is in a Secret that they refuse.
+func TestWhatASecretHoldsIsInNoRefusal(t *testing.T) {
+	t.Parallel()
+	rows := map[string]struct {
+		secret, key string
+		operation   admissionv1.OperationType
+		condition   string
+		change      func(*v1alpha1.PropertySpec)
+	}{
+		"a key that is made":              {"credentials", "api-key.default", admissionv1.Create, v1alpha1.ConditionCredentialsReady, nil},
+		"a token that is made, in base64": {"credentials", "access-token.default", admissionv1.Create, v1alpha1.ConditionCredentialsReady, nil},
+		"a password":                      {"redis-query", "password", admissionv1.Create, v1alpha1.ConditionRedisReady, nil},
+		"a password in a URL":             {"redis-query", "url", admissionv1.Create, v1alpha1.ConditionRedisReady, nil},
+		"the hashes of keys":              {"api-keys", "api-keys.json", admissionv1.Create, v1alpha1.ConditionWorkloadsAvailable, nil},
+		"the hashes of tokens, in base64": {"access-tokens", "access-tokens.json", admissionv1.Create, v1alpha1.ConditionWorkloadsAvailable, nil},
+		"a key that stands beside a new one": {"credentials", "api-key.default", admissionv1.Update, v1alpha1.ConditionCredentialsReady, func(s *v1alpha1.PropertySpec) {
+			s.APIKeys = append(s.APIKeys, v1alpha1.APIKey{Name: "next"})
+		}},
+	}
+	for sentence, row := range rows {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			namespace, logged := newNamespace(t), &lockedBuffer{}
+			name := called("shop", namespace)
+			startOperator(t, operatorOptions{
+				namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), LongestBackoff: time.Second},
+				log: slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			})
+			policy := func() {
+				says := fmt.Sprintf(`"it holds [" + string(object.data[%q]) + "]"`, row.key)
+				denySaying(t, namespace, "", "secrets", name+"-"+row.secret, row.operation, says)
+			}
+			if row.change == nil {
+				policy()
+			}
+			create(t, property(namespace, name))
+			if row.change != nil {
+				settled(t, namespace, name)
+				policy()
+				editing(row.change)(t, namespace)
+			}
+			p := waitFor(t, namespace, name, row.condition, metav1.ConditionFalse, v1alpha1.ReasonRefused)
+			if text := message(p, row.condition); !strings.Contains(text, "it holds […]") {
+				t.Errorf("the condition says %q", text)
+			}
+			said := ""
+			eventually(t, func() error {
+				var list eventsv1.EventList
+				if err := server.client.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+					return err
+				}
+				for _, event := range list.Items {
+					said += event.Note + "\n"
+				}
+				if !strings.Contains(said, "it holds [") || !strings.Contains(logged.String(), "it holds [") {
+					return errors.New("neither an event nor the log says so")
+				}
+				return nil
+			})
+			for where, text := range map[string]string{"an event": said, "the log": logged.String()} {
+				if strings.Contains(strings.ReplaceAll(text, "it holds […]", ""), "it holds [") {
+					t.Errorf("%s repeats it", where)
+				}
+			}
+		})
+	}
+}
+
+func TestTheValuesOfASecretAreTakenOutOfAnError(t *testing.T) {
+	held := map[string][]byte{"password": []byte("correct horse"), "short": []byte("to"), "empty": nil}
+	for sentence, row := range map[string]struct{ answer, want string }{
+		"a value in the clear":         {"not [correct horse]", "not […]"},
+		"a value in base64":            {"not [Y29ycmVjdCBob3JzZQ==]", "not […]"},
+		"a value twice":                {"correct horse, correct horse", "…, …"},
+		"what is in any text stays":    {"not to be", "not to be"},
+		"and so does what is no value": {"a correct answer", "a correct answer"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			want := "cannot create Secret shop: " + row.want
+			if got := controllers.ObjectFailed(held, errors.New(row.answer)).Error(); got != want {
+				t.Errorf("it says %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestAStatusThatIsRefusedIsAnEvent(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	name := called("shop", namespace)
+	grant(t, namespace, "properties/status", "patch")
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, user: bounded, Options: controllers.Options{RedisURL: redistest.URL(t), LongestBackoff: time.Second}})
+	create(t, property(namespace, name))
+	eventually(t, func() error {
+		var list eventsv1.EventList
+		if err := server.client.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		for _, event := range list.Items {
+			if event.Reason != "StatusNotWritten" {
+				continue
+			}
+			if event.Type != corev1.EventTypeWarning || event.Action != v1alpha1.ReasonRefused || event.Regarding.Name != name {
+				t.Errorf("it is a %s about %s, of the action %s", event.Type, event.Regarding.Name, event.Action)
+			}
+			for _, words := range []string{"write the status of Property " + name, `cannot patch resource "properties/status"`} {
+				if !strings.Contains(event.Note, words) {
+					t.Errorf("%q does not say %q", event.Note, words)
+				}
+			}
+			return nil
+		}
+		return fmt.Errorf("no event says so, among %d", len(list.Items))
+	})
+	p := get(t, &v1alpha1.Property{}, namespace, name)
+	if len(p.Status.Conditions) > 0 {
+		t.Error("the status has been written")
+	}
+	eventually(t, func() error { // all else is made
+		if there := owned(t, p); there["Deployment "+name+"-query"] == "" {
+			return errors.New("there is no Deployment")
+		}
+		return nil
+	})
+	grant(t, namespace, "")
+	settled(t, namespace, name)
 }
 
 func TestADeadRedisIsSaidWhateverElseIsRefused(t *testing.T) {
