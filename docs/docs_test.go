@@ -147,3 +147,86 @@ func TestLinesAreShort(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedPathsExist follows the paths in the tables of the pages by which the code is found.
+func TestNamedPathsExist(t *testing.T) {
+	named := regexp.MustCompile("`((?:api|charts|cli|collector|config|controllers|docs|hack)(?:/[\\w.-]+)*/?|main\\.go)`")
+	for _, page := range []string{"README.md", "docs/internals/architecture.md", "docs/internals/glossary.md"} {
+		text, err := os.ReadFile(path.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := named.FindAllSubmatch(text, -1)
+		if len(found) < 5 {
+			t.Errorf("%s names %d paths: the search has gone blind", page, len(found))
+		}
+		for _, match := range found {
+			if _, err := os.Stat(path.Join(root, string(match[1]))); err != nil {
+				t.Errorf("%s names %s, which is not there", page, match[1])
+			}
+		}
+	}
+}
+
+// TestTheMapHasEveryPackage compares the map's rows with the folders that it is a map of.
+func TestTheMapHasEveryPackage(t *testing.T) {
+	page, err := os.ReadFile("internals/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, parent := range []string{"cli", "collector"} {
+		entries, err := os.ReadDir(path.Join(root, parent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if name := parent + "/" + entry.Name(); entry.IsDir() && !strings.Contains(string(page), "\n| `"+name+"` |") {
+				t.Errorf("the map has no row for %s", name)
+			}
+		}
+	}
+}
+
+// TestTheReadmeIsShort holds it to what is read in one sitting.
+func TestTheReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile(path.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); lines > 100 {
+		t.Errorf("README.md has %d lines, at most 100 are wanted", lines)
+	}
+}
+
+// TestThereIsOneVersion compares what names the version with the chart, where it is decided.
+func TestThereIsOneVersion(t *testing.T) {
+	chart, err := os.ReadFile(path.Join(root, "charts/weir/Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`(?m)^version: (\S+)$`).FindSubmatch(chart)
+	if match == nil {
+		t.Fatal("the chart has no version")
+	}
+	for file, pattern := range map[string]string{
+		"charts/weir/Chart.yaml":       `(?m)^appVersion: (\S+)$`,
+		"config/manager/manager.yaml":  `image: ghcr.io/weir-dev/weir:(\S+)`,
+		"CHANGELOG.md":                 `(?m)^## (\S+)`,
+		"docs/guides/gitops.md":        `(?:targetRevision: |tag: )v([^\s}]+)`,
+		"docs/start/with-a-cluster.md": `image\.tag=(\S+)`,
+	} {
+		text, err := os.ReadFile(path.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(pattern).FindAllSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no version", file)
+		}
+		for i, named := range found {
+			if string(named[1]) != string(match[1]) && (file != "CHANGELOG.md" || i == 0) {
+				t.Errorf("%s is about %s, the chart is %s", file, named[1], match[1])
+			}
+		}
+	}
+}
