@@ -118,6 +118,23 @@ func TestCSVHasTheValuesOfJSON(t *testing.T) {
 	}
 }
 
+// lineOf returns the line of CSV that columns make.
+func lineOf(t *testing.T, columns ...column) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	rows, err := newRowWriter(answer, typeCSV, "header")
+	if err == nil {
+		err = rows.writeColumns(columns)
+	}
+	if err == nil {
+		err = rows.send()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(answer.Body.String(), "header\r\n")
+}
+
 func TestCSVIsSafeForSpreadsheets(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                          "",
@@ -125,6 +142,9 @@ func TestCSVIsSafeForSpreadsheets(t *testing.T) {
 		"a,b":                       `"a,b"`,
 		`say "hi"`:                  `"say ""hi"""`,
 		"two\nlines":                "\"two\nlines\"",
+		"two\r\nlines":              "\"two\r\nlines\"",
+		"ends\n":                    "\"ends\n\"",
+		" a blank in front":         "\" a blank in front\"",
 		"a\rb":                      "\"a\rb\"",
 		"=1+1":                      "'=1+1",
 		`=HYPERLINK("x","y")`:       `"'=HYPERLINK(""x"",""y"")"`,
@@ -137,12 +157,12 @@ func TestCSVIsSafeForSpreadsheets(t *testing.T) {
 		"1-1=0":                     "1-1=0",
 		"DDE (\"cmd\";\"/C calc\")": `"DDE (""cmd"";""/C calc"")"`,
 	} {
-		if got := string(sent(text).appendTo(nil)); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
+		if got := lineOf(t, sent("first"), sent(text)); got != "first,"+want+"\r\n" {
+			t.Errorf("%q: got %q, want %s", text, got, want)
 		}
 	}
-	if got, want := string(computed("-12.5").appendTo(nil)), "-12.5"; got != want {
-		t.Errorf("a negative sum: got %s, want %s", got, want)
+	if got, want := lineOf(t, computed("-12.5")), "-12.5\r\n"; got != want {
+		t.Errorf("a negative sum: got %q, want %q", got, want)
 	}
 }
 
@@ -327,8 +347,8 @@ func FuzzCSV(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		line := string(sent(text).appendTo(nil))
-		fields, err := csv.NewReader(strings.NewReader("x," + line + ",x\r\n")).Read()
+		line := lineOf(t, computed("x"), sent(text), computed("x"))
+		fields, err := csv.NewReader(strings.NewReader(line)).Read()
 		if err != nil || len(fields) != 3 {
 			t.Fatalf("%q: %d fields, %v", line, len(fields), err)
 		}

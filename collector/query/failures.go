@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // What failed attempts to authenticate are allowed from one address: so many at once, and one more each interval.
@@ -14,12 +16,12 @@ const (
 	maxFailing = 4096
 )
 
-// failures limits the failed attempts from each address. It never has a say in attempts that succeed: callers
+// failures limits the rate of failed attempts from each address. It never has a say in attempts that succeed: callers
 // behind one proxy share its address, and none of them is to suffer from another's wrong token.
 type failures struct {
 	mu sync.Mutex
-	// whole is when an address's allowance is whole again; one that is whole is not in it.
-	whole map[netip.Addr]time.Time
+	// limiters has none for an address whose allowance is whole.
+	limiters map[netip.Addr]*rate.Limiter
 	// swept is when the map was last looked through.
 	swept time.Time
 }
@@ -32,24 +34,26 @@ var others netip.Addr
 func (f *failures) add(from netip.Addr, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, known := f.whole[from]; !known && len(f.whole) >= maxFailing {
+	if f.limiters[from] == nil && len(f.limiters) >= maxFailing {
 		f.forget(now)
-		if len(f.whole) >= maxFailing {
+		if len(f.limiters) >= maxFailing {
 			from = others
 		}
 	}
-	whole := f.whole[from]
-	if whole.Before(now) {
-		whole = now
+	limiter := f.limiters[from]
+	if limiter == nil {
+		if f.limiters == nil {
+			f.limiters = map[netip.Addr]*rate.Limiter{}
+		}
+		limiter = rate.NewLimiter(rate.Every(failureInterval), failureBurst)
+		f.limiters[from] = limiter
 	}
-	if wait := whole.Add(failureInterval).Sub(now) - failureBurst*failureInterval; wait > 0 {
-		return wait
+	attempt := limiter.ReserveN(now, 1)
+	wait := attempt.DelayFrom(now)
+	if wait > 0 {
+		attempt.CancelAt(now)
 	}
-	if f.whole == nil {
-		f.whole = map[netip.Addr]time.Time{}
-	}
-	f.whole[from] = whole.Add(failureInterval)
-	return 0
+	return wait
 }
 
 // forget drops the addresses whose allowance is whole again. It looks for them once in an interval, so that many
@@ -59,9 +63,9 @@ func (f *failures) forget(now time.Time) {
 		return
 	}
 	f.swept = now
-	for address, whole := range f.whole {
-		if !whole.After(now) {
-			delete(f.whole, address)
+	for address, limiter := range f.limiters {
+		if limiter.TokensAt(now) >= failureBurst {
+			delete(f.limiters, address)
 		}
 	}
 }

@@ -97,8 +97,8 @@ func TestFailuresTakeBoundedMemory(t *testing.T) {
 		f.add(address, now)
 		address = address.Next()
 	}
-	if len(f.whole) > maxFailing+1 {
-		t.Errorf("%d addresses are remembered, want at most %d", len(f.whole), maxFailing+1)
+	if len(f.limiters) > maxFailing+1 {
+		t.Errorf("%d addresses are remembered, want at most %d", len(f.limiters), maxFailing+1)
 	}
 	if wait := f.add(netip.MustParseAddr("192.0.2.1"), now); wait == 0 {
 		t.Error("an address beyond the memory is not limited")
@@ -107,7 +107,7 @@ func TestFailuresTakeBoundedMemory(t *testing.T) {
 		t.Errorf("an address with an allowance of its own has to wait %s", wait)
 	}
 	now = now.Add(time.Minute)
-	if wait := f.add(netip.MustParseAddr("192.0.2.1"), now); wait != 0 || len(f.whole) > 2 {
-		t.Errorf("after a minute: %d addresses are remembered, the next has to wait %s", len(f.whole), wait)
+	if wait := f.add(netip.MustParseAddr("192.0.2.1"), now); wait != 0 || len(f.limiters) > 2 {
+		t.Errorf("after a minute: %d addresses are remembered, the next has to wait %s", len(f.limiters), wait)
 	}
 }

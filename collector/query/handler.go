@@ -45,14 +45,14 @@ type Handler struct {
 	tenants atomic.Pointer[[]Tenant]
 	// failures are the failed attempts to authenticate.
 	failures failures
-	// turns are for the questions that look at more than a page of events.
-	turns  *turns
+	// queue is for the queries that look at more than a page of events.
+	queue  *fairQueue
 	budget *analytics.Budget
 }
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{logger: o.Logger, now: o.Now, turns: newTurns(), budget: o.Budget}
+	h := &Handler{logger: o.Logger, now: o.Now, queue: newFairQueue(), budget: o.Budget}
 	if h.budget == nil {
 		h.budget = analytics.NewBudget(0)
 	}
@@ -90,8 +90,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 	case errors.Is(err, analytics.ErrReplaying):
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
 		return
-	case errors.Is(err, errCrowded), errors.Is(err, analytics.ErrBusy):
-		server.Unavailable(w, "Too many questions are being answered.", crowdedRetryAfter)
+	case errors.Is(err, errQueueFull), errors.Is(err, analytics.ErrBusy):
+		server.Unavailable(w, "Too many questions are being answered.", busyRetryAfter)
 		return
 	}
 	h.logger.ErrorContext(r.Context(), "the view failed", "error", err)

@@ -242,10 +242,10 @@ func (p *parameters) list(name string) []string {
 // names returns a list of event names, the Property's aliases applied. low and high bound its length; a list
 // that may not be empty is required.
 func (p *parameters) names(name string, low, high int) []string {
-	errs := len(p.errs)
+	before := len(p.errs)
 	names := p.list(name)
 	switch {
-	case len(p.errs) > errs:
+	case len(p.errs) > before:
 		return nil
 	case len(names) == 0 && low > 0:
 		p.errs.Add(name, fmt.Sprintf("The %s field is required.", name))

@@ -38,11 +38,11 @@ func (h *Handler) Routes(r chi.Router) {
 			r.Head(pattern, handler)
 		}
 		get("/events", h.events)
-		get("/events/stats", h.inTurn(h.eventStats))
-		get("/analytics/summary", h.inTurn(h.summary))
-		get("/analytics/daily", h.inTurn(h.daily))
-		get("/analytics/funnel", h.inTurn(h.funnel))
-		get("/analytics/attribution", h.inTurn(h.attribution))
+		get("/events/stats", h.queued(h.eventStats))
+		get("/analytics/summary", h.queued(h.summary))
+		get("/analytics/daily", h.queued(h.daily))
+		get("/analytics/funnel", h.queued(h.funnel))
+		get("/analytics/attribution", h.queued(h.attribution))
 		r.Post("/deliveries/replay", h.authorised(auth.ScopeWrite, h.replay))
 	})
 }

@@ -2,11 +2,14 @@ package query
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/csv"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // rowTimeout is how long a caller may take to accept what was written last. It bounds what a slow one holds,
@@ -42,6 +45,10 @@ type rowWriter struct {
 	buffer   *bufio.Writer
 	format   format
 	line     []byte
+	// csv writes the fields of a line into text.
+	csv    *csv.Writer
+	text   bytes.Buffer
+	fields []string
 }
 
 // newRowWriter begins an answer with rows. For CSV the header line names the columns.
@@ -53,35 +60,43 @@ func newRowWriter(w http.ResponseWriter, f format, columns string) (*rowWriter, 
 	w.Header().Set("Content-Type", kind)
 	out := &rowWriter{response: http.NewResponseController(w), buffer: bufio.NewWriterSize(w, 32<<10), format: f}
 	w.WriteHeader(http.StatusOK)
-	if f == typeCSV {
-		out.line = append(append(out.line, columns...), "\r\n"...)
+	if f != typeCSV {
+		return out, nil
 	}
-	return out, out.flushLine()
+	out.csv = csv.NewWriter(&out.text)
+	_, err := out.buffer.WriteString(columns + "\r\n")
+	return out, err
 }
 
 // write adds a row.
 func (o *rowWriter) write(r row) error {
 	if o.format == typeCSV {
-		for i, c := range r.columns() {
-			if i > 0 {
-				o.line = append(o.line, ',')
-			}
-			o.line = c.appendTo(o.line)
-		}
-		o.line = append(o.line, "\r\n"...)
-		return o.flushLine()
+		return o.writeColumns(r.columns())
 	}
 	var err error
-	if o.line, err = r.appendJSON(o.line); err != nil {
+	if o.line, err = r.appendJSON(o.line[:0]); err != nil {
 		return fmt.Errorf("render a row: %w", err)
 	}
 	o.line = append(o.line, '\n')
-	return o.flushLine()
+	_, err = o.buffer.Write(o.line)
+	return err
 }
 
-func (o *rowWriter) flushLine() error {
-	_, err := o.buffer.Write(o.line)
-	o.line = o.line[:0]
+// writeColumns adds a line of CSV. The library ends it with a line feed: asked to end it as RFC 4180 has it, it would
+// change the line ends within values as well.
+func (o *rowWriter) writeColumns(columns []column) error {
+	o.fields = o.fields[:0]
+	for _, c := range columns {
+		o.fields = append(o.fields, c.guarded())
+	}
+	o.text.Reset()
+	if err := o.csv.Write(o.fields); err != nil {
+		return fmt.Errorf("render a row: %w", err)
+	}
+	o.csv.Flush()
+	o.text.Truncate(o.text.Len() - len("\n"))
+	o.text.WriteString("\r\n")
+	_, err := o.buffer.Write(o.text.Bytes())
 	return err
 }
 
@@ -92,24 +107,11 @@ func (o *rowWriter) send() error {
 	return o.buffer.Flush()
 }
 
-// appendTo appends the column as RFC 4180 has it. A spreadsheet takes a text that begins like a formula for one,
-// whoever has sent it, so such a text is given an apostrophe, which spreadsheets take as the mark of a text.
-func (c column) appendTo(line []byte) []byte {
-	text := c.text
-	if !c.computed && text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", firstRune(text)) {
-		text = "'" + text
+// guarded returns the column's text. A spreadsheet takes a text that begins like a formula for one, whoever has sent it,
+// so such a text is given an apostrophe, which spreadsheets take as the mark of a text.
+func (c column) guarded() string {
+	if first, _ := utf8.DecodeRuneInString(c.text); !c.computed && c.text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
+		return "'" + c.text
 	}
-	if !strings.ContainsAny(text, "\",\r\n") {
-		return append(line, text...)
-	}
-	line = append(line, '"')
-	line = append(line, strings.ReplaceAll(text, `"`, `""`)...)
-	return append(line, '"')
-}
-
-func firstRune(text string) rune {
-	for _, r := range text {
-		return r
-	}
-	return 0
+	return c.text
 }

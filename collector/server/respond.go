@@ -24,10 +24,11 @@ func JSON(w http.ResponseWriter, status int, body any) {
 }
 
 // Message answers {"message": …}.
-func Message(w http.ResponseWriter, status int, message string) {
-	JSON(w, status, struct {
-		Message string `json:"message"`
-	}{message})
+func Message(w http.ResponseWriter, status int, text string) { JSON(w, status, message{text}) }
+
+// message is the body of an error.
+type message struct {
+	Message string `json:"message"`
 }
 
 // Invalid answers 422 with the errors.

@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,11 +40,30 @@ func TestPathsAreRoutedAlikeHoweverTheyAreEscaped(t *testing.T) {
 	}
 }
 
-func TestWrongEscapesAreRefused(t *testing.T) {
-	r := run(t, server.Options{Handler: http.NotFoundHandler()})
-	answer := exchange(t, r, "GET /collect/%zz HTTP/1.1\r\nHost: weir\r\n\r\n")
-	if !strings.HasPrefix(answer, "HTTP/1.1 400 ") {
-		t.Errorf("got %q, want 400", answer)
+func TestWhatIsNoRequestIsAnsweredInJSON(t *testing.T) {
+	for name, test := range map[string]struct{ request, status, want string }{
+		"a wrong escape":               {"GET /%zz/ HTTP/1.1\r\nHost: weir\r\n\r\n", "400 Bad Request", "Bad Request."},
+		"a wrong escape in a route":    {"GET /collect/%zz HTTP/1.1\r\nHost: weir\r\n\r\n", "400 Bad Request", "Bad Request."},
+		"no host":                      {"GET / HTTP/1.1\r\n\r\n", "400 Bad Request: missing required Host header", "Bad Request: missing required Host header."},
+		"an unknown transfer encoding": {"POST / HTTP/1.1\r\nHost: weir\r\nTransfer-Encoding: x\r\n\r\n", "501 Not Implemented", "Unsupported transfer encoding."},
+		"too long a header": {"GET /?" + strings.Repeat("a", 64<<10) + " HTTP/1.1\r\nHost: weir\r\n\r\n",
+			"431 Request Header Fields Too Large", "Request Header Fields Too Large."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, server.Options{Handler: http.NotFoundHandler()})
+			body := `{"message":"` + test.want + `"}`
+			want := fmt.Sprintf("HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", test.status, len(body), body)
+			connection, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			go func() { _, _ = io.WriteString(connection, test.request) }() // which may be cut off by the answer
+			got, _ := io.ReadAll(connection)                                // which may end in a reset, as not all of a request was read
+			if string(got) != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -14,23 +14,23 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 )
 
-// crowd takes turns for callers, who are known by a letter.
+// crowd queues for callers, who are known by a letter.
 type crowd struct {
 	*testing.T
-	turns *turns
-	// begun holds the callers in the order in which their turns came.
+	queue *fairQueue
+	// begun holds the callers in the order in which they were let in.
 	begun []byte
 }
 
 func who(letter byte) caller { return auth.HashOf(string(letter)) }
 
-// ask lets a caller wait for a turn until ctx ends.
+// ask lets a caller wait in the queue until ctx ends.
 func (c *crowd) ask(ctx context.Context, letter byte) {
 	go func() {
-		if err := c.turns.take(ctx, who(letter)); err == nil {
-			c.turns.mu.Lock()
+		if err := c.queue.acquire(ctx, who(letter)); err == nil {
+			c.queue.mu.Lock()
 			c.begun = append(c.begun, letter)
-			c.turns.mu.Unlock()
+			c.queue.mu.Unlock()
 		}
 	}()
 	synctest.Wait()
@@ -40,30 +40,30 @@ func (c *crowd) expect(want string) {
 	c.Helper()
 	synctest.Wait()
 	if string(c.begun) != want {
-		c.Fatalf("turns came to %q, want %q", c.begun, want)
+		c.Fatalf("the queue let in %q, want %q", c.begun, want)
 	}
 }
 
 func TestOneCallersQuestionsDoNotKeepAnothersFromBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{T: t, turns: &turns{limit: 3, running: map[caller]int{}}}
+		c := &crowd{T: t, queue: &fairQueue{limit: 3, running: map[caller]int{}}}
 		for range 5 {
 			c.ask(t.Context(), 'a')
 		}
-		c.expect("aa") // the third turn is left for others
+		c.expect("aa") // the third slot is left for others
 		c.ask(t.Context(), 'b')
 		c.expect("aab")
 		c.ask(t.Context(), 'c')
-		c.turns.give(who('a'))
-		c.expect("aabc") // a has waited longer, and has a turn still
-		c.turns.give(who('b'))
+		c.queue.release(who('a'))
+		c.expect("aabc") // a has waited longer, and has a slot still
+		c.queue.release(who('b'))
 		c.expect("aabca")
 	})
 }
 
 func TestWhoHasGivenUpTakesNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{T: t, turns: &turns{limit: 2, running: map[caller]int{}}}
+		c := &crowd{T: t, queue: &fairQueue{limit: 2, running: map[caller]int{}}}
 		c.ask(t.Context(), 'a')
 		abandoned, abandon := context.WithCancel(t.Context())
 		c.ask(abandoned, 'a')
@@ -71,24 +71,24 @@ func TestWhoHasGivenUpTakesNoTurn(t *testing.T) {
 		c.expect("a")
 		abandon()
 		synctest.Wait()
-		c.turns.give(who('a'))
+		c.queue.release(who('a'))
 		c.expect("aa")
-		c.turns.give(who('a'))
-		if c.turns.count != 0 || len(c.turns.running) != 0 || len(c.turns.waiting) != 0 {
-			t.Errorf("at the end %d turns are taken and %d wait, want none", c.turns.count, len(c.turns.waiting))
+		c.queue.release(who('a'))
+		if c.queue.count != 0 || len(c.queue.running) != 0 || len(c.queue.waiting) != 0 {
+			t.Errorf("at the end %d slots are taken and %d wait, want none", c.queue.count, len(c.queue.waiting))
 		}
 	})
 }
 
 func TestTooManyWaitingAreToldToComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{T: t, turns: &turns{limit: 2, running: map[caller]int{}}}
+		c := &crowd{T: t, queue: &fairQueue{limit: 2, running: map[caller]int{}}}
 		waiting, end := context.WithCancel(t.Context())
 		for range maxWaiting + 1 {
 			c.ask(waiting, 'a')
 		}
-		if err := c.turns.take(t.Context(), who('b')); !errors.Is(err, errCrowded) {
-			t.Errorf("got %v, want errCrowded", err)
+		if err := c.queue.acquire(t.Context(), who('b')); !errors.Is(err, errQueueFull) {
+			t.Errorf("got %v, want errQueueFull", err)
 		}
 		end()
 	})
@@ -96,8 +96,8 @@ func TestTooManyWaitingAreToldToComeBack(t *testing.T) {
 
 func TestAnAbandonedRequestDoesNotWaitForItsTurn(t *testing.T) {
 	h := New(Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now})
-	h.turns.limit = 0 // no turn ever comes
-	handle := h.inTurn(func(http.ResponseWriter, *http.Request, *Tenant) { t.Error("the question was asked") })
+	h.queue.limit = 0 // no slot is ever free
+	handle := h.queued(func(http.ResponseWriter, *http.Request, *Tenant) { t.Error("the query ran") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	answer := httptest.NewRecorder()
@@ -119,18 +119,18 @@ func TestAViewThatIsBeingBuiltAnewIsAskedLater(t *testing.T) {
 func TestAQuestionThatTakesTooLongIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now})
-		handle := h.inTurn(func(w http.ResponseWriter, r *http.Request, _ *Tenant) {
+		handle := h.queued(func(w http.ResponseWriter, r *http.Request, _ *Tenant) {
 			<-r.Context().Done() // as the view does, which looks at it again and again
 			h.fail(w, r, r.Context().Err())
 		})
 		answer := httptest.NewRecorder()
 		began := time.Now()
 		handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), nil)
-		if took := time.Since(began); answer.Code != http.StatusServiceUnavailable || took != patience {
-			t.Errorf("got %d after %s, want 503 after %s", answer.Code, took, patience)
+		if took := time.Since(began); answer.Code != http.StatusServiceUnavailable || took != queryTimeout {
+			t.Errorf("got %d after %s, want 503 after %s", answer.Code, took, queryTimeout)
 		}
-		if h.turns.count != 0 {
-			t.Error("its turn was not given back")
+		if h.queue.count != 0 {
+			t.Error("its slot was not given back")
 		}
 	})
 }
