@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -227,6 +228,28 @@ func TestThereIsOneVersion(t *testing.T) {
 			if string(named[1]) != string(match[1]) && (file != "CHANGELOG.md" || i == 0) {
 				t.Errorf("%s is about %s, the chart is %s", file, named[1], match[1])
 			}
+		}
+	}
+}
+
+// TestEveryReasonHasAnAnswer looks for the reasons of conditions that are not good among the symptoms.
+func TestEveryReasonHasAnAnswer(t *testing.T) {
+	conditions, err := os.ReadFile(path.Join(root, "api/v1alpha1/conditions.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("operate/troubleshoot.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := []string{"Ready", "NotExposed", "SharedUser"}
+	reasons := regexp.MustCompile(`Reason\w+ += "(\w+)"`).FindAllSubmatch(conditions, -1)
+	if len(reasons) < 30 {
+		t.Errorf("%d reasons: the search has gone blind", len(reasons))
+	}
+	for _, match := range reasons {
+		if reason := string(match[1]); !slices.Contains(good, reason) && !strings.Contains(string(page), "`"+reason+"`") {
+			t.Errorf("troubleshoot.md does not say what to do about %s", reason)
 		}
 	}
 }
