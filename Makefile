@@ -131,11 +131,12 @@ lint: check-go ## Run the linters of .golangci.yml
 	@tool="$(GOLANGCI_LINT)"; $(PHASE) lint "$$tool" run
 
 .PHONY: verify
-verify: check-go ## Prove that generated files are fresh, modules tidy, the code formatted and go vet content
+verify: check-go ## Prove that generated files are fresh, modules tidy, the code formatted, go vet content and links lead somewhere
 	@$(PHASE) 'verify: generated files are fresh' hack/verify.sh generated $(GENERATED)
 	@$(PHASE) 'verify: go.mod is tidy' hack/verify.sh modules
 	@$(PHASE) 'verify: the code is formatted' hack/verify.sh format
 	@$(PHASE) 'verify: go vet' go vet ./...
+	@$(PHASE) 'verify: what the docs name is there' go test ./docs -count=1 -skip Examples
 
 .PHONY: release-check
 release-check: verify lint ## Check what is to be released and leave it in bin/release; takes minutes. GOVULNDB: another vulnerability database
