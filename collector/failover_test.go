@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -132,7 +126,7 @@ func TestASentinelReplacesAKilledPrimary(t *testing.T) {
 	const lateness = time.Second
 	s := newSite(t, replicated(""))
 	replica := newStandby(t, s)
-	address := startSentinel(t, s, replica)
+	address := startSentinel(t, s)
 	admin, err := stream.Dial(address.String(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -171,58 +165,13 @@ func TestASentinelReplacesAKilledPrimary(t *testing.T) {
 }
 
 // startSentinel starts a Sentinel that watches the site's Redis and returns the URL by which it is asked.
-func startSentinel(t *testing.T, s *site, replica *standby) *url.URL {
+func startSentinel(t *testing.T, s *site) *url.URL {
 	t.Helper()
-	binary, err := redisserver.Find(t.Context(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, port, err := net.SplitHostPort(freeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	primaryHost, primaryPort := hostAndPort(t, s.redis)
-	configuration := fmt.Sprintf(`port %s
-bind %s
-dir %q
-sentinel monitor shop %s %s 1
-sentinel auth-user shop %s
-sentinel auth-pass shop %s
-sentinel down-after-milliseconds shop 500
-sentinel failover-timeout shop 10000
-requirepass %s
-`, port, host, dir, primaryHost, primaryPort, peer, peerPassword, sentinelPassword)
-	file := filepath.Join(dir, "sentinel.conf")
-	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sentinel := exec.Command(binary.Path, file, "--sentinel")
-	sentinel.Env = append(os.Environ(), "LD_LIBRARY_PATH="+binary.LibraryPath)
-	var log lockedBuffer
-	sentinel.Stdout, sentinel.Stderr = &log, &log
-	if err := sentinel.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sentinel.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = sentinel.Wait() // it was killed
-		if t.Failed() {
-			t.Log(log.String())
-		}
-	})
-	c := redis.NewSentinelClient(&redis.Options{Addr: net.JoinHostPort(host, port), Password: sentinelPassword, DialerRetries: 1})
-	t.Cleanup(func() { c.Close() })
-	_, replicaPort := hostAndPort(t, replica.Server)
-	eventually(t, "the Sentinel knows the replica", func() bool {
-		replicas, err := c.Replicas(t.Context(), "shop").Result()
-		return err == nil && len(replicas) == 1 && replicas[0]["port"] == replicaPort &&
-			replicas[0]["master-link-status"] == "ok" && !strings.Contains(replicas[0]["flags"], "down")
-	})
+	host, port := hostAndPort(t, s.redis)
+	address := redistest.StartSentinel(t, net.JoinHostPort(host, port), sentinelPassword,
+		"sentinel auth-user shop "+peer, "sentinel auth-pass shop "+peerPassword)
 	return &url.URL{
-		Scheme: "redis", User: url.UserPassword(peer, peerPassword), Host: net.JoinHostPort(host, port),
-		RawQuery: url.Values{"master_name": {"shop"}, "sentinel_password": {sentinelPassword}}.Encode(),
+		Scheme: "redis", User: url.UserPassword(peer, peerPassword), Host: address,
+		RawQuery: url.Values{"master_name": {redistest.SentinelName}, "sentinel_password": {sentinelPassword}}.Encode(),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // script is a connection that says what it is told to, some bytes at a time.
@@ -144,8 +145,9 @@ func FuzzReplies(f *testing.F) {
 		const hello = "*0\r\n"
 		server := &script{says: io.MultiReader(strings.NewReader(hello), bytes.NewReader(says)), step: 64}
 		client := redis.NewClient(&redis.Options{
-			Addr: "any", Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, PoolSize: 1, PipelinePoolSize: -1,
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return newReplies(server, true), nil },
+			Addr: "127.0.0.1:1", Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, PoolSize: 1, PipelinePoolSize: -1,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			Dialer:                   func(context.Context, string, string) (net.Conn, error) { return newReplies(server, true), nil },
 		})
 		err := client.Process(t.Context(), commands[int(which)%len(commands)]())
 		if err != nil && Explain(err) == nil {

@@ -26,6 +26,26 @@ type Cluster struct {
 // StartCluster starts a cluster for this test alone and waits until it serves every slot. It ends with the test.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
+	return startCluster(t, func(lines ...string) (*redisserver.Server, string) {
+		server := Start(t, redisserver.Options{Loopback: true, Extra: append(lines, `requirepass ""`)})
+		return server, "redis://" + hostOf(t, server.URL())
+	})
+}
+
+// StartTLSCluster is [StartCluster] for one that speaks TLS alone, its nodes to each other too. It shows certificates of the
+// authority, and asks for such.
+func StartTLSCluster(t testing.TB, authority *Authority) *Cluster {
+	t.Helper()
+	return startCluster(t, func(lines ...string) (*redisserver.Server, string) {
+		certificate, key := authority.Sign(t, nil)
+		server := StartTLS(t, certificate, key, authority.PEM, append(lines, "tls-cluster yes")...)
+		return server.Server, server.Address
+	})
+}
+
+// startCluster makes a cluster of nodes that start returns with their addresses.
+func startCluster(t testing.TB, start func(lines ...string) (server *redisserver.Server, address string)) *Cluster {
+	t.Helper()
 	c := &Cluster{}
 	var nodes []*redis.Client
 	var addresses []string
@@ -35,16 +55,16 @@ func StartCluster(t testing.TB) *Cluster {
 		if i > 0 {
 			bus = freePort(t)
 		}
-		server := Start(t, redisserver.Options{Loopback: true, Extra: []string{
-			"cluster-enabled yes", "cluster-port " + bus, `requirepass ""`,
-		}})
-		parsed, err := url.Parse(server.URL())
+		server, address := start("cluster-enabled yes", "cluster-port "+bus)
+		options, err := redis.ParseURL(server.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := redis.NewClient(&redis.Options{Addr: parsed.Host, Protocol: 2})
+		options.Password = "" // the default user needs none
+		options.Protocol = 2
+		node := redis.NewClient(options)
 		t.Cleanup(func() { _ = node.Close() })
-		nodes, addresses, c.Nodes = append(nodes, node), append(addresses, parsed.Host), append(c.Nodes, "redis://"+parsed.Host)
+		nodes, addresses, c.Nodes = append(nodes, node), append(addresses, hostOf(t, address)), append(c.Nodes, address)
 		c.Servers = append(c.Servers, server)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -70,8 +90,18 @@ func StartCluster(t testing.TB) *Cluster {
 		case <-ticker.C:
 		}
 	}
-	c.URL = fmt.Sprintf("redis://%s?addr=%s&addr=%s", addresses[0], addresses[1], addresses[2])
+	c.URL = fmt.Sprintf("%s?addr=%s&addr=%s", c.Nodes[0], addresses[1], addresses[2])
 	return c
+}
+
+// hostOf returns the host and port in a URL.
+func hostOf(t testing.TB, address string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Host
 }
 
 func complete(ctx context.Context, nodes []*redis.Client) bool {

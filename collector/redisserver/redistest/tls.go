@@ -78,15 +78,17 @@ func StartTLS(t testing.TB, certificate, key, clientCA string, extra ...string) 
 	port := freePort(t)
 	s.Address = "rediss://127.0.0.1:" + port
 	s.Give(t, certificate, key, clientCA)
-	lines := []string{
-		"bind 127.0.0.1", "protected-mode no", "tls-port " + port, "tls-auth-clients no", "tls-cert-file " + s.file("tls.crt"), "tls-key-file " + s.file("tls.key"),
-		"tls-ca-cert-file " + s.file("ca.crt"),
-	}
-	if clientCA != "" {
-		lines = append(lines, "tls-auth-clients yes")
-	}
+	lines := append(s.lines(port, clientCA != ""), "bind 127.0.0.1", "protected-mode no")
 	s.Server = Start(t, redisserver.Options{Extra: append(lines, extra...)})
 	return s
+}
+
+// lines are those of the server's configuration for TLS.
+func (s *TLSServer) lines(port string, asks bool) []string {
+	return []string{
+		"tls-port " + port, "tls-auth-clients " + map[bool]string{false: "no", true: "yes"}[asks],
+		"tls-cert-file " + s.file("tls.crt"), "tls-key-file " + s.file("tls.key"), "tls-ca-cert-file " + s.file("ca.crt"),
+	}
 }
 
 // Give puts other certificates into the server's files; it goes on with those that it has read until it reads them again.
