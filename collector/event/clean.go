@@ -8,17 +8,17 @@ import (
 
 // cleanContext returns the context with what only the page's URL carries read out of it, and without what
 // tells of the person. The caller's own fields win over the URL's.
-func (t *traces) cleanContext(c Context) Context {
+func (p *personalData) cleanContext(c Context) Context {
 	c.ClickIDs = maps.Clone(c.ClickIDs)
 	readQuery(&c)
-	c.PageURL, c.Referrer = t.cleanURL(c.PageURL), t.cleanURL(c.Referrer)
+	c.PageURL, c.Referrer = p.cleanURL(c.PageURL), p.cleanURL(c.Referrer)
 	for _, field := range []*string{
 		&c.UserAgent, &c.UTMSource, &c.UTMMedium, &c.UTMCampaign, &c.UTMTerm, &c.UTMContent,
 	} {
 		// Not the first name: a campaign may well be called like a visitor.
-		*field = t.withoutContact(*field)
+		*field = p.withoutContact(*field)
 	}
-	maps.DeleteFunc(c.ClickIDs, func(_, id string) bool { return t.contactIn(id) })
+	maps.DeleteFunc(c.ClickIDs, func(_, id string) bool { return p.contactIn(id) })
 	if len(c.ClickIDs) == 0 {
 		c.ClickIDs = nil
 	}
@@ -93,12 +93,12 @@ func firstCharacters(s string, n int) string {
 
 // cleanURL takes out of a URL, however malformed, its userinfo, the parameters of its query and fragment that
 // tell of the person, and the segments of its path with a contact in them. The rest stays as it was written.
-func (t *traces) cleanURL(raw string) string {
-	if t.isClean(raw) {
+func (p *personalData) cleanURL(raw string) string {
+	if p.isClean(raw) {
 		return raw
 	}
-	cleaned := t.cleanParts(raw)
-	if !t.contactIn(cleaned) {
+	cleaned := p.cleanParts(raw)
+	if !p.contactIn(cleaned) {
 		return cleaned
 	}
 	// A contact is spread over the parts: of what has a query the rest is kept.
@@ -106,36 +106,36 @@ func (t *traces) cleanURL(raw string) string {
 	if !hasQuery {
 		return ""
 	}
-	return t.withoutContact(base)
+	return p.withoutContact(base)
 }
 
 // isClean says of most URLs in which there is nothing to take out that there is nothing, without looking at their parts.
-func (t *traces) isClean(raw string) bool {
-	if suspected := suspicionOf(raw); suspected == anyContact || suspected == plainNumber && t.phoneIn(raw) {
+func (p *personalData) isClean(raw string) bool {
+	if suspected := suspicionOf(raw); suspected == anyContact || suspected == plainNumber && p.phoneIn(raw) {
 		return false
 	}
 	if strings.Contains(raw, "?#") || strings.HasSuffix(raw, "?") || strings.HasSuffix(raw, "#") {
 		return false
 	}
-	if t.name == "" {
+	if p.name == "" {
 		return true
 	}
 	// A space of the name may stand there as a "+", and what is not ASCII in several spellings.
-	return isASCII(raw) && strings.IndexByte(raw, '+') < 0 && !strings.Contains(lower(raw), t.name)
+	return isASCII(raw) && strings.IndexByte(raw, '+') < 0 && !strings.Contains(lower(raw), p.name)
 }
 
-func (t *traces) cleanParts(raw string) string {
+func (p *personalData) cleanParts(raw string) string {
 	rest, fragment, hasFragment := strings.Cut(raw, "#")
 	base, query, hasQuery := strings.Cut(rest, "?")
 
-	cleaned := t.cleanBase(base)
+	cleaned := p.cleanBase(base)
 	if hasQuery {
-		if query = t.cleanParameters(query); query != "" {
+		if query = p.cleanParameters(query); query != "" {
 			cleaned += "?" + query
 		}
 	}
 	if hasFragment {
-		if fragment = t.cleanParameters(fragment); fragment != "" {
+		if fragment = p.cleanParameters(fragment); fragment != "" {
 			cleaned += "#" + fragment
 		}
 	}
@@ -143,12 +143,12 @@ func (t *traces) cleanParts(raw string) string {
 }
 
 // cleanBase cleans scheme, authority and path.
-func (t *traces) cleanBase(base string) string {
+func (p *personalData) cleanBase(base string) string {
 	var prefix string
 	if start := strings.Index(base, "//"); start >= 0 {
 		prefix, base = base[:start+2], base[start+2:]
 		authority, path, hasPath := strings.Cut(base, "/")
-		prefix += t.withoutContact(authority[strings.LastIndexByte(authority, '@')+1:])
+		prefix += p.withoutContact(authority[strings.LastIndexByte(authority, '@')+1:])
 		if !hasPath {
 			return prefix
 		}
@@ -156,20 +156,20 @@ func (t *traces) cleanBase(base string) string {
 	}
 	segments := strings.Split(base, "/")
 	for i, segment := range segments {
-		segments[i] = t.withoutContact(segment)
+		segments[i] = p.withoutContact(segment)
 	}
 	return prefix + strings.Join(segments, "/")
 }
 
-func (t *traces) cleanParameters(query string) string {
+func (p *personalData) cleanParameters(query string) string {
 	var kept []string
 	for parameter := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(parameter, "=")
-		trace := t.contactIn(parameter)
+		found := p.contactIn(parameter)
 		if !strings.HasPrefix(name, "utm_") {
-			trace = trace || t.isTrace(name) || t.isTrace(value)
+			found = found || p.isPersonal(name) || p.isPersonal(value)
 		}
-		if !trace {
+		if !found {
 			kept = append(kept, parameter)
 		}
 	}

@@ -2,12 +2,12 @@ package event
 
 // ContactIn says whether a text holds an e-mail address or the phone number.
 func ContactIn(text, phone string) bool {
-	t := tracesOf("", phone, "")
+	t := personalDataOf("", phone, "")
 	return t.contactIn(text)
 }
 
 // ContactInAnySpelling says the same with no look beforehand at whether it is worth the while.
 func ContactInAnySpelling(text, phone string) bool {
-	t := tracesOf("", phone, "")
+	t := personalDataOf("", phone, "")
 	return t.contactInAnySpelling(text)
 }

@@ -79,7 +79,7 @@ func isNobody(id string) bool {
 	word := make([]rune, 0, longestNobody)
 	for _, r := range lower(norm.NFKC.String(id)) {
 		switch {
-		case r == '0', unicode.IsPunct(r), isBlank(r), unicode.Is(unicode.Cf, r), isASCIISymbol(r):
+		case r == '0', unicode.IsPunct(r), !isVisible(r), isASCIISymbol(r):
 		default:
 			word = append(word, r)
 		}

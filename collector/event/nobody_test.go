@@ -29,6 +29,7 @@ func TestIDsOfNobodyAreNone(t *testing.T) {
 		"none": "None", "nil": "nil", "not a number": "NaN", "not available": "N/A", "not set": "(not set)", "unknown": "unknown",
 		"anonymous": "anonymous", "anon": "Anon", "guest": "guest", "true": "true", "false": "false", "an object": "[object Object]",
 		"an empty list": "[]", "an empty object": "{}", "a quoted null": `"null"`, "null with something invisible in it": "nu\u200bll",
+		"a Hangul filler": "\u3164", "null with a Hangul filler behind it": "null\u3164",
 		"null in full width": "ｎｕｌｌ", "zero": "0", "the number zero": 0, "zero with decimals": 0.0, "zeros": "00000000",
 		"zeros of another width": "０００", "minus one": "-1", "the number minus one": -1, "the nil UUID": "00000000-0000-0000-0000-000000000000",
 		"the last UUID": "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "an advertising id that is off": "00000000-0000-0000-0000-000000000000",

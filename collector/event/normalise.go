@@ -45,14 +45,18 @@ func isASCII(s string) bool {
 // placeholders are what programs write for a datum that they do not have.
 var placeholders = [...]string{"", "null", "undefined", "none", "n/a", "unknown", "anonymous"}
 
+// isPlaceholder says whether a text is one of those, or nothing that one could see.
 func isPlaceholder(trimmed string) bool {
 	for _, placeholder := range placeholders {
 		if len(trimmed) == len(placeholder) && strings.EqualFold(trimmed, placeholder) {
 			return true
 		}
 	}
-	return false
+	return !isASCII(trimmed) && !strings.ContainsFunc(trimmed, isVisible)
 }
+
+// isVisible says whether one sees anything of a character: of a Hangul filler, which is a letter to Unicode, one does not.
+func isVisible(r rune) bool { return !isBlank(r) && !isIgnorable(r) }
 
 // isPlaceholderHash says whether a caller has hashed nothing, or a placeholder.
 func isPlaceholderHash(h Hash) bool {

@@ -30,23 +30,23 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 	}
 	e.User = v.person.hashes(email, name, a.Variants.Union(Variants(EmailLower, PhoneDigits)))
 
-	traces := tracesOf(email, v.person.phone, lower(name))
-	if e.ID = traces.hashedContact(e.ID); e.ID == "" {
+	known := personalDataOf(email, v.person.phone, lower(name))
+	if e.ID = known.hashedContact(e.ID); e.ID == "" {
 		e.ID = a.DeliveryID.String() // which is ours, whatever its digits look like
 	}
-	e.ClientID = traces.hashedContact(e.ClientID)
-	e.OrderID = traces.hashedContact(e.OrderID)
-	e.ContentID = traces.withoutContact(e.ContentID)
-	e.ContentName = traces.withoutContact(e.ContentName)
-	e.Context = traces.cleanContext(v.event.Context)
+	e.ClientID = known.hashedContact(e.ClientID)
+	e.OrderID = known.hashedContact(e.OrderID)
+	e.ContentID = known.withoutContact(e.ContentID)
+	e.ContentName = known.withoutContact(e.ContentName)
+	e.Context = known.cleanContext(v.event.Context)
 	e.Contents = slices.Clone(v.event.Contents)
 	for i := range e.Contents {
 		item := &e.Contents[i]
-		item.ID = traces.withoutContact(item.ID)
-		item.Name = traces.withoutContact(item.Name)
-		item.Category = traces.withoutContact(item.Category)
+		item.ID = known.withoutContact(item.ID)
+		item.Name = known.withoutContact(item.Name)
+		item.Category = known.withoutContact(item.Category)
 		if v.extras != nil {
-			item.Extra = traces.cleanExtra(v.extras[i])
+			item.Extra = known.cleanExtra(v.extras[i])
 		}
 	}
 	return e
@@ -111,13 +111,13 @@ var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
 
 // cleanExtra returns an item's unknown members as a JSON object, without those that tell of the person, and
 // nil where none is left.
-func (t *traces) cleanExtra(members []entry) []byte {
+func (p *personalData) cleanExtra(members []entry) []byte {
 	var object []byte
 	for _, m := range members {
 		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an
 		// address could hide. It fails on what a decoder would not have accepted.
 		value, err := jsontext.AppendFormat(nil, m.raw)
-		if err != nil || t.mentionedIn(m.name) || t.mentionedIn(lineEnds.Replace(string(value))) {
+		if err != nil || p.mentionedIn(m.name) || p.mentionedIn(lineEnds.Replace(string(value))) {
 			continue
 		}
 		name, err := jsontext.AppendQuote(nil, m.name)

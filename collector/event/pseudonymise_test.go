@@ -130,9 +130,12 @@ func TestVariantsAreHashesOfTheirNormalisedText(t *testing.T) {
 			event.FirstNameMeta: "i\u0307pek", event.FirstNameLower: "i\u0307pek"}},
 		"a first name of punctuation has a hash where that counts": {"...", map[event.Variant]string{
 			event.FirstNameMeta: "", event.FirstNameLower: "..."}},
-		"a blank first name has no hash":           {" \u200b", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
-		"a placeholder for a name has no hash":     {" NULL ", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
-		"n/a has no hash, though na is left of it": {"N/A", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
+		"a blank first name has no hash":                                       {" \u200b", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
+		"a first name of Hangul fillers has no hash":                           {"\u115f\u1160\u3164\uffa0", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
+		"a first name of a Braille blank, a joiner and a selector has no hash": {"\u2800\u200d\ufe0f", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
+		"a Hangul filler within a first name belongs to it":                    {"\u115f\u1161", map[event.Variant]string{event.FirstNameLower: "\u115f\u1161"}},
+		"a placeholder for a name has no hash":                                 {" NULL ", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
+		"n/a has no hash, though na is left of it":                             {"N/A", map[event.Variant]string{event.FirstNameMeta: "", event.FirstNameLower: ""}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func TestAPlainEmailIsAnEmail(t *testing.T) {
 }
 
 func TestAURLThatIsCleanLosesNothing(t *testing.T) {
-	for _, person := range []traces{{}, {name: "ab"}, {name: "a b"}, {name: "bä"}, {phone: "1234567", email: "a@b.co"}} {
+	for _, person := range []personalData{{}, {name: "ab"}, {name: "a b"}, {name: "bä"}, {phone: "1234567", email: "a@b.co"}} {
 		clean := 0
 		everyText("aBä?#&=/+ 1@", 4, func(text string) {
 			if !person.isClean(text) {

@@ -55,7 +55,7 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, E
 	clientID := c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
 	event.ClientID = withoutNobody(trim(clientID))
 	valid.person = c.user(top.get("user"))
-	if number := (traces{phone: strings.TrimPrefix(valid.person.phone, "+")}); number.phone != "" && number.contactIn(event.Name) {
+	if number := (personalData{phone: strings.TrimPrefix(valid.person.phone, "+")}); number.phone != "" && number.contactIn(event.Name) {
 		c.malformed("event")
 	}
 	c.data(&top, valid)
@@ -181,7 +181,7 @@ func (c *checker) eventName(n node, aliases map[string]string) string {
 		return ""
 	}
 	name = c.bounded("event", name, textRule{max: maxNameLength, plain: true})
-	if new(traces).contactIn(name) {
+	if new(personalData).contactIn(name) {
 		c.malformed("event") // no contact names an event: a name goes everywhere
 		return ""
 	}

@@ -65,16 +65,18 @@ func TestTheEventAndItsIds(t *testing.T) {
 		"a name padded with line ends":                         {`{"event":"\npageview\r\n"}`, nil},
 		"names are case-sensitive, so Purchase needs no value": {`{"event":"Purchase"}`, nil},
 
-		"unknown members are no error":        {with(`"foo":{"bar":[1,{"baz":null}]}`), nil},
-		"null and empty members are missing":  {with(`"event_id":null,"client_id":"","user":null,"data":"","context":null,"consent":"","timestamp":""`), nil},
-		"ids of 255 characters":               {with(`"event_id":` + repeat(255) + `,"client_id":` + repeat(255)), nil},
-		"a numeric event_id is no string":     {with(`"event_id":1`), []string{"event_id: The event_id field must be a string."}},
-		"an event_id with a NUL":              {with(`"event_id":"a\u0000"`), []string{"event_id: The event_id field format is invalid."}},
-		"a numeric client_id is taken":        {with(`"client_id":12345678901234567890`), nil},
-		"a client_id that is true":            {with(`"client_id":true`), []string{"client_id: The client_id field must be a string."}},
-		"an event_id of 256 characters":       {with(`"event_id":` + repeat(256)), []string{"event_id: The event_id field must not be greater than 255 characters."}},
-		"a client_id of 256 characters":       {with(`"client_id":` + repeat(256)), []string{"client_id: The client_id field must not be greater than 255 characters."}},
-		"an aliased name has the alias's law": {`{"event":" order_done "}`, []string{"data.value: The data.value field is required.", "data.currency: The data.currency field is required."}},
+		"unknown members are no error":              {with(`"foo":{"bar":[1,{"baz":null}]}`), nil},
+		"null and empty members are missing":        {with(`"event_id":null,"client_id":"","user":null,"data":"","context":null,"consent":"","timestamp":""`), nil},
+		"ids of 255 characters":                     {with(`"event_id":` + repeat(255) + `,"client_id":` + repeat(255)), nil},
+		"a numeric event_id is no string":           {with(`"event_id":1`), []string{"event_id: The event_id field must be a string."}},
+		"an event_id with a NUL":                    {with(`"event_id":"a\u0000"`), []string{"event_id: The event_id field format is invalid."}},
+		"a numeric client_id is taken":              {with(`"client_id":12345678901234567890`), nil},
+		"a client_id with a line feed behind it":    {with(`"client_id":"c-1\n"`), []string{"client_id: The client_id field format is invalid."}},
+		"a client_id with space around it is taken": {with(`"client_id":" c-1 "`), nil},
+		"a client_id that is true":                  {with(`"client_id":true`), []string{"client_id: The client_id field must be a string."}},
+		"an event_id of 256 characters":             {with(`"event_id":` + repeat(256)), []string{"event_id: The event_id field must not be greater than 255 characters."}},
+		"a client_id of 256 characters":             {with(`"client_id":` + repeat(256)), []string{"client_id: The client_id field must not be greater than 255 characters."}},
+		"an aliased name has the alias's law":       {`{"event":" order_done "}`, []string{"data.value: The data.value field is required.", "data.currency: The data.currency field is required."}},
 	}
 	runErrors(t, tests)
 }

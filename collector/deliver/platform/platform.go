@@ -113,8 +113,8 @@ var kinds = map[config.PlatformType]kind{
 }
 
 const (
-	// patience is for how long after its receipt, or its last replay, an event is tried to be delivered at all.
-	patience = 7 * 24 * time.Hour
+	// maxDeliveryAge is for how long after its receipt, or its last replay, an event is tried to be delivered at all.
+	maxDeliveryAge = 7 * 24 * time.Hour
 	// ageMargin is how much earlier than the platform we let go of an event, so that it is not refused on its
 	// way and with it the batch.
 	ageMargin = time.Hour
@@ -158,9 +158,9 @@ func (p *Platform) Map(e *Event) (Payload, Verdict) {
 	}
 	payload, verdict := p.Adapter.Map(e)
 	payload.MessageID = e.DeliveryID.String()
-	payload.Expires = e.ReceivedAt.Add(patience)
+	payload.Expires = e.ReceivedAt.Add(maxDeliveryAge)
 	if e.ReplayedAt.After(e.ReceivedAt) {
-		payload.Expires = e.ReplayedAt.Add(patience)
+		payload.Expires = e.ReplayedAt.Add(maxDeliveryAge)
 	}
 	if end := e.Time().Add(p.maxAge - ageMargin); p.maxAge > 0 && end.Before(payload.Expires) {
 		payload.Expires = end

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// traces finds what tells of a person in the texts that come beside the person's own fields. What the caller
+// personalData finds what tells of a person in the texts that come beside the person's own fields. What the caller
 // sent as a hash cannot be looked for; e-mail addresses are found whoever's they are.
-type traces struct {
+type personalData struct {
 	// email and name are trimmed and in lower case, phone is digits; "" for what is not known.
 	email, phone, name string
 }
 
-// tracesOf takes an e-mail address and a first name that are trimmed and in lower case, and an E.164 number.
-func tracesOf(email, phone, name string) traces {
-	t := traces{email: lower(norm.NFKC.String(email)), phone: strings.TrimPrefix(phone, "+"), name: name}
-	if isPlaceholder(t.name) || utf8.RuneCountInString(t.name) < 2 {
+// personalDataOf takes an e-mail address and a first name that are trimmed and in lower case, and an E.164 number.
+func personalDataOf(email, phone, name string) personalData {
+	p := personalData{email: lower(norm.NFKC.String(email)), phone: strings.TrimPrefix(phone, "+"), name: name}
+	if isPlaceholder(p.name) || utf8.RuneCountInString(p.name) < 2 {
 		// A placeholder or a single letter would be found wherever one looks.
-		t.name = ""
+		p.name = ""
 	}
-	return t
+	return p
 }
 
 // emailLike is deliberately wider than an address: what is taken for one by mistake is merely not kept. Before the "@" there may be
@@ -37,23 +37,23 @@ var emailLike = regexp.MustCompile(`(?:[^\s@<>("',;:/?&=\\]|"[^"@,:{}\[\]]*")[\s
 var retina = regexp.MustCompile(`^[1-9](?:\.[0-9])?x\.(?i:png|jpe?g|webp|gif|avif|svg)\b`)
 
 // contactIn says whether a text holds an e-mail address or this person's phone number, however it is encoded.
-func (t *traces) contactIn(text string) bool {
+func (p *personalData) contactIn(text string) bool {
 	switch suspicionOf(text) {
 	case noContact:
 		return false
 	case plainNumber:
-		return t.phoneIn(text)
+		return p.phoneIn(text)
 	default:
-		return t.contactInAnySpelling(text)
+		return p.contactInAnySpelling(text)
 	}
 }
 
-func (t *traces) contactInAnySpelling(text string) bool {
-	return inAnySpelling(text, func(form string) bool { return t.emailIn(form) || t.phoneIn(form) })
+func (p *personalData) contactInAnySpelling(text string) bool {
+	return inAnySpelling(text, func(form string) bool { return p.emailIn(form) || p.phoneIn(form) })
 }
 
 // emailIn looks for anybody's e-mail address.
-func (t *traces) emailIn(text string) bool {
+func (p *personalData) emailIn(text string) bool {
 	if strings.IndexByte(text, '@') < 0 {
 		return false
 	}
@@ -63,7 +63,7 @@ func (t *traces) emailIn(text string) bool {
 			return true
 		}
 	}
-	return t.email != "" && strings.Contains(lower(text), t.email)
+	return p.email != "" && strings.Contains(lower(text), p.email)
 }
 
 // shortestPhone is how many digits a phone number has at least; fewer are any number.
@@ -172,31 +172,31 @@ func isEntity(text string) bool {
 	return length < len(text) && text[length] != '=' && text[length] != '_' && text[length] != '&'
 }
 
-// isTrace says whether a value is a contact or, as a whole, this person's first name.
-func (t *traces) isTrace(value string) bool {
-	if t.contactIn(value) {
+// isPersonal says whether a value is a contact or, as a whole, this person's first name.
+func (p *personalData) isPersonal(value string) bool {
+	if p.contactIn(value) {
 		return true
 	}
-	if t.name == "" {
+	if p.name == "" {
 		return false
 	}
-	return inAnySpelling(strings.ReplaceAll(value, "+", " "), func(form string) bool { return lower(trim(form)) == t.name })
+	return inAnySpelling(strings.ReplaceAll(value, "+", " "), func(form string) bool { return lower(trim(form)) == p.name })
 }
 
 // mentionedIn says whether a text holds a contact or this person's first name.
-func (t *traces) mentionedIn(text string) bool {
-	if t.contactIn(text) {
+func (p *personalData) mentionedIn(text string) bool {
+	if p.contactIn(text) {
 		return true
 	}
-	if t.name == "" {
+	if p.name == "" {
 		return false
 	}
-	return inAnySpelling(text, func(form string) bool { return containsWord(lower(form), t.name) })
+	return inAnySpelling(text, func(form string) bool { return containsWord(lower(form), p.name) })
 }
 
 // withoutContact returns text, or "" where a contact is in it.
-func (t *traces) withoutContact(text string) string {
-	if t.contactIn(text) {
+func (p *personalData) withoutContact(text string) string {
+	if p.contactIn(text) {
 		return ""
 	}
 	return text
@@ -204,8 +204,8 @@ func (t *traces) withoutContact(text string) string {
 
 // hashedContact returns id, or the SHA-256 of its lower-trimmed form where a contact is in it: it still tells one
 // visitor from another then.
-func (t *traces) hashedContact(id string) string {
-	if !t.contactIn(id) {
+func (p *personalData) hashedContact(id string) string {
+	if !p.contactIn(id) {
 		return id
 	}
 	return Hash(sha256.Sum256([]byte(lower(trim(id))))).String()
@@ -213,8 +213,8 @@ func (t *traces) hashedContact(id string) string {
 
 // phoneIn looks for the phone number, however it is punctuated and in whatever digits, with or without its country code,
 // and whatever numbers stand beside it.
-func (t *traces) phoneIn(text string) bool {
-	if t.phone == "" {
+func (p *personalData) phoneIn(text string) bool {
+	if p.phone == "" {
 		return false
 	}
 	// Most texts have few digits, which need no memory of their own.
@@ -229,7 +229,7 @@ func (t *traces) phoneIn(text string) bool {
 			}
 			run, apart = append(run, '0'+value), false
 		case unicode.IsLetter(r):
-			if len(run) >= shortestPhone && t.isPhone(run, groups) {
+			if len(run) >= shortestPhone && p.isPhone(run, groups) {
 				return true
 			}
 			run, groups, apart = run[:0], groups[:0], true
@@ -237,7 +237,7 @@ func (t *traces) phoneIn(text string) bool {
 			apart = true
 		}
 	}
-	return t.isPhone(run, groups)
+	return p.isPhone(run, groups)
 }
 
 // digitValue returns the value of a decimal digit of any script.
@@ -270,11 +270,11 @@ const longestCountryCode = 3
 
 // isPhone says whether the phone number is among a text's digits: without its country code anywhere, or the end of it as so many
 // whole groups of digits.
-func (t *traces) isPhone(run []byte, groups []int) bool {
+func (p *personalData) isPhone(run []byte, groups []int) bool {
 	if len(run) < shortestPhone {
 		return false
 	}
-	national := t.phone[min(longestCountryCode, max(0, len(t.phone)-shortestPhone)):]
+	national := p.phone[min(longestCountryCode, max(0, len(p.phone)-shortestPhone)):]
 	if strings.Contains(string(run), national) {
 		return true
 	}
@@ -285,10 +285,10 @@ func (t *traces) isPhone(run []byte, groups []int) bool {
 				to = groups[j]
 			}
 			local := strings.TrimLeft(string(run[from:min(to, from+32)]), "0")
-			if len(local) >= shortestPhone && strings.HasSuffix(t.phone, local) {
+			if len(local) >= shortestPhone && strings.HasSuffix(p.phone, local) {
 				return true
 			}
-			if to-from > len(t.phone)+2 {
+			if to-from > len(p.phone)+2 {
 				break
 			}
 		}
