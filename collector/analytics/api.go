@@ -30,7 +30,7 @@ type Options struct {
 	// Currency is the reporting currency, upper-case ISO 4217.
 	Currency string
 	Logger   *slog.Logger
-	// Budget is that of the questions, shared by all views of a process; nil for none.
+	// Budget is that of the queries, shared by all views of a process; nil for none.
 	Budget *Budget
 	// MaxBytes is about how large the view may become; 0 for as large as it takes. Where it would become larger it leaves
 	// out the oldest events, and [Status.CompleteFrom] says so.

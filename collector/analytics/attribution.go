@@ -14,7 +14,7 @@ import (
 // are one. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
 	names := []string{q.ConversionEvent}
-	return ask(ctx, v, names, func(ctx context.Context, s *snapshot) (Attribution, error) { return s.attribution(ctx, q) })
+	return runQuery(ctx, v, names, func(ctx context.Context, s *snapshot) (Attribution, error) { return s.attribution(ctx, q) })
 }
 
 // What an attribution takes for each of something: a touch in the column's dictionary, a conversion and a copy of it, a
@@ -28,7 +28,7 @@ const (
 )
 
 func (s *snapshot) attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
-	if err := s.account.takeFor(len(s.Touches), groupOfBytes); err != nil {
+	if err := s.reservation.growFor(len(s.Touches), groupOfBytes); err != nil {
 		return Attribution{}, err
 	}
 	w := newAttributor(s, q)
@@ -115,7 +115,7 @@ func (w *attributor) conversionsOf(ctx context.Context, rows columns.RowRange, r
 	if err := rows.Each(ctx, func(c columns.ChunkRange) { expected += len(c.Named(w.name, buffer)) }); err != nil {
 		return nil, err
 	}
-	if err := w.snapshot.account.takeFor(expected, conversionBytes); err != nil {
+	if err := w.snapshot.reservation.growFor(expected, conversionBytes); err != nil {
 		return nil, err
 	}
 	found = make([]conversion, 0, expected)
@@ -153,7 +153,7 @@ func (w *attributor) group(touch uint32) uint32 {
 		before := len(w.groups.names)
 		w.groupOf[touch] = w.groups.number(groupName(w.snapshot.Touches[touch], w.query.GroupBy))
 		if len(w.groups.names) > before {
-			_ = w.snapshot.account.take(creditedGroupBytes) // where it fails the question ends soon
+			_ = w.snapshot.reservation.grow(creditedGroupBytes) // where it fails the query ends soon
 		}
 	}
 	return w.groupOf[touch]

@@ -13,7 +13,7 @@ import (
 
 // Source is where a view's two streams are read; a [stream.Stream] is one.
 //
-//nolint:interfacebloat // two streams, two questions each
+//nolint:interfacebloat // two streams, two queries each
 type Source interface {
 	ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error)
 	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Record, stream.Position, error)

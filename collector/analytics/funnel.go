@@ -16,7 +16,7 @@ import (
 // counted by the attempt that came furthest, of several the earliest. Steps are 1 to 64 names. It fails
 // with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
-	return ask(ctx, v, steps, func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
+	return runQuery(ctx, v, steps, func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
 }
 
 // attemptBytes is what an attempt takes for each visitor, its bit among those who wait included.
@@ -29,7 +29,7 @@ func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window t
 	if window > 0 {
 		bytes += 9 + 4*(len(steps)-1)
 	}
-	if err := s.account.takeFor(len(s.VisitorKeys), bytes); err != nil {
+	if err := s.reservation.growFor(len(s.VisitorKeys), bytes); err != nil {
 		return Funnel{}, err
 	}
 	if window > 0 && len(steps) > 1 {
@@ -151,7 +151,7 @@ func (w *funnelPass) follow(ctx context.Context) error {
 		parts := w.split(w.rows)
 		for len(found) < len(parts) {
 			if len(found) > 0 {
-				if err := w.account.takeFor(len(w.VisitorKeys), attemptBytes); err != nil {
+				if err := w.reservation.growFor(len(w.VisitorKeys), attemptBytes); err != nil {
 					return err
 				}
 			}

@@ -21,8 +21,8 @@ type journeys struct {
 	// chosen, which never have to move for more to come.
 	touches []touchpoint
 	chosen  [][]chosenTouch
-	// account pays for the touches.
-	account *account
+	// reservation pays for the touches.
+	reservation *reservation
 }
 
 // customer is a visitor with a conversion.
@@ -82,8 +82,8 @@ func (j *journeys) convert(c conversion) {
 func (j *journeys) choose(t *columns.TouchRows, offset uint32) {
 	last := len(j.chosen) - 1
 	if last < 0 || cap(j.chosen[last])-len(j.chosen[last]) < len(t.Visitors) {
-		// A touch stands in a block and then in touches. Where this fails the question ends with this chunk.
-		_ = j.account.takeFor(max(chosenBlock, len(t.Visitors)), 12+8)
+		// A touch stands in a block and then in touches. Where this fails the query ends with this chunk.
+		_ = j.reservation.growFor(max(chosenBlock, len(t.Visitors)), 12+8)
 		j.chosen = append(j.chosen, make([]chosenTouch, 0, max(chosenBlock, len(t.Visitors))))
 		last++
 	}

@@ -91,11 +91,11 @@ func (w *attributor) ledgerFor(most int) sharedLedger {
 
 // creditLinear shares each conversion among the touches in its window.
 func (w *attributor) creditLinear(ctx context.Context, conversions []conversion) error {
-	if err := w.snapshot.account.take(int64(journeyBytes*len(w.snapshot.VisitorKeys) + conversionBytes*len(conversions))); err != nil {
+	if err := w.snapshot.reservation.grow(int64(journeyBytes*len(w.snapshot.VisitorKeys) + conversionBytes*len(conversions))); err != nil {
 		return err
 	}
 	j := newJourneys(len(w.snapshot.VisitorKeys), len(conversions))
-	j.account = w.snapshot.account
+	j.reservation = w.snapshot.reservation
 	for n, c := range conversions {
 		if n%columns.ChunkRows == 0 && ctx.Err() != nil {
 			return ctx.Err()

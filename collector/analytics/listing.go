@@ -12,7 +12,7 @@ import (
 // Listing returns a page of the events of a range, newest first. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context
 // ends.
 func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
-	return ask(ctx, v, q.Events, func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
+	return runQuery(ctx, v, q.Events, func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
 }
 
 func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {

@@ -71,7 +71,7 @@ type singleTouchPass struct {
 }
 
 func (w *singleTouchPass) walk(ctx context.Context) error {
-	if err := w.snapshot.account.take(int64(nearestBytes*len(w.snapshot.VisitorKeys) + 4*len(w.conversions))); err != nil {
+	if err := w.snapshot.reservation.grow(int64(nearestBytes*len(w.snapshot.VisitorKeys) + 4*len(w.conversions))); err != nil {
 		return err
 	}
 	w.touches, w.nearest = make([]uint32, len(w.conversions)), make([]touchpoint, len(w.snapshot.VisitorKeys))

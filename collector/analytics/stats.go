@@ -15,14 +15,14 @@ import (
 // EventStats returns a page of the numbers of the event names of a range, the largest count first, ties by name. It
 // fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) EventStats(ctx context.Context, q StatsQuery) (Stats, error) {
-	return ask(ctx, v, nil, func(ctx context.Context, s *snapshot) (Stats, error) { return s.eventStats(ctx, q) })
+	return runQuery(ctx, v, nil, func(ctx context.Context, s *snapshot) (Stats, error) { return s.eventStats(ctx, q) })
 }
 
 func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) {
 	rows := s.in(q.Range)
 	result := Stats{CompleteFrom: s.completeFrom}
 	// Names are counted first, so that only those of the page cost more than a number each.
-	if err := s.account.takeFor(len(s.Names), 16); err != nil {
+	if err := s.reservation.growFor(len(s.Names), 16); err != nil {
 		return Stats{}, err
 	}
 	counts, err := s.countNames(ctx, rows)
@@ -119,8 +119,8 @@ type tally struct {
 	byPlatform  map[string]*deliveryTally
 	// byList holds for a list of platforms, by its number, the tallies of its places.
 	byList [][]*deliveryTally
-	// account pays for what grows with what is counted.
-	account *account
+	// reservation pays for what grows with what is counted.
+	reservation *reservation
 }
 
 // deliveryTally counts the deliveries of one name to one platform.
@@ -175,11 +175,11 @@ const (
 
 // prepare makes the tallies of the names that are to be counted.
 func (ts *tallies) prepare(page []uint32) error {
-	if err := ts.account.takeFor(len(page), tallyBytes); err != nil {
+	if err := ts.reservation.growFor(len(page), tallyBytes); err != nil {
 		return err
 	}
 	for _, name := range page {
-		ts.byName[name] = &tally{byPlatform: map[string]*deliveryTally{}, account: ts.account}
+		ts.byName[name] = &tally{byPlatform: map[string]*deliveryTally{}, reservation: ts.reservation}
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (t *tally) countDeliveries(c *columns.Chunk, rows []uint16, lists []columns
 			same++
 		}
 		for place, d := range t.listed(list, lists) {
-			d.count(c.Deliveries[place], rows[:same], t.account)
+			d.count(c.Deliveries[place], rows[:same], t.reservation)
 		}
 		rows = rows[same:]
 	}
@@ -214,7 +214,7 @@ func (t *tally) listed(list uint16, lists []columns.PlatformList) []*deliveryTal
 	if t.byList[list] == nil && lists[list] != "" {
 		for _, name := range lists[list].All() {
 			if t.byPlatform[name] == nil {
-				_ = t.account.take(deliveryTallyBytes) // where it fails the question ends with this chunk
+				_ = t.reservation.grow(deliveryTallyBytes) // where it fails the query ends with this chunk
 				t.byPlatform[name] = &deliveryTally{}
 			}
 			t.byList[list] = append(t.byList[list], t.byPlatform[name])
@@ -223,13 +223,13 @@ func (t *tally) listed(list uint16, lists []columns.PlatformList) []*deliveryTal
 	return t.byList[list]
 }
 
-func (t *deliveryTally) count(deliveries *[columns.ChunkRows]columns.Delivery, rows []uint16, account *account) {
+func (t *deliveryTally) count(deliveries *[columns.ChunkRows]columns.Delivery, rows []uint16, reservation *reservation) {
 	for _, row := range rows {
 		d := deliveries[row]
 		status := d.Status()
 		t.counts[status]++
 		if status == stream.Delivered && d.Attempts() > 0 {
-			t.latencies.add(d.Latency(), account)
+			t.latencies.add(d.Latency(), reservation)
 		}
 	}
 }
@@ -266,20 +266,20 @@ func (s *snapshot) countVisitors(ctx context.Context, rows columns.RowRange, pag
 		counts: make([]int, len(page)), sets: make([]bitset, len(page)), lists: make([][]uint32, len(page)),
 		places: make([]uint32, len(s.Names)),
 	}
-	if err := s.account.take(int64(4*len(s.Names) + 4*len(s.VisitorKeys))); err != nil {
+	if err := s.reservation.grow(int64(4*len(s.Names) + 4*len(s.VisitorKeys))); err != nil {
 		return nil, err
 	}
 	for i, name := range page {
 		u.places[name] = uint32(i) + 1
 		count := byName[name].count
 		if count >= len(s.VisitorKeys)/frequent {
-			if err := s.account.takeFor(len(s.VisitorKeys)/64+1, 8); err != nil {
+			if err := s.reservation.growFor(len(s.VisitorKeys)/64+1, 8); err != nil {
 				return nil, err
 			}
 			u.sets[i] = newBitset(len(s.VisitorKeys))
 			continue
 		}
-		if err := s.account.takeFor(count, 4); err != nil {
+		if err := s.reservation.growFor(count, 4); err != nil {
 			return nil, err
 		}
 		u.lists[i] = make([]uint32, 0, count)
@@ -347,14 +347,14 @@ type latencies struct {
 
 const latencyPage = 256
 
-func (l *latencies) add(ms uint32, account *account) {
+func (l *latencies) add(ms uint32, reservation *reservation) {
 	page := int(ms / latencyPage)
 	if page >= len(l.pages) {
-		_ = account.takeFor(page+1-len(l.pages), 16) // where it fails the question ends with this chunk
+		_ = reservation.growFor(page+1-len(l.pages), 16) // where it fails the query ends with this chunk
 		l.pages = append(l.pages, make([]*[latencyPage]uint32, page+1-len(l.pages))...)
 	}
 	if l.pages[page] == nil {
-		_ = account.take(4 * latencyPage)
+		_ = reservation.grow(4 * latencyPage)
 		l.pages[page] = new([latencyPage]uint32)
 	}
 	l.pages[page][ms%latencyPage]++

@@ -71,14 +71,14 @@ func (t *totals) revenueByCurrency(codes []string) []CurrencyRevenue {
 
 // Summary returns the KPIs of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
-	return ask(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r) })
+	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r) })
 }
 
 // totalBytes is about what a currency takes in totals.
 const totalBytes = 160
 
 func (s *snapshot) summary(ctx context.Context, r Range) (Summary, error) {
-	if err := s.account.take(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies))); err != nil {
+	if err := s.reservation.grow(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies))); err != nil {
 		return Summary{}, err
 	}
 	t, err := s.totalsOf(ctx, s.in(r), newBitset(len(s.VisitorKeys)))
@@ -107,11 +107,11 @@ func averageOf(sum columns.Sum, unit event.Amount) event.Amount {
 // Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying], [ErrTooCostly],
 // [ErrBusy] or where the context ends.
 func (v *View) Daily(ctx context.Context, days []Day) (Days, error) {
-	return ask(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Days, error) { return s.daily(ctx, days) })
+	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Days, error) { return s.daily(ctx, days) })
 }
 
 func (s *snapshot) daily(ctx context.Context, days []Day) (Days, error) {
-	if err := s.account.take(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies)*(len(days)+1))); err != nil {
+	if err := s.reservation.grow(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies)*(len(days)+1))); err != nil {
 		return Days{}, err
 	}
 	result := Days{Totals: make([]DayTotals, len(days)), CompleteFrom: s.completeFrom}

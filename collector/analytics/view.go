@@ -35,10 +35,10 @@ type View struct {
 	status Status
 	// rebuilding is true from a Reset until the view is ready again: what it holds meanwhile is a part of the truth.
 	rebuilding bool
-	// asked is how many questions are being answered.
-	asked int
-	// shedding says that events were left out because the view is as large as it may be.
-	shedding bool
+	// running is how many queries are running.
+	running int
+	// evicting says that events were left out because the view is as large as it may be.
+	evicting bool
 }
 
 // ErrReplaying says that the view is being built anew and cannot answer meanwhile.
@@ -61,7 +61,7 @@ func (v *View) AddEvents(entries []stream.Entry) error { return v.add(v.decode(e
 
 // add appends decoded entries, and hides in the same step what no longer is of one piece with them.
 func (v *View) add(d decoded) error {
-	defer v.shed()
+	defer v.evict()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	errs := d.errs
@@ -79,13 +79,13 @@ func (v *View) add(d decoded) error {
 	return errors.Join(errs...)
 }
 
-// shed forgets the oldest events while the view is larger than it may be.
-func (v *View) shed() {
+// evict forgets the oldest events while the view is larger than it may be.
+func (v *View) evict() {
 	for {
 		v.mu.Lock()
 		before := v.table.Excess(v.maxBytes)
-		first := before != 0 && !v.shedding
-		v.shedding = v.shedding || before != 0
+		first := before != 0 && !v.evicting
+		v.evicting = v.evicting || before != 0
 		v.mu.Unlock()
 		if first {
 			v.log.Warn("the view is as large as it may be and leaves out the oldest events; "+
@@ -131,7 +131,7 @@ func (v *View) Forget(before stream.Position) {
 func (v *View) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.table, v.rebuilding, v.shedding = columns.NewTable(), true, false
+	v.table, v.rebuilding, v.evicting = columns.NewTable(), true, false
 	v.status = Status{Connected: v.status.Connected, CurrentAt: v.status.CurrentAt}
 }
 
@@ -195,8 +195,8 @@ type snapshot struct {
 	minorUnit event.Amount
 	// completeFrom is the view's [Status.CompleteFrom].
 	completeFrom time.Time
-	// account is what the query has taken of the budget.
-	account *account
+	// reservation is what the query has taken of the budget.
+	reservation *reservation
 	// workers says how many goroutines the query may use now: see [View.workers].
 	workers func() int
 }
@@ -219,14 +219,14 @@ func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
 	for i, name := range names {
 		s.numbers[i] = v.table.NameNumber(name)
 	}
-	v.asked++
-	return s, v.answered, nil
+	v.running++
+	return s, v.endQuery, nil
 }
 
-// answered ends what read began.
-func (v *View) answered() {
+// endQuery ends what read began.
+func (v *View) endQuery() {
 	v.mu.Lock()
-	v.asked--
+	v.running--
 	v.mu.Unlock()
 	v.retained.RUnlock()
 }

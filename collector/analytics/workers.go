@@ -8,17 +8,17 @@ import (
 	"github.com/weir-dev/weir/collector/analytics/columns"
 )
 
-// maxWorkers bounds how many processors one question uses: what more of them find takes longer to put together than they
+// maxWorkers bounds how many processors one query uses: what more of them find takes longer to put together than they
 // save.
 const maxWorkers = 4
 
-// workers returns how many goroutines a question may use for what it does next: its own, and one for each processor that
-// no other question of the view is using. It is asked anew for each thing to do, so that processors that were borrowed are
-// soon free again for another question.
+// workers returns how many goroutines a query may use for what it does next: its own, and one for each processor that
+// no other query of the view is using. It is asked anew for each thing to do, so that processors that were borrowed are
+// soon free again for another query.
 func (v *View) workers() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return min(max(1, runtime.GOMAXPROCS(0)-v.asked+1), maxWorkers)
+	return min(max(1, runtime.GOMAXPROCS(0)-v.running+1), maxWorkers)
 }
 
 // split cuts rows into parts for as many workers as there may be, in stream order and between chunks. As each worker keeps
@@ -28,7 +28,7 @@ func (s *snapshot) split(rows columns.RowRange) []columns.RowRange {
 }
 
 // together does the work for each part at once. It returns when all of it has ended, with the first part's error or else
-// another's. Where a part panics it does so itself then, for whoever answers the question to recover.
+// another's. Where a part panics it does so itself then, for whoever answers the query to recover.
 func together(parts int, work func(part int) error) error {
 	failures := make([]any, parts)
 	do := func(part int) error {
