@@ -57,7 +57,7 @@ func example(t *testing.T, guide, language string, environment ...string) *exec.
 	if err := os.WriteFile(path.Join(dir, how.file), blocks[0][1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	command := exec.CommandContext(ctx, how.command[0], how.command[1:]...)
 	command.Dir = dir
