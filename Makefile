@@ -11,6 +11,9 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD_FLAGS = -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 PHASE := hack/phase.sh
 
+# What has a go.mod of its own below hack and tests that need no cluster.
+MODULES := hack/cluster hack/image
+
 # What `make generate` writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
   docs/reference/flags.md docs/reference/chart-values.md docs/reference/conditions.md
@@ -50,7 +53,7 @@ clean: ## Remove what build and run leave in the checkout: bin and .weir
 .PHONY: test
 test: check-go check-cc ## Run all tests with the race detector, against a real Redis, a real API server and a real browser. TEST_ARGS: flags of go test
 	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
-	@cd hack/image; ../../$(PHASE) 'test: hack/image' go test -race $(TEST_ARGS) ./...
+	@for module in $(MODULES); do (cd $$module; ../../$(PHASE) "test: $$module" go test -race $(TEST_ARGS) ./...); done
 
 .PHONY: examples
 examples: check-go ## Run the guides' examples in all six languages; they need node, python3, php with curl, ruby with webrick, and a JDK
@@ -131,11 +134,13 @@ lint: check-go ## Run the linters of .golangci.yml
 	@tool="$(GOLANGCI_LINT)"; $(PHASE) lint "$$tool" run
 
 .PHONY: verify
-verify: check-go ## Prove that generated files are fresh, modules tidy, the code formatted, go vet content and links lead somewhere
+verify: check-go ## Prove that generated files are fresh, modules tidy, the code formatted, go vet content, links lead somewhere and no function unused
 	@$(PHASE) 'verify: generated files are fresh' hack/verify.sh generated $(GENERATED)
-	@$(PHASE) 'verify: go.mod is tidy' hack/verify.sh modules
+	@$(PHASE) 'verify: go.mod is tidy' hack/verify.sh modules . $(MODULES)
 	@$(PHASE) 'verify: the code is formatted' hack/verify.sh format
 	@$(PHASE) 'verify: go vet' go vet ./...
+	@for module in $(MODULES); do (cd $$module; ../../$(PHASE) "verify: go vet: $$module" go vet ./...); done
+	@tool=$$(hack/tool.sh hack/tools golang.org/x/tools/cmd/deadcode); $(PHASE) 'verify: nothing is there for tests alone' hack/verify.sh deadcode "$$tool"
 	@$(PHASE) 'verify: what the docs name is there' go test ./docs -count=1 -skip Examples
 
 .PHONY: release-check

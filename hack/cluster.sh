@@ -95,7 +95,7 @@ if [ "$command" = up ] || [ "$command" = consent ]; then
 fi
 binary=$cache/node-bin/cluster
 if [ "$command" = up ] || [ "$command" = agent ] || [ ! -x "$binary" ]; then
-  hack/static.sh dev "${binary%/*}" ./hack/cluster
+  (cd hack/cluster && ../static.sh dev "${binary%/*}" github.com/weir-dev/weir/hack/cluster)
 fi
 case $command in
   up)

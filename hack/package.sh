@@ -32,22 +32,6 @@ if ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
-# fetch unpacks the package, and those of its dependencies that the machine lacks, into $scratch/tree.
-fetch() {
-  local options file
-  mkdir -p "$scratch"/{state/lists/partial,cache/archives/partial,tree}
-  # A copy of dpkg's status tells apt what is installed already, and lets it lock beside the copy.
-  cp /var/lib/dpkg/status "$scratch/state/status"
-  options=(-qq -y -o "Dir::State=$scratch/state" -o "Dir::State::lists=$scratch/state/lists"
-    -o "Dir::State::status=$scratch/state/status" -o "Dir::Cache=$scratch/cache"
-    -o "Dir::Cache::archives=$scratch/cache/archives" -o "Dir::Log=$scratch" -o APT::Sandbox::User= -o Acquire::Languages=none)
-  apt-get "${options[@]}" update >&2 &&
-    apt-get "${options[@]}" --no-install-recommends --download-only install "$package" >&2 || return
-  for file in "$scratch"/cache/archives/*.deb; do
-    dpkg-deb -x "$file" "$scratch/tree" || return
-  done
-}
-
 # wrap writes the script that runs the program with the libraries and the fonts that were unpacked with it.
 wrap() {
   local libraries fonts=etc/fonts/fonts.conf
@@ -72,7 +56,7 @@ if [ ! -x "$root/$1" ]; then
   echo "fetching the distribution's package $package into $root" >&2
   scratch=$(mktemp -d "$root.XXXXXX")
   trap 'rm -rf "$scratch"' EXIT
-  if ! fetch; then
+  if ! go run ./hack/unpack "$scratch/tree" "$package" >&2; then
     echo "package: $package could not be fetched, and $missing" >&2
     exit 1
   fi

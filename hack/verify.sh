@@ -2,8 +2,9 @@
 # One of the checks of `make verify`.
 #
 #   hack/verify.sh generated PATH…   what `make generate` writes to the PATHs is what stands there
-#   hack/verify.sh modules           go.mod and go.sum are tidy
+#   hack/verify.sh modules MODULE…   go.mod and go.sum of each module, a folder, are tidy
 #   hack/verify.sh format            gofmt has nothing to change
+#   hack/verify.sh deadcode TOOL     no function is there that no program reaches, but what serves tests
 #
 # Generated files are made anew in place and compared with what stood there before, so that the answer does not
 # depend on what is committed, staged or untracked.
@@ -32,10 +33,14 @@ generated() {
 }
 
 modules() {
-  if ! go mod tidy -diff; then
-    echo "go.mod or go.sum is not tidy; go mod tidy mends it" >&2
-    return 1
-  fi
+  local module status=0
+  for module in "$@"; do
+    if ! (cd "$module" && go mod tidy -diff); then
+      echo "$module/go.mod or $module/go.sum is not tidy; go mod tidy mends it" >&2
+      status=1
+    fi
+  done
+  return "$status"
 }
 
 format() {
@@ -47,14 +52,24 @@ format() {
   fi
 }
 
+# What serves tests is collector/redisserver: weir dev starts such a Redis, too, but kills, restarts and bends none.
+deadcode() {
+  local found
+  found=$("$1" ./... | grep -v '^collector/redisserver/' || true)
+  if [ -n "$found" ]; then
+    printf 'no program reaches these; remove them, or move what only tests need into tests:\n%s\n' "$found" >&2
+    return 1
+  fi
+}
+
 check=${1:-}
 case $check in
-  generated | modules | format)
+  generated | modules | format | deadcode)
     shift
     "$check" "$@"
     ;;
   *)
-    echo "usage: hack/verify.sh generated PATH… | modules | format" >&2
+    echo "usage: hack/verify.sh generated PATH… | modules MODULE… | format | deadcode TOOL" >&2
     exit 2
     ;;
 esac

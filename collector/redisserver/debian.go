@@ -1,25 +1,25 @@
 package redisserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/weir-dev/weir/collector/redisserver/debian"
 )
 
 // fromPackage returns the redis-server unpacked below cache, after having unpacked it where it is missing or
 // does not run. A file lock lets only one process do so.
 func fromPackage(ctx context.Context, cache string, logger *slog.Logger) (Binary, error) {
-	root := filepath.Join(cache, release())
+	root := filepath.Join(cache, debian.Release())
 	if binary, err := unpacked(ctx, root); err == nil {
 		return binary, nil
 	}
@@ -36,19 +36,7 @@ func fromPackage(ctx context.Context, cache string, logger *slog.Logger) (Binary
 	}
 
 	logger.InfoContext(ctx, "fetching the distribution's redis-server package", "into", root)
-	scratch, err := os.MkdirTemp(cache, "fetch-")
-	if err != nil {
-		return Binary{}, err
-	}
-	defer os.RemoveAll(scratch)
-	tree := filepath.Join(scratch, "tree")
-	if err := fetchPackage(ctx, scratch, tree); err != nil {
-		return Binary{}, err
-	}
-	if err := os.RemoveAll(root); err != nil {
-		return Binary{}, err
-	}
-	if err := os.Rename(tree, root); err != nil {
+	if err := debian.Unpack(ctx, root, "redis-server"); err != nil {
 		return Binary{}, err
 	}
 	return unpacked(ctx, root)
@@ -72,62 +60,6 @@ func unpacked(ctx context.Context, root string) (Binary, error) {
 		return Binary{}, err
 	}
 	return probe(ctx, Binary{Path: path, LibraryPath: strings.Join(libraries, string(os.PathListSeparator))})
-}
-
-// fetchPackage downloads redis-server and those of its dependencies that the machine lacks with an apt whose
-// state and cache lie in scratch, and unpacks them into tree. The machine's sources, keys and proxies apply.
-func fetchPackage(ctx context.Context, scratch, tree string) error {
-	state, archives := filepath.Join(scratch, "state"), filepath.Join(scratch, "cache", "archives")
-	for _, dir := range []string{filepath.Join(state, "lists", "partial"), filepath.Join(archives, "partial"), tree} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	// A copy of dpkg's status tells apt what is installed already, and lets it lock beside the copy.
-	status, err := os.ReadFile("/var/lib/dpkg/status")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(state, "status"), status, 0o644); err != nil {
-		return err
-	}
-	apt := []string{
-		"-qq", "-y", "-o", "Dir::State=" + state, "-o", "Dir::State::lists=" + filepath.Join(state, "lists"),
-		"-o", "Dir::State::status=" + filepath.Join(state, "status"), "-o", "Dir::Cache=" + filepath.Join(scratch, "cache"),
-		"-o", "Dir::Cache::archives=" + archives, "-o", "Dir::Log=" + scratch, "-o", "APT::Sandbox::User=", "-o", "Acquire::Languages=none",
-	}
-	if err := run(ctx, "apt-get", append(apt, "update")...); err != nil {
-		return err
-	}
-	if err := run(ctx, "apt-get", append(apt, "--no-install-recommends", "--download-only", "install", "redis-server")...); err != nil {
-		return err
-	}
-	packages, err := filepath.Glob(filepath.Join(archives, "*.deb"))
-	if err != nil {
-		return err
-	}
-	if len(packages) == 0 {
-		return errors.New("apt-get downloaded no package for redis-server")
-	}
-	for _, file := range packages {
-		if err := run(ctx, "dpkg-deb", "-x", file, tree); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// run runs a command and puts its last words into the error.
-func run(ctx context.Context, name string, args ...string) error {
-	output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
-	if err != nil {
-		words := bytes.TrimSpace(output)
-		if len(words) > 500 {
-			words = words[len(words)-500:]
-		}
-		return fmt.Errorf("%s %s: %w: %s", name, args[len(args)-1], err, words)
-	}
-	return nil
 }
 
 // errLocked says that another open file holds the lock.

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
 )
 
 // minimumMajor is the first major version with the Function libraries that Weir needs.
@@ -139,23 +138,4 @@ func installCommand() string {
 		return "brew install redis (with Homebrew from https://brew.sh)"
 	}
 	return ""
-}
-
-// release names the distribution's release and the architecture, because the package's libraries fit no other.
-func release() string {
-	name := runtime.GOOS
-	if text, err := os.ReadFile("/etc/os-release"); err == nil {
-		fields := map[string]string{}
-		for line := range strings.Lines(string(text)) {
-			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			fields[key] = strings.Trim(value, `"'`)
-		}
-		name = fields["ID"] + "-" + fields["VERSION_ID"]
-	}
-	return strings.Map(func(r rune) rune {
-		if r == '/' || r == filepath.Separator || r <= ' ' {
-			return '_'
-		}
-		return r
-	}, name+"-"+runtime.GOARCH)
 }
