@@ -13,7 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -92,29 +90,6 @@ func (v *Validator) Create(ctx context.Context, object map[string]any) (*v1alpha
 
 // anyName leaves the name to the Property's own rule, which is narrower than the API server's for all objects.
 func anyName(string, bool) []string { return nil }
-
-// Update does what the API server does with a changed Property: as Create, and with the rules about what may
-// change. old is what Create or Update has accepted. What was wrong before and has not changed is let through,
-// as the API server does, so that a stricter rule does not lock up what is stored.
-func (v *Validator) Update(ctx context.Context, object, old map[string]any) (*v1alpha1.Property, field.ErrorList) {
-	delete(object, "status")
-	meta, errs := v.decode(object)
-	oldMeta, oldErrs := decodeMetadata(old)
-	if meta == nil || oldMeta == nil {
-		return nil, append(errs, oldErrs...)
-	}
-	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(meta, oldMeta, field.NewPath("metadata"))...)
-	correlated := common.NewCorrelatedObject(object, old, &model.Structural{Structural: v.structural})
-	errs = append(errs, crvalidation.ValidateCustomResourceUpdate(nil, object, old, v.schema, crvalidation.WithRatcheting(correlated))...)
-	if len(listtype.ValidateListSetsAndMaps(nil, v.structural, old)) == 0 {
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.structural, object)...)
-	}
-	if !blocksRules(errs) {
-		ruleErrs, _ := v.rules.Validate(ctx, nil, v.structural, object, old, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(correlated))
-		errs = append(errs, ruleErrs...)
-	}
-	return convert(object, errs)
-}
 
 // decode takes out what the schema does not know, as an error each, and fills in the defaults. The metadata is
 // nil where it cannot be read; nothing else is worth checking then.
