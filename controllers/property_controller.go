@@ -154,7 +154,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 		condition string
 		run       func(context.Context, *scope) error
 	}{
-		{v1alpha1.ConditionExposed, r.claims},
+		{v1alpha1.ConditionExposed, r.hostOwnership},
 		{v1alpha1.ConditionCredentialsReady, r.credentials},
 		{v1alpha1.ConditionRedisReady, r.redisAccess},
 		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},

@@ -39,7 +39,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	if s.access != nil {
 		input.RedisURLs, input.RedisPort = s.access.urls, s.access.port
 	}
-	objects, err := resources.Build(s.accepted, input)
+	objects, files, err := resources.Build(s.accepted, input)
 	if err != nil {
 		s.configurationProblem = reasonf(v1alpha1.ReasonConfigurationInvalid, "%s", specErrors(err))
 		return nil
@@ -58,12 +58,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 			s.taken(object)
 		}
 	}
-	errs = append(errs, r.prune(ctx, s.property, s.available, objects))
-	files, err := resources.PodConfig(s.accepted, s.credentials, options)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	return errors.Join(append(errs, r.tellPods(ctx, s, files))...)
+	return errors.Join(append(errs, r.prune(ctx, s.property, s.available, objects), r.tellPods(ctx, s, files))...)
 }
 
 // taken notes that an object of the name is somebody else's.

@@ -26,14 +26,14 @@ type Input struct {
 	Available map[schema.GroupVersionKind]bool
 }
 
-// Build returns everything that a Property asks for, but not the Secrets whose content is created once. An error
-// says what of the spec the pods would refuse, or which credential is missing.
-func Build(property *v1alpha1.Property, in Input) ([]Object, error) {
-	files, err := PodConfig(property, in.Credentials, in.Options)
+// Build returns everything that a Property asks for, but not the Secrets whose content is created once, and the files of its
+// pods as [PodConfig] renders them. An error says what of the spec the pods would refuse, or which credential is missing.
+func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[string][]byte, err error) {
+	files, err = PodConfig(property, in.Credentials, in.Options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	objects := configObjects(property, files)
+	objects = configObjects(property, files)
 	for _, role := range Roles() {
 		objects = append(objects,
 			serviceAccount(property, role),
@@ -58,7 +58,7 @@ func Build(property *v1alpha1.Property, in Input) ([]Object, error) {
 	if in.Available[kindPodMonitor] {
 		objects = append(objects, podMonitor(property))
 	}
-	return objects, nil
+	return objects, files, nil
 }
 
 // ConfigHash tells apart what a role's pods have mounted: its files, and the versions of the Secrets that the

@@ -30,7 +30,7 @@ func TestNoTwoPropertiesMakeTheSameNameOfAnything(t *testing.T) {
 		for i, in := range inputs {
 			p := settings[i].DeepCopy()
 			p.Namespace, p.Name = property.namespace, property.name
-			objects, err := resources.Build(p, in)
+			objects, _, err := resources.Build(p, in)
 			if err != nil {
 				t.Fatal(err)
 			}

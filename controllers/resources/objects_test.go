@@ -45,7 +45,7 @@ func TestBuild(t *testing.T) {
 	for _, path := range inputs {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".in.yaml"), func(t *testing.T) {
 			in, property := readObjectsInput(t, path)
-			objects, err := resources.Build(property, in)
+			objects, _, err := resources.Build(property, in)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 // podTemplates returns each role's, as it is sent.
 func podTemplates(t *testing.T, property *v1alpha1.Property, in resources.Input) map[resources.Role]string {
 	t.Helper()
-	objects, err := resources.Build(property, in)
+	objects, _, err := resources.Build(property, in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,16 @@ const (
 	indexAPIPath     = "weir.dev/api-path"
 )
 
-// claim is what of hosts a Property asks for.
-type claim struct{ collectHost, apiHost, name string }
+// wantedHosts are the hosts that a Property asks for, and its name on the second.
+type wantedHosts struct{ collectHost, apiHost, name string }
 
-// claimOf returns what a Property claims: nothing where it is not exposed, or may not have what it asks for anyway.
-func (e ExposureRules) claimOf(property *v1alpha1.Property) claim {
+// wantedBy returns what a Property asks for: nothing where it is not exposed, or may not have it anyway.
+func (e ExposureRules) wantedBy(property *v1alpha1.Property) wantedHosts {
 	exposure := e.complete(property)
 	if exposure.Type == v1alpha1.ExposureNone || strings.HasPrefix(property.Namespace, clusterOwned) || e.refusedHost(property) != "" {
-		return claim{}
+		return wantedHosts{}
 	}
-	return claim{exposure.CollectHost, exposure.APIHost, property.Name}
+	return wantedHosts{exposure.CollectHost, exposure.APIHost, property.Name}
 }
 
 // hostsOf are the hosts that a Property asks for, the one that the template gives it among them.
@@ -41,41 +41,41 @@ func (e ExposureRules) hostsOf(property *v1alpha1.Property) []string {
 }
 
 // apiPath is where the read API of the Property is; "" where it is not exposed.
-func (c claim) apiPath() string {
-	if c.apiHost == "" {
+func (w wantedHosts) apiPath() string {
+	if w.apiHost == "" {
 		return ""
 	}
-	return c.apiHost + "/" + c.name
+	return w.apiHost + "/" + w.name
 }
 
-// indexed returns an indexer by a part of the claim.
-func (e ExposureRules) indexed(part func(claim) string) client.IndexerFunc {
+// indexed returns an indexer by a part of what Properties ask for.
+func (e ExposureRules) indexed(part func(wantedHosts) string) client.IndexerFunc {
 	return func(object client.Object) []string {
-		if value := part(e.claimOf(object.(*v1alpha1.Property))); value != "" {
+		if value := part(e.wantedBy(object.(*v1alpha1.Property))); value != "" {
 			return []string{value}
 		}
 		return nil
 	}
 }
 
-// indexers are those of the indexes by what Properties claim.
+// indexers are those of the indexes by what Properties ask for.
 func (e ExposureRules) indexers() map[string]client.IndexerFunc {
 	return map[string]client.IndexerFunc{
-		indexCollectHost: e.indexed(func(c claim) string { return c.collectHost }),
-		indexAPIHost:     e.indexed(func(c claim) string { return c.apiHost }),
-		indexAPIPath:     e.indexed(claim.apiPath),
+		indexCollectHost: e.indexed(func(w wantedHosts) string { return w.collectHost }),
+		indexAPIHost:     e.indexed(func(w wantedHosts) string { return w.apiHost }),
+		indexAPIPath:     e.indexed(wantedHosts.apiPath),
 	}
 }
 
-// rivals returns the other Properties on whose claims the Property's may depend: those that claim what it claims, those
-// that claim what these claim, and so on.
+// rivals returns the other Properties on whose hosts the Property's may depend: those that ask for what it asks for, those
+// that ask for what these do, and so on.
 func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([]v1alpha1.Property, error) {
 	seen := map[types.UID]bool{property.UID: true}
 	var others []v1alpha1.Property
 	for open := []v1alpha1.Property{*property}; len(open) > 0; open = open[1:] {
-		c := r.Options.Exposure.claimOf(&open[0])
+		wanted := r.Options.Exposure.wantedBy(&open[0])
 		for _, same := range []struct{ index, value string }{
-			{indexCollectHost, c.collectHost}, {indexAPIHost, c.collectHost}, {indexCollectHost, c.apiHost}, {indexAPIPath, c.apiPath()},
+			{indexCollectHost, wanted.collectHost}, {indexAPIHost, wanted.collectHost}, {indexCollectHost, wanted.apiHost}, {indexAPIPath, wanted.apiPath()},
 		} {
 			if same.value == "" {
 				continue
@@ -95,8 +95,8 @@ func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([
 	return others, nil
 }
 
-// claims sees to what only one Property may have.
-func (r *Reconciler) claims(ctx context.Context, s *scope) error {
+// hostOwnership says whether the Property owns the hosts that it asks for.
+func (r *Reconciler) hostOwnership(ctx context.Context, s *scope) error {
 	others, err := r.rivals(ctx, s.property)
 	if err != nil { // whose the hosts are is not known: what there is stays
 		s.exposureProblem, s.exposureKept = new(failureOf(err)), true
@@ -122,8 +122,8 @@ func gatewayAvailable(s *scope) bool {
 	return false
 }
 
-// lost says what of the Property's claim another has, nil where it has all. Hosts go by age: each in turn gets all that
-// it claims, unless one who got theirs has some of it. So whoever is refused keeps nothing from others.
+// lost says which of the Property's hosts another owns, nil where it owns all. Hosts go by age: each in turn gets all that
+// it asks for, unless an owner has some of it. So whoever is refused keeps nothing from others.
 func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Property) *conditionReason {
 	byAge := make([]*v1alpha1.Property, len(rivals))
 	for i := range rivals {
@@ -136,10 +136,10 @@ func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Prope
 		}
 		return 1
 	})
-	var holders []*v1alpha1.Property
+	var owners []*v1alpha1.Property
 	conflict := func(mine *v1alpha1.Property) *conditionReason {
-		for _, holder := range holders {
-			if taken := e.claimOf(mine).conflict(e.claimOf(holder), holder); taken != nil {
+		for _, owner := range owners {
+			if taken := e.wantedBy(mine).conflict(e.wantedBy(owner), owner); taken != nil {
 				return taken
 			}
 		}
@@ -147,24 +147,24 @@ func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Prope
 	}
 	for _, other := range byAge {
 		if conflict(other) == nil {
-			holders = append(holders, other)
+			owners = append(owners, other)
 		}
 	}
 	return conflict(property)
 }
 
-// conflict says what of my claim is part of the holder's, nil where nothing is. An API host may be shared by Properties
+// conflict says which of my hosts the owner has, nil where it has none. An API host may be shared by Properties
 // of different names: the paths tell them apart.
-func (c claim) conflict(theirs claim, holder *v1alpha1.Property) *conditionReason {
-	whose := fmt.Sprintf("the older Property %s in namespace %s", holder.Name, holder.Namespace)
+func (w wantedHosts) conflict(theirs wantedHosts, owner *v1alpha1.Property) *conditionReason {
+	whose := fmt.Sprintf("the older Property %s in namespace %s", owner.Name, owner.Namespace)
 	switch {
-	case c.collectHost != "" && (c.collectHost == theirs.collectHost || c.collectHost == theirs.apiHost):
-		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", c.collectHost, whose)
-	case c.apiHost != "" && c.apiHost == theirs.collectHost:
-		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", c.apiHost, whose)
-	case c.apiPath() != "" && c.apiPath() == theirs.apiPath():
+	case w.collectHost != "" && (w.collectHost == theirs.collectHost || w.collectHost == theirs.apiHost):
+		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", w.collectHost, whose)
+	case w.apiHost != "" && w.apiHost == theirs.collectHost:
+		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", w.apiHost, whose)
+	case w.apiPath() != "" && w.apiPath() == theirs.apiPath():
 		return reasonf(v1alpha1.ReasonHostConflict,
-			"spec.exposure.apiHost: on %s the name %s is that of %s; choose another host, or name this Property otherwise", c.apiHost, c.name, whose)
+			"spec.exposure.apiHost: on %s the name %s is that of %s; choose another host, or name this Property otherwise", w.apiHost, w.name, whose)
 	default:
 		return nil
 	}
