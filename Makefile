@@ -50,6 +50,13 @@ clean: ## Remove what build and run leave in the checkout: bin and .weir
 
 ##@ Testing it
 
+.PHONY: check
+check: check-go ## The first signal: build, vet, lint, and the tests of the packages that start no server (hack/units.sh)
+	@$(PHASE) 'check: build' go build ./...
+	@$(PHASE) 'check: go vet' go vet ./...
+	@$(PHASE) 'check: unit tests' hack/units.sh $(TEST_ARGS)
+	@$(MAKE) --no-print-directory lint
+
 .PHONY: test
 test: check-go check-cc ## Run all tests with the race detector, against a real Redis, a real API server and a real browser. TEST_ARGS: flags of go test
 	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
