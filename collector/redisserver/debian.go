@@ -83,9 +83,9 @@ func tryLock(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// lockFile waits at most for patience to take the file's lock.
-func lockFile(ctx context.Context, path string, patience time.Duration) (*os.File, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// lockFile waits at most for timeout to take the file's lock.
+func lockFile(ctx context.Context, path string, timeout time.Duration) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

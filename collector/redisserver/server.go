@@ -56,8 +56,8 @@ const (
 // maxSocketPath is the longest path that a Unix socket takes on every system.
 const maxSocketPath = 103
 
-// startPatience is how long a server may take until it answers, loading its data included.
-const startPatience = 2 * time.Minute
+// startTimeout is how long a server may take until it answers, loading its data included.
+const startTimeout = 2 * time.Minute
 
 // Server is a running redis-server. Its methods are for one goroutine at a time.
 type Server struct {
@@ -158,9 +158,9 @@ func (s *Server) Restart(ctx context.Context) error {
 
 // launch starts the process and waits until it answers.
 func (s *Server) launch(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	lock, err := s.claimDirectory(ctx)
+	lock, err := s.lockDirectory(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 }
 
-// claimDirectory takes the lock that a server holds as long as it lives, and ends a server that was left over.
-func (s *Server) claimDirectory(ctx context.Context) (*os.File, error) {
+// lockDirectory takes the lock that a server holds as long as it lives, and ends a server that was left over.
+func (s *Server) lockDirectory(ctx context.Context) (*os.File, error) {
 	path := filepath.Join(s.options.Dir, serverLock)
 	lock, err := tryLock(path)
 	if !errors.Is(err, errLocked) {

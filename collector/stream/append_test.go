@@ -699,7 +699,7 @@ func TestBatchesHoldWholeCalls(t *testing.T) {
 		count func(caller int) int
 	}{
 		"many events":  {1, func(caller int) int { return 50 + caller*20 }},
-		"large events": {1 << 20, func(int) int { return 2 }},
+		"large events": {512 << 10, func(int) int { return 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, entry := newAppender(t, newStream(t), AppenderOptions{}), bytes.Repeat([]byte("x"), c.size)

@@ -65,7 +65,7 @@ func TestWhatOneCallCosts(t *testing.T) {
 			waiting(20_000, 1), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
 		},
 		"weir_due of events as large as there are": {
-			waiting(32, 1<<20), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
+			waiting(16, 1<<20), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
 		},
 		"weir_trim that takes back what waits": {
 			waiting(20_000, 1), functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "",
@@ -74,16 +74,16 @@ func TestWhatOneCallCosts(t *testing.T) {
 			stored(20_000, 400), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
 		},
 		"weir_trim of delivered events as large as there are": {
-			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
+			stored(16, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
 		},
 		"weir_trim that has nothing to do, where events are as large as there are": {
-			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 0, mostTrimmed} }, "",
+			stored(16, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 0, mostTrimmed} }, "",
 		},
 		"weir_trim at a ceiling, where events are as large as there are": {
-			stored(32, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed} }, "",
+			stored(16, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed} }, "",
 		},
 		"weir_replay where somebody has made records of a megabyte": {
-			func(t *testing.T, s *Stream) { put(t, s, s.keys.deliveries(), "d", 32, 1<<20) },
+			func(t *testing.T, s *Stream) { put(t, s, s.keys.deliveries(), "d", 16, 1<<20) },
 			functionReplay,
 			func(k keys) []string { return append([]string{k.events(), k.deliveries()}, k.retries("meta")...) },
 			func(keys) []any { return []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"} }, "",
@@ -274,7 +274,7 @@ func stored(n, size int) func(*testing.T, *Stream) {
 	return func(t *testing.T, s *Stream) {
 		put(t, s, s.keys.events(), "e", n, size)
 		for {
-			taken := mustRead(t, s, "pod", 50)
+			taken := mustRead(t, s, "pod", min(500, max(1, (1<<20)/size)))
 			if len(taken) == 0 {
 				return
 			}

@@ -109,16 +109,7 @@ func (s *Stream) bounds(ctx context.Context, key string) (Bounds, error) {
 
 // Exists says whether the events stream has an entry at p.
 func (s *Stream) Exists(ctx context.Context, p Position) (bool, error) {
-	return s.exists(ctx, s.keys.events(), p)
-}
-
-// RecordsExist says whether the deliveries stream has an entry at p.
-func (s *Stream) RecordsExist(ctx context.Context, p Position) (bool, error) {
-	return s.exists(ctx, s.keys.deliveries(), p)
-}
-
-func (s *Stream) exists(ctx context.Context, key string, p Position) (bool, error) {
-	entries, err := s.redis.XRangeN(ctx, key, p.String(), p.String(), 1).Result()
+	entries, err := s.redis.XRangeN(ctx, s.keys.events(), p.String(), p.String(), 1).Result()
 	if err != nil {
 		return false, fmt.Errorf("look for entry %s: %w", p, err)
 	}
