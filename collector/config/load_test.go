@@ -123,6 +123,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"a platform without its member":           {`"webhook": {"url": "https://crm.example.com/hook"}, `, ``, "platforms[1].webhook: must be set for a platform of type Webhook"},
 		"a platform with another's member":        {`"type": "Log"`, `"type": "Log", "meta": {"pixelID": "1"}`, "platforms[2].meta: must be absent for a platform of type Log"},
 		"a pixel that is no number":               {`1234567890`, `12-34`, "platforms[0].meta.pixelID: must be the digits"},
+		"a test code with space in it":            {`TEST1`, `TEST 1`, "platforms[0].meta.testEventCode: must be a code of the Events Manager"},
 		"a webhook to no web address":             {`https://crm.example.com/hook`, `ftp://crm.example.com/hook`, "platforms[1].webhook.url: must be an http or https URL"},
 		"a webhook without a host":                {`https://crm.example.com/hook`, `https:///hook`, "platforms[1].webhook.url: must be an http or https URL"},
 		"an endpoint that is none":                {`"type": "Meta"`, `"type": "Meta", "endpoint": "graph.example.com"`, "platforms[0].endpoint: must be an http or https URL"},

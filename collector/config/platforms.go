@@ -2,67 +2,15 @@ package config
 
 import (
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/event"
 )
 
 // PlatformType discriminates a [Platform].
 type PlatformType string
-
-// The platform types.
-const (
-	TypeMeta      PlatformType = "Meta"
-	TypeGA4       PlatformType = "GA4"
-	TypeTikTok    PlatformType = "TikTok"
-	TypePinterest PlatformType = "Pinterest"
-	TypeMixpanel  PlatformType = "Mixpanel"
-	TypeWebhook   PlatformType = "Webhook"
-	TypeLog       PlatformType = "Log"
-)
-
-// Meta configures Meta's Conversions API. Credential: accessToken.
-type Meta struct {
-	PixelID       string `json:"pixelID"`
-	TestEventCode string `json:"testEventCode,omitempty"`
-}
-
-// GA4 configures Google Analytics 4, spoken to by the Measurement Protocol. Credential: apiSecret.
-type GA4 struct {
-	// MeasurementID is the web data stream's, such as G-ABC123DEF4.
-	MeasurementID string `json:"measurementID"`
-	// Region is RegionEU where the events are to be collected in the EU, else "".
-	Region Region `json:"region,omitempty"`
-}
-
-// TikTok configures TikTok's Events API 2.0. Credential: accessToken.
-type TikTok struct {
-	// EventSourceID is the pixel's code.
-	EventSourceID string `json:"eventSourceID"`
-	TestEventCode string `json:"testEventCode,omitempty"`
-}
-
-// Pinterest configures Pinterest's API for Conversions, v5. Credential: conversionToken.
-type Pinterest struct {
-	AdAccountID string `json:"adAccountID"`
-	// Test makes the events test events: checked, shown in the Events Manager and not counted.
-	Test bool `json:"test,omitempty"`
-}
-
-// Mixpanel configures Mixpanel's import of events. Credentials: serviceAccountUsername, serviceAccountSecret.
-type Mixpanel struct {
-	ProjectID string `json:"projectID"`
-	// Region is where the project's data resides: "" for the US, RegionEU or RegionIN.
-	Region Region `json:"region,omitempty"`
-}
-
-// Webhook configures an HTTP receiver of the customer's. Credential: signingSecret.
-type Webhook struct {
-	URL string `json:"url"`
-}
-
-// Log configures a platform that writes each event to the deliverer's log. It needs no credential.
-type Log struct{}
 
 // Region is where a platform keeps what it gets; "" is the platform's default.
 type Region string
@@ -75,7 +23,7 @@ const (
 )
 
 // PlatformTraits is what the other roles and the operator have to know of a platform type; how it is spoken
-// to is known to the deliverer alone.
+// to is known to the deliverer alone. The rules of the Property's definition are tested against it.
 type PlatformTraits struct {
 	// Credentials are the keys that the referred Secret must hold.
 	Credentials []string
@@ -83,39 +31,61 @@ type PlatformTraits struct {
 	Variants event.VariantSet
 	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
 	HasEndpoint bool
+	// Settings are the members of the settings that are texts.
+	Settings []Setting
+
+	// isSet says whether the platform has settings of this type.
+	isSet func(*Platform) bool
 }
 
-// platformTraits has a row for every type.
+// Setting is what one text of a platform's settings may be: what its pattern takes, one of its values, or a URL where it has
+// neither.
+type Setting struct {
+	// Name is the member below the type's.
+	Name string
+	// Pattern is a regular expression that both Go and CEL read in the same way.
+	Pattern string
+	Values  []string
+	// Optional settings may be absent.
+	Optional bool
+	// Rule says what would be right.
+	Rule string
+
+	// of reads the setting of a platform that has settings of the type.
+	of func(*Platform) string
+}
+
+const (
+	digits   = "^[0-9]+$"
+	testCode = "^[A-Za-z0-9_-]+$"
+)
+
+// takes says whether a text may be the setting's.
+func (s *Setting) takes(text string) bool {
+	switch {
+	case text == "" && s.Optional:
+		return true
+	case s.Pattern != "":
+		return regexp.MustCompile(s.Pattern).MatchString(text)
+	case s.Values != nil:
+		return slices.Contains(s.Values, text)
+	default:
+		return isWebURL(text)
+	}
+}
+
+// Member is the name of the Property's member with the type's settings.
+func (t PlatformType) Member() string { return strings.ToLower(string(t)) }
+
+// platformTraits has a row for every type; a file for each has the rest.
 var platformTraits = map[PlatformType]PlatformTraits{
-	TypeMeta: {
-		Credentials: []string{"accessToken"},
-		Variants:    event.Variants(event.EmailLower, event.PhoneDigits, event.FirstNameMeta),
-		HasEndpoint: true,
-	},
-	TypeGA4: {
-		// Google takes the hashes of a person with a user_id alone, which an envelope does not have.
-		Credentials: []string{"apiSecret"},
-		HasEndpoint: true,
-	},
-	TypeTikTok: {
-		Credentials: []string{"accessToken"},
-		Variants:    event.Variants(event.EmailLower, event.PhoneE164, event.FirstNameLower),
-		HasEndpoint: true,
-	},
-	TypePinterest: {
-		Credentials: []string{"conversionToken"},
-		Variants:    event.Variants(event.EmailLower, event.PhoneDigits, event.FirstNameLower),
-		HasEndpoint: true,
-	},
-	TypeMixpanel: {
-		Credentials: []string{"serviceAccountUsername", "serviceAccountSecret"},
-		HasEndpoint: true,
-	},
-	TypeWebhook: {
-		Credentials: []string{"signingSecret"},
-		Variants:    event.Variants(event.EmailLower, event.PhoneE164, event.FirstNameLower),
-	},
-	TypeLog: {},
+	TypeMeta:      metaTraits,
+	TypeGA4:       ga4Traits,
+	TypeTikTok:    tiktokTraits,
+	TypePinterest: pinterestTraits,
+	TypeMixpanel:  mixpanelTraits,
+	TypeWebhook:   webhookTraits,
+	TypeLog:       logTraits,
 }
 
 // Traits returns the type's traits and whether the type is known.

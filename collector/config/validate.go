@@ -18,9 +18,6 @@ import (
 var (
 	namePattern         = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	propertyNamePattern = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$`)
-	digitsPattern       = regexp.MustCompile(`^[0-9]+$`)
-	measurementPattern  = regexp.MustCompile(`^G-[A-Z0-9]+$`)
-	codePattern         = regexp.MustCompile(`^[A-Za-z0-9]+$`)
 )
 
 const nameRule = "must be lower-case letters, digits and '-', with no '-' at either end"
@@ -61,14 +58,6 @@ func (p *Property) Validate() error {
 	return errors.Join(f...)
 }
 
-// members says which members of the union are set.
-func (p *Platform) members() map[PlatformType]bool {
-	return map[PlatformType]bool{
-		TypeMeta: p.Meta != nil, TypeGA4: p.GA4 != nil, TypeTikTok: p.TikTok != nil, TypePinterest: p.Pinterest != nil,
-		TypeMixpanel: p.Mixpanel != nil, TypeWebhook: p.Webhook != nil, TypeLog: p.Log != nil,
-	}
-}
-
 func (p *Platform) validate(at string, f *errs) {
 	f.check(isName(p.Name), at+".name", nameRule)
 	for i, name := range p.Events {
@@ -79,39 +68,21 @@ func (p *Platform) validate(at string, f *errs) {
 		f.check(false, at+".type", "must be one of "+strings.Join(typeNames(), ", "))
 		return
 	}
-	set := p.members()
 	for _, other := range PlatformTypes() {
-		member := at + "." + strings.ToLower(string(other))
+		traits, member := platformTraits[other], at+"."+other.Member()
+		set := traits.isSet(p)
 		if other != p.Type {
-			f.check(!set[other], member, fmt.Sprintf("must be absent for a platform of type %s", p.Type))
-		} else if other != TypeLog { // which has nothing to say
-			f.check(set[other], member, fmt.Sprintf("must be set for a platform of type %s", p.Type))
+			f.check(!set, member, fmt.Sprintf("must be absent for a platform of type %s", p.Type))
+		} else if len(traits.Settings) > 0 {
+			f.check(set, member, fmt.Sprintf("must be set for a platform of type %s", p.Type))
 		}
-	}
-	p.validateMember(at, f)
-}
-
-// validateMember checks what the members themselves hold.
-func (p *Platform) validateMember(at string, f *errs) {
-	if p.Meta != nil {
-		f.check(digitsPattern.MatchString(p.Meta.PixelID), at+".meta.pixelID", "must be the digits of a pixel's or dataset's id")
-	}
-	if p.GA4 != nil {
-		f.check(measurementPattern.MatchString(p.GA4.MeasurementID), at+".ga4.measurementID", "must be a web data stream's id, such as G-ABC123DEF4")
-		f.check(slices.Contains([]Region{"", RegionEU}, p.GA4.Region), at+".ga4.region", "must be EU, or absent")
-	}
-	if p.TikTok != nil {
-		f.check(codePattern.MatchString(p.TikTok.EventSourceID), at+".tiktok.eventSourceID", "must be a pixel's code: letters and digits")
-	}
-	if p.Pinterest != nil {
-		f.check(digitsPattern.MatchString(p.Pinterest.AdAccountID), at+".pinterest.adAccountID", "must be the digits of an ad account's id")
-	}
-	if p.Mixpanel != nil {
-		f.check(digitsPattern.MatchString(p.Mixpanel.ProjectID), at+".mixpanel.projectID", "must be the digits of a project's id")
-		f.check(slices.Contains([]Region{"", RegionUS, RegionEU, RegionIN}, p.Mixpanel.Region), at+".mixpanel.region", "must be US, EU or IN, or absent")
-	}
-	if p.Webhook != nil {
-		f.check(isWebURL(p.Webhook.URL), at+".webhook.url", "must be an http or https URL with a host, such as https://crm.example.com/hook")
+		if !set {
+			continue
+		}
+		for i := range traits.Settings {
+			setting := &traits.Settings[i]
+			f.check(setting.takes(setting.of(p)), member+"."+setting.Name, setting.Rule)
+		}
 	}
 }
 
