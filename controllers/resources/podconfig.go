@@ -92,46 +92,25 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		}
 	}
 	for i := range spec.Platforms {
-		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
+		var err error
+		if rendered.Platforms[i], err = platformConfig(&spec.Platforms[i], options.PlatformEndpoints); err != nil {
+			return config.Property{}, fmt.Errorf("platforms[%d]: %w", i, err)
+		}
 	}
 	return rendered, rendered.Validate()
 }
 
-func platformConfig(platform *v1alpha1.Platform, endpoints map[config.PlatformType]string) config.Platform {
-	rendered := config.Platform{
-		Name:     platform.Name,
-		Type:     config.PlatformType(platform.Type),
-		Suspend:  platform.Suspend,
-		Endpoint: endpoints[config.PlatformType(platform.Type)],
+// platformConfig renders a platform. The members of the two types have the same names in JSON, so a setting that the Property
+// has reaches the pods without being named here.
+func platformConfig(platform *v1alpha1.Platform, endpoints map[config.PlatformType]string) (config.Platform, error) {
+	var rendered config.Platform
+	text, err := json.Marshal(platform)
+	if err == nil {
+		err = json.Unmarshal(text, &rendered)
 	}
-	for _, name := range platform.Events {
-		rendered.Events = append(rendered.Events, string(name))
+	rendered.Endpoint = endpoints[rendered.Type]
+	if rendered.Type == config.TypeLog {
+		rendered.Log = &config.Log{} // which has no settings
 	}
-	renderMember(&rendered, platform)
-	return rendered
-}
-
-// renderMember renders the member that the type names, where it is set.
-func renderMember(rendered *config.Platform, platform *v1alpha1.Platform) {
-	if meta := platform.Meta; meta != nil {
-		rendered.Meta = &config.Meta{PixelID: meta.PixelID, TestEventCode: meta.TestEventCode}
-	}
-	if ga4 := platform.GA4; ga4 != nil {
-		rendered.GA4 = &config.GA4{MeasurementID: ga4.MeasurementID, Region: config.Region(ga4.Region)}
-	}
-	if tiktok := platform.TikTok; tiktok != nil {
-		rendered.TikTok = &config.TikTok{EventSourceID: tiktok.EventSourceID, TestEventCode: tiktok.TestEventCode}
-	}
-	if pinterest := platform.Pinterest; pinterest != nil {
-		rendered.Pinterest = &config.Pinterest{AdAccountID: pinterest.AdAccountID, Test: pinterest.Test}
-	}
-	if mixpanel := platform.Mixpanel; mixpanel != nil {
-		rendered.Mixpanel = &config.Mixpanel{ProjectID: mixpanel.ProjectID, Region: config.Region(mixpanel.Region)}
-	}
-	if webhook := platform.Webhook; webhook != nil {
-		rendered.Webhook = &config.Webhook{URL: webhook.URL}
-	}
-	if platform.Type == v1alpha1.PlatformLog {
-		rendered.Log = &config.Log{}
-	}
+	return rendered, err
 }
