@@ -67,7 +67,7 @@ func appendGrants(k keys) []grant {
 		{[]string{"xadd"}, []string{"%W~" + k.events()}},
 		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.claimBuckets(), "%W~" + k.claims()}},
 		{[]string{"hmget"}, []string{"%R~" + k.claimBuckets(), "%R~" + k.claims()}},
-		{[]string{"hget", "hlen", "hstrlen"}, []string{"%R~" + k.batchMemories()}},
+		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.batchMemories()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
 		{[]string{"get"}, []string{"%R~" + k.rate()}},
 		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.claims(), "~" + k.batches(), "~" + k.clock(), "~" + k.rate()}},

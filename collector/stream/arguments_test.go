@@ -259,6 +259,60 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what is no id among the events that wait", func(t *testing.T) {
+		s, ctx := newStream(t), t.Context()
+		fill(t, s, 20)
+		if _, err := s.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
+			t.Fatal(err)
+		}
+		for i, id := range []string{"abc", "-", "", "1-1-1", "99999999999999999999-0", "1-99999999", strings.Repeat("9", 1000)} {
+			for _, key := range []string{s.keys.due("meta"), s.keys.open("meta")} {
+				if err := s.redis.ZAdd(ctx, key, redis.Z{Score: float64(i - 5), Member: id}).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if due, gone, err := s.Due(ctx, "meta", time.Now(), time.Minute, 100); err != nil || len(due)+len(gone) > 0 {
+			t.Errorf("due are %v, gone %v: %v; want nothing", due, gone, err)
+		}
+		for i := range 150 {
+			if err := s.redis.ZAdd(ctx, s.keys.open("meta"), redis.Z{Score: -1, Member: fmt.Sprint("x", i)}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()}
+		for range 3 {
+			if err := s.redis.FCall(ctx, functionTrim, keys, 0, 0, 0, 1000).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left := s.redis.ZCard(ctx, s.keys.open("meta")).Val() + s.redis.XLen(ctx, s.keys.events()).Val(); left != 0 {
+			t.Errorf("%d events and ids are left, want none", left)
+		}
+	})
+	t.Run("an entry in the memory of batches that would keep it for ever", func(t *testing.T) {
+		s, ctx := newStream(t), t.Context()
+		for period := range 5 {
+			for shard := range 256 {
+				if err := s.redis.HSet(ctx, fmt.Sprintf("%s:%d:%02x", s.keys.batches(), period, shard), "junk", "").Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		a := newAppender(t, s, AppenderOptions{})
+		mustAppend(t, a, addition("id", ""))
+		expiring := 0
+		for period := range 5 {
+			for shard := range 256 {
+				if s.redis.PTTL(ctx, fmt.Sprintf("%s:%d:%02x", s.keys.batches(), period, shard)).Val() > 0 {
+					expiring++
+				}
+			}
+		}
+		if expiring != 1 {
+			t.Errorf("%d of the memory's hashes expire, want the one that was written to", expiring)
+		}
+	})
 	t.Run("groups without number", func(t *testing.T) {
 		s, ctx := newStream(t), t.Context()
 		fill(t, s, 500)

@@ -99,6 +99,21 @@ func TestWhatOneCallCosts(t *testing.T) {
 			functionAppend, appendKeys, func(keys) []any { return ofBatch(zeros, appendOf(1, fresh, 1)) },
 			"what is remembered of this batch has more than 2359296 bytes",
 		},
+		"weir_append of events whose orders begin alike, and whose ids are as long as there are": {
+			nil, functionAppend, appendKeys, func(keys) []any {
+				args := appendOf(mostAdditions, func(i int) string {
+					if i%2 == 1 {
+						return "orders"
+					}
+					return fresh(i)
+				}, 1)
+				args[3] = "1"
+				for i := range mostAdditions {
+					args[len(args)-1-2*i] = strings.Repeat("i", 4096)
+				}
+				return args
+			}, "",
+		},
 		"weir_due of a platform with a name without end": {
 			nil, functionDue, func(k keys) []string {
 				return append([]string{k.events(), k.due(strings.Repeat(":retry:", 1<<14))}, group(k)[2:]...)

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 10
+local VERSION = 11
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
@@ -42,6 +42,7 @@ local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
 local MOST_ATTEMPTS = 64       -- bytes of what is kept of an event that waits: its attempts, and when it was put back
 local MOST_GROUPS = 128        -- groups of a stream, many times the platforms that a property may have
 local MOST_KEY = 1024          -- bytes of a key's name
+local MOST_MADE = 1048576      -- bytes of claims that one call of weir_append writes
 local ASKED = 16               -- fields that are read before their bytes are counted
 local FIELD = 1024             -- bytes that a field too many of an entry counts for, beside its own
 local REST = 128               -- entries below an id that are trimmed one by one, more than a stream's node has
@@ -62,6 +63,12 @@ end
 
 -- time is whole for milliseconds since 1970; before that only for what is always due.
 local function time(text, what) return whole(text, what, -LATEST * 10, LATEST) end
+
+-- readable says whether an id is one that readers can have: a ms of at most 15 digits, a number of at most 7.
+local function readable(id)
+  local ms, seq = string.match(#id <= 23 and id or '', '^(%d+)%-(%d+)$')
+  return ms ~= nil and #ms <= 15 and #seq <= 7
+end
 
 local function position(text, what)
   if not text or #text > 36 or not string.find(text, '^%d+%-%d+$') then wrong(what .. ' must be a stream id') end
@@ -343,7 +350,7 @@ end
 local EXCEPTION = '>I2c1I2c0'
 
 local function pack_reply(reply)
-  local packed = {}
+  local packed = { 'r' } -- so that a reply without exceptions is one, too
   for i = 1, #reply, 3 do
     local text = string.sub(reply[i + 2], 1, MOST_ID)
     packed[#packed + 1] = struct.pack(EXCEPTION, reply[i], reply[i + 1], #text, text)
@@ -352,7 +359,7 @@ local function pack_reply(reply)
 end
 
 local function unpack_reply(packed)
-  local reply, at = {}, 1
+  local reply, at = {}, 2
   while at <= #packed and #reply < 3 * MOST_ADDITIONS do
     local n = #reply
     reply[n + 1], reply[n + 2], reply[n + 3], at = struct.unpack(EXCEPTION, packed, at)
@@ -366,8 +373,7 @@ local function recall(root, batch, now)
     local key = batch_key(root, batch, now, age)
     local bytes = redis.call('HSTRLEN', key, batch)
     if bytes > MOST_REPLY then wrong('what is remembered of this batch has more than ' .. MOST_REPLY .. ' bytes') end
-    local packed = redis.call('HGET', key, batch)
-    if packed then return unpack_reply(packed) end
+    if bytes > 0 then return unpack_reply(redis.call('HGET', key, batch)) end
   end
   return nil
 end
@@ -375,9 +381,11 @@ end
 local function remember(root, batch, now, reply)
   local key = batch_key(root, batch, now, 0)
   redis.call('HSET', key, batch, pack_reply(reply))
-  if redis.call('HLEN', key) == 1 then redis.call('PEXPIRE', key, (BATCH_PERIODS - 1) * BATCH_PERIOD) end
+  -- Of what somebody else has written there too, nothing stays for longer.
+  redis.call('PEXPIRE', key, (BATCH_PERIODS - 1) * BATCH_PERIOD, 'LT')
 end
 
+local CROWDED = 'ERR Weir: the claims of these events would have more than ' .. MOST_MADE .. ' bytes'
 local BEYOND = "ERR Weir: the events stream has an id beyond all plans, behind which nothing can be read; docs/operate/security.md says what to do"
 
 local function too_early(id) return type(id) == 'table' and id.err and string.find(id.err, 'equal or smaller', 1, true) end
@@ -457,35 +465,40 @@ local function append(keys, args)
   -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
-  local reply, at, n, digest, beyond = {}, wanted, 0, 0, nil
+  local reply, at, n, digest, failed = {}, wanted, 0, 0, nil
+  local room = MOST_MADE -- for the bytes of made, but for those that were read
+  local function make(name, there, claim)
+    made[n + 1], made[n + 2] = name, (there or '') .. claim
+    n, room = n + 2, room - #claim
+    if own then
+      room, own[name] = room - #(own[name] or ''), made[n]
+    end
+  end
   for i = rests + count + 1, #args, 2 do
     digest = digest + 1
     local field, rest, id = args[fields + digest], args[rests + digest], args[i + 1]
     local there = own and own[field] or stored[digest]
-    local first = older[digest] or there and find(there, rest, left)
+    if room < 0 then failed = CROWDED end
+    local failure, first = failed, nil
+    if not failure then first = older[digest] or there and find(there, rest, left) end
     local order, order_rest, order_there
     if id ~= '' then
       digest = digest + 1
       order, order_rest = args[fields + digest], args[rests + digest]
       order_there = own and own[order] or stored[digest]
-      first = first or older[digest] or order_there and find(order_there, order_rest, left)
+      if not failure then first = first or older[digest] or order_there and find(order_there, order_rest, left) end
     end
-    local failure = beyond
     if not first and not failure then
       local added = add(events, at, own_clock, args[i])
       if type(added) == 'table' then
         failure = added.err
-        beyond = failure == BEYOND and failure or nil
+        failed = failure == BEYOND and failure or nil
       else
         at = following(added, wanted)
-        made[n + 1], made[n + 2] = field, (there or '') .. rest .. bucket.step
-        n = n + 2
-        if own then own[field] = made[n] end
+        make(field, there, rest .. bucket.step)
         if order then
           if own then order_there = own[order] or order_there end
-          made[n + 1], made[n + 2] = order, (order_there or '') .. order_rest .. bucket.step_with_id .. two_bytes(#id) .. id
-          n = n + 2
-          if own then own[order] = made[n] end
+          make(order, order_there, order_rest .. bucket.step_with_id .. two_bytes(#id) .. id)
         end
       end
     end
@@ -605,8 +618,10 @@ local function due(keys, args)
   local taken, gone = {}, {}
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, number(since), number(now), 'LIMIT', 0, count)) do
     if bytes > MOST_READ then break end
-    local entry = redis.call('XRANGE', events, id, id)[1]
-    if entry then
+    local entry = readable(id) and redis.call('XRANGE', events, id, id)[1]
+    if not readable(id) then
+      forget(due_key, open, attempts, id)
+    elseif entry then
       local tried, replayed = string.match(attempts_of(attempts, id), '^(%d+):?(%d*)$')
       taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0 }
       redis.call('ZADD', due_key, 'XX', number(until_ms), id)
@@ -737,6 +752,17 @@ end
 ----------------------------------------------------------------------------------------------------------------
 -- Trimming (trim.go)
 
+-- first_open returns the lowest id that waits, nil where none does. What is no id is forgotten; where there is more of that
+-- than one call looks at, everything is still needed.
+local function first_open(group)
+  local ids = redis.call('ZRANGE', group.open, 0, 99)
+  for _, id in ipairs(ids) do
+    if readable(id) then return id end
+    forget(group.due, group.open, group.attempts, id)
+  end
+  return #ids == 100 and '0-0' or nil
+end
+
 -- read_groups returns the groups with the lowest id that each still needs.
 local function read_groups(events, retry)
   local groups = {}
@@ -751,7 +777,7 @@ local function read_groups(events, retry)
     group.attempts = retry .. group.name .. ':attempts'
     local pending = redis.call('XPENDING', events, group.name)
     if pending[1] > 0 and before(pending[2], group.floor) then group.floor = pending[2] end
-    local waiting = redis.call('ZRANGE', group.open, 0, 0)[1]
+    local waiting = first_open(group)
     if waiting and before(waiting, group.floor) then group.floor = number(split(waiting)) .. '-0' end
     groups[#groups + 1] = group
   end
@@ -782,8 +808,9 @@ local function take_back(events, group, doomed, last, most)
     end
   end
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', group.open, '-inf', (split(last)), 'LIMIT', 0, most)) do
-    if not before(last, id) then
-      lose(id)
+    local known = readable(id)
+    if not known or not before(last, id) then
+      if known then lose(id) end
       forget(group.due, group.open, group.attempts, id)
     end
   end
