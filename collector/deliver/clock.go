@@ -24,6 +24,8 @@ func (e *Engine) awaitClock(taking context.Context) bool {
 
 // lookAtClock keeps the clock, and reports where Redis's is not believed.
 func (e *Engine) lookAtClock(ctx context.Context) error {
+	e.looking.Lock()
+	defer e.looking.Unlock()
 	ahead, err := e.clock.Look(ctx)
 	if err != nil {
 		return err

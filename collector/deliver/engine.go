@@ -123,6 +123,8 @@ type Engine struct {
 	monotonic func() time.Duration
 	// clockRefused says that Redis's clock was not believed when it was looked at last.
 	clockRefused bool
+	// looking is held during a look at the clock, so that a test may turn all clocks between two of them.
+	looking sync.Mutex
 	// batch replaces how many events the platforms take a request, for measurements; 0 leaves them their own.
 	batch int
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ type harness struct {
 	credentials map[string]map[string]string
 	clock       time.Duration
 	redisClock  *redistest.Clock
+	engines     []*Engine
 	// wrong is how far the deliverer's own clock is ahead of that.
 	wrong time.Duration
 }
@@ -162,7 +164,15 @@ func (h *harness) wall() time.Time {
 	return now.Add(h.wrong)
 }
 
+// advance puts all clocks forward, and no engine looks at one of them meanwhile.
 func (h *harness) advance(d time.Duration) {
+	h.mu.Lock()
+	engines := slices.Clone(h.engines)
+	h.mu.Unlock()
+	for _, e := range engines {
+		e.looking.Lock()
+		defer e.looking.Unlock()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock += d
@@ -190,6 +200,9 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 	if adjust != nil {
 		adjust(e)
 	}
+	h.mu.Lock()
+	h.engines = append(h.engines, e)
+	h.mu.Unlock()
 	taking, stopTaking := context.WithCancel(context.Background())
 	alive, killAll := context.WithCancel(context.Background())
 	r := &running{h, stopTaking, killAll, make(chan struct{})}

@@ -30,13 +30,15 @@ func (e *Engine) measureLagOf(taking context.Context, group stream.Group) {
 		return
 	}
 	m := e.options.Metrics
-	seconds := 0.0
-	if len(unread) > 0 {
+	seconds, events := 0.0, group.Lag
+	if len(unread) == 0 {
+		events = 0 // Redis does not know how many were handed out where it has read its append-only file since
+	} else {
 		seconds = max(0, e.clock.Now().Sub(unread[0].Position.Time()).Seconds())
 	}
 	m.lagSeconds.WithLabelValues(group.Platform).Set(seconds)
 	m.waiting.WithLabelValues(group.Platform).Set(float64(group.Waiting))
-	if group.Lag >= 0 {
-		m.lagEvents.WithLabelValues(group.Platform).Set(float64(group.Lag))
+	if events >= 0 {
+		m.lagEvents.WithLabelValues(group.Platform).Set(float64(events))
 	}
 }
