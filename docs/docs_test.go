@@ -68,7 +68,7 @@ func TestTheTestsThatTheDocsNameExist(t *testing.T) {
 }
 
 var (
-	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	fence   = regexp.MustCompile("(?s)(?:^|\n) *```.*?\n *```")
 	code    = regexp.MustCompile("`[^`\n]*`")
 	links   = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)

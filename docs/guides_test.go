@@ -212,7 +212,9 @@ func receiver(t *testing.T, language string) string {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-ticker.C {
 		if connection, err := net.Dial("tcp", address); err == nil {
 			connection.Close()
 			return "http://" + address + "/hook"
