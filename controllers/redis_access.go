@@ -178,8 +178,7 @@ func (a *RedisAccess) server(target redisTarget, property types.NamespacedName) 
 			return nil, err
 		}
 		server = &redisServer{
-			target: target, wanted: map[types.NamespacedName][]stream.User{},
-			kept: map[types.NamespacedName]bool{}, platforms: map[types.NamespacedName][]string{}, pausing: map[types.NamespacedName]map[string]string{},
+			target: target, properties: map[types.NamespacedName]residentProperty{},
 		}
 		server.link.Store(link)
 		a.servers[target] = server
@@ -247,7 +246,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	ctx, cancel := context.WithTimeout(whole, redisPatience)
 	defer cancel()
 	server.mu.Lock()
-	before, platforms := server.state, maps.Clone(server.platforms)
+	before, properties := server.state, maps.Clone(server.properties)
 	server.mu.Unlock()
 
 	after := server.check(ctx)
@@ -259,7 +258,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 		} else if mended > 0 {
 			a.logger.InfoContext(ctx, "redis users put back", "users", mended)
 		}
-		for property := range server.lookAtPlatforms(ctx, platforms) {
+		for property := range server.lookAtPlatforms(ctx, properties) {
 			tell[property] = true
 		}
 	}
@@ -276,7 +275,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 		if err := errors.Join(after.fitness, after.library); err != nil {
 			a.logger.WarnContext(ctx, "redis is not as it should be", "error", stream.Explain(err))
 		}
-		for property := range platforms {
+		for property := range properties {
 			tell[property] = true
 		}
 	}
@@ -292,9 +291,9 @@ func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v
 	if err != nil {
 		return redisState{}, err
 	}
+	server.note(keyOf(property), func(known *residentProperty) { known.platforms = platformNames(property) })
 	server.mu.Lock()
 	state, looked := server.state, server.looked
-	server.platforms[keyOf(property)] = platformNames(property)
 	server.mu.Unlock()
 	if looked {
 		return state, nil
@@ -324,20 +323,15 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 			Namespace: property.Namespace, Property: property.Name,
 		}
 	}
-	server.mu.Lock()
-	kept := server.kept[key]
-	server.wanted[key] = wanted
-	server.mu.Unlock()
+	server.note(key, func(known *residentProperty) { known.users = wanted })
 	link := server.link.Load()
-	if err := link.users.Set(ctx, wanted); err != nil || kept {
+	if err := link.users.Set(ctx, wanted); err != nil || server.property(key).lasts {
 		return server.failed(err)
 	}
 	if err := link.client.Stream(property.Namespace, property.Name).Keep(ctx, platformNames(property)); err != nil {
 		return server.failed(err)
 	}
-	server.mu.Lock()
-	server.kept[key] = true
-	server.mu.Unlock()
+	server.note(key, func(known *residentProperty) { known.lasts = true })
 	return nil
 }
 
@@ -355,9 +349,7 @@ func (a *RedisAccess) share(target redisTarget, property *v1alpha1.Property) err
 	if err != nil {
 		return err
 	}
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	server.wanted[keyOf(property)], server.platforms[keyOf(property)] = nil, platformNames(property)
+	server.note(keyOf(property), func(known *residentProperty) { known.users = nil })
 	return nil
 }
 
@@ -369,9 +361,7 @@ func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
 	if server == nil {
 		return nil
 	}
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	return server.pausing[property]
+	return server.property(property).paused
 }
 
 // release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
@@ -383,8 +373,8 @@ func (a *RedisAccess) release(ctx context.Context, target redisTarget, property 
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.patience())
 	defer cancel()
+	server.note(key, func(known *residentProperty) { known.users = nil })
 	server.mu.Lock()
-	delete(server.wanted, key)
 	state := server.state
 	server.mu.Unlock()
 	if !target.own && !state.reachable() {
@@ -413,10 +403,7 @@ func (a *RedisAccess) leave(property types.NamespacedName) {
 		return
 	}
 	server.mu.Lock()
-	delete(server.wanted, property)
-	delete(server.kept, property)
-	delete(server.platforms, property)
-	delete(server.pausing, property)
+	delete(server.properties, property)
 	server.mu.Unlock()
 	a.closeUnused(target)
 }

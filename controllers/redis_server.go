@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -43,11 +42,35 @@ type redisServer struct {
 	mu     sync.Mutex
 	looked bool
 	state  redisState
-	wanted map[types.NamespacedName][]stream.User
-	kept   map[types.NamespacedName]bool
-	// platforms are those of each Property, pausing the ones of them that the deliverers have paused.
-	platforms map[types.NamespacedName][]string
-	pausing   map[types.NamespacedName]map[string]string
+	// properties are those that are kept there.
+	properties map[types.NamespacedName]residentProperty
+}
+
+// residentProperty is what a Redis shall have of a Property, and what it has.
+type residentProperty struct {
+	// users are its roles', none where these share the URL's own.
+	users     []stream.User
+	platforms []string
+	// lasts says that its data has no last day.
+	lasts bool
+	// paused are the platforms that the deliverers have paused, with the reasons.
+	paused map[string]string
+}
+
+// note changes what is known of a Property.
+func (s *redisServer) note(property types.NamespacedName, change func(*residentProperty)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.properties[property]
+	change(&known)
+	s.properties[property] = known
+}
+
+// property is what is known of one.
+func (s *redisServer) property(name types.NamespacedName) residentProperty {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.properties[name]
 }
 
 // redisState is what the last look found.
@@ -72,7 +95,11 @@ func (s redisState) String() string {
 func (s *redisServer) allUsers() []stream.User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Concat(slices.Collect(maps.Values(s.wanted))...)
+	var users []stream.User
+	for _, property := range s.properties {
+		users = append(users, property.users...)
+	}
+	return users
 }
 
 func (s *redisServer) check(ctx context.Context) redisState {
@@ -92,16 +119,17 @@ func (s redisState) reachable() bool {
 
 // lookAtPlatforms reads which platforms the deliverers have paused and returns the Properties for which that is
 // another answer than before.
-func (s *redisServer) lookAtPlatforms(ctx context.Context, platforms map[types.NamespacedName][]string) map[types.NamespacedName]bool {
+func (s *redisServer) lookAtPlatforms(ctx context.Context, properties map[types.NamespacedName]residentProperty) map[types.NamespacedName]bool {
 	changed := map[types.NamespacedName]bool{}
-	for property, names := range platforms {
-		paused, err := s.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, names)
+	for property, known := range properties {
+		paused, err := s.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, known.platforms)
 		if err != nil {
 			return changed
 		}
 		s.mu.Lock()
-		if !maps.Equal(s.pausing[property], paused) {
-			s.pausing[property] = paused
+		if now, there := s.properties[property]; there && !maps.Equal(now.paused, paused) {
+			now.paused = paused
+			s.properties[property] = now
 			changed[property] = true
 		}
 		s.mu.Unlock()
