@@ -380,7 +380,7 @@ func TestTheDocumentedRightsSuffice(t *testing.T) {
 		namespace := newNamespace(t)
 		startOperator(t, operatorOptions{namespaces: []string{namespace}})
 		create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"},
-			StringData: map[string]string{"url": granted(t, "Give that user `~weir:{NAMESPACE/NAME}:* ", "tenant")}})
+			StringData: map[string]string{"url": granted(t, "`~weir:{NAMESPACE/NAME}:* ", "tenant")}})
 		if err := admin.Do(ctx, "acl", "setuser", "tenant", "~weir:{"+namespace+"/shop}:*").Err(); err != nil {
 			t.Fatal(err)
 		}
