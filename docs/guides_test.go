@@ -149,8 +149,8 @@ func TestTheExamplesThatSendEvents(t *testing.T) {
 						t.Errorf("sent %s and then %s", sink.bodies[0], body)
 					}
 				}
-				envelope, err := event.Decode([]byte(sink.bodies[0]))
-				if err != nil {
+				envelope := new(event.Envelope)
+				if err := envelope.Decode([]byte(sink.bodies[0])); err != nil {
 					t.Fatal(err)
 				}
 				if _, errs := envelope.Validate(time.Now(), nil); len(errs) > 0 {

@@ -103,8 +103,8 @@ func newHarnessOn(t testing.TB, url string, platforms ...config.Platform) *harne
 // accept appends an envelope the way the collector does and returns its position.
 func (h *harness) accept(envelope string) stream.Position {
 	h.t.Helper()
-	decoded, err := event.Decode([]byte(envelope))
-	if err != nil {
+	decoded := new(event.Envelope)
+	if err := decoded.Decode([]byte(envelope)); err != nil {
 		h.t.Fatal(err)
 	}
 	valid, errs := decoded.Validate(time.Now(), nil)

@@ -273,8 +273,8 @@ func TestEventsAreWhatTheCollectorWouldHaveStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		decoded, err := event.Decode(body)
-		if err != nil {
+		decoded := new(event.Envelope)
+		if err := decoded.Decode(body); err != nil {
 			t.Fatal(err)
 		}
 		valid, errs := decoded.Validate(time.UnixMilli(s.at), nil)

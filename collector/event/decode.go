@@ -34,18 +34,9 @@ type Envelope struct {
 	valid Valid
 }
 
-// Decode reads one envelope. It is strict: a member name that occurs twice, text that is not UTF-8, data
+// Decode reads an envelope into e. It is strict: a member name that occurs twice, text that is not UTF-8, data
 // after the object or anything but an object is a [*SyntaxError]. Members that mean nothing to Weir are read
-// over. What the members hold is judged by [Envelope.Validate].
-func Decode(body []byte) (*Envelope, error) {
-	e := new(Envelope)
-	if err := e.Decode(body); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-// Decode reads an envelope into e as the function of this name does. Nothing of what was in e may be in use any more.
+// over. What the members hold is judged by [Envelope.Validate]. Nothing of what was in e may be in use any more.
 func (e *Envelope) Decode(body []byte) error {
 	text, err := decodeObject(body)
 	if err != nil {

@@ -11,3 +11,12 @@ func ContactInAnySpelling(text, phone string) bool {
 	t := personalDataOf("", phone, "")
 	return t.contactInAnySpelling(text)
 }
+
+// Decode reads one envelope.
+func Decode(body []byte) (*Envelope, error) {
+	e := new(Envelope)
+	if err := e.Decode(body); err != nil {
+		return nil, err
+	}
+	return e, nil
+}

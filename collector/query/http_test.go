@@ -56,8 +56,8 @@ func (f *fixture) entries(t testing.TB, aliases map[string]string) ([]stream.Ent
 	var records []stream.Record
 	var last stream.Position
 	for i, sent := range f.Events {
-		envelope, err := event.Decode(sent.Envelope)
-		if err != nil {
+		envelope := new(event.Envelope)
+		if err := envelope.Decode(sent.Envelope); err != nil {
 			t.Fatalf("event %d: %v", i, err)
 		}
 		valid, errs := envelope.Validate(sent.At, aliases)

@@ -113,8 +113,8 @@ func TestRequests(t *testing.T) {
 // accept takes an envelope the way the collector does.
 func accept(t *testing.T, in requestCase, body []byte, i int) *platform.Event {
 	t.Helper()
-	envelope, err := event.Decode(body)
-	if err != nil {
+	envelope := new(event.Envelope)
+	if err := envelope.Decode(body); err != nil {
 		t.Fatal(err)
 	}
 	valid, errs := envelope.Validate(in.ReceivedAt, nil)
