@@ -48,7 +48,7 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	}
 	errs := []error{err}
 	for i, key := range s.property.Spec.APIKeys {
-		value := ""
+		var value string
 		if key.SecretKeyRef == nil {
 			value = s.madeCredential(secret, apiKeyPrefix+key.Name)
 		} else {

@@ -60,18 +60,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		return explainRedis(err) // not one that has just been checked
 	}
 	s.access = &roleAccess{urls: map[resources.Role]string{}, tls: target.tls, port: redisPort(base)}
-	var users []roleUser
-	var foreign *conditionReason
-	var errs []error
-	for _, role := range resources.Roles() {
-		user, kept, taken, err := r.redisUser(ctx, s, role, base, target)
-		if err != nil || taken != nil { // the other roles go on, and so does looking at Redis
-			errs, foreign = append(errs, err), cmp.Or(foreign, taken)
-			continue
-		}
-		users = append(users, user)
-		s.access.urls[role] = kept
-	}
+	users, foreign, errs := r.redisUsers(ctx, s, base, target)
 	state, err := r.Redis.reach(ctx, target, s.property)
 	if err == nil && state.reachable() {
 		if failed := r.addFinalizer(ctx, s); failed != nil {
@@ -103,13 +92,33 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		if !shared {
 			roleURL = withUser(base, user.name, user.password)
 		}
-		s.access.urls[user.role] = roleURL
-		if err := r.writeRole(ctx, s, user.role, config.Redis{URL: roleURL, TLS: target.tls}); err != nil {
-			errs = append(errs, err)
-			delete(s.access.urls, user.role)
-		}
+		errs = append(errs, r.giveAccess(ctx, s, user.role, config.Redis{URL: roleURL, TLS: target.tls}))
 	}
 	return errors.Join(errs...)
+}
+
+// redisUsers returns the users of the roles. Where one cannot be had, the other roles go on, and so does looking at Redis.
+func (r *Reconciler) redisUsers(ctx context.Context, s *scope, base *url.URL, target redisTarget) (users []roleUser, foreign *conditionReason, errs []error) {
+	for _, role := range resources.Roles() {
+		user, kept, taken, err := r.redisUser(ctx, s, role, base, target)
+		if err != nil || taken != nil {
+			errs, foreign = append(errs, err), cmp.Or(foreign, taken)
+			continue
+		}
+		users = append(users, user)
+		s.access.urls[role] = kept
+	}
+	return users, foreign, errs
+}
+
+// giveAccess writes what a role's pods reach Redis with.
+func (r *Reconciler) giveAccess(ctx context.Context, s *scope, role resources.Role, access config.Redis) error {
+	if err := r.writeRole(ctx, s, role, access); err != nil {
+		delete(s.access.urls, role)
+		return err
+	}
+	s.access.urls[role] = access.URL
+	return nil
 }
 
 // redisTarget returns the Property's own Redis, or the operator's.

@@ -171,8 +171,12 @@ func (h *harness) advance(d time.Duration) {
 	h.mu.Unlock()
 	for _, e := range engines {
 		e.looking.Lock()
-		defer e.looking.Unlock()
 	}
+	defer func() {
+		for _, e := range engines {
+			e.looking.Unlock()
+		}
+	}()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock += d

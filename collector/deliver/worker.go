@@ -25,7 +25,9 @@ func (w *worker) run(taking, sending context.Context) {
 		if !ok {
 			return
 		}
-		k, deliveries, err := newEvents, []stream.Delivery(nil), error(nil)
+		k := newEvents
+		var deliveries []stream.Delivery
+		var err error
 		if c.probe {
 			if c.nth == 0 {
 				rounds++

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -203,7 +204,7 @@ func newID() []byte {
 func mainThread(t *testing.T, s *Stream, call func() error) time.Duration {
 	t.Helper()
 	before := usedByMainThread(t, s)
-	if err := call(); err != nil && err != redis.Nil {
+	if err := call(); err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
 	return usedByMainThread(t, s) - before
@@ -293,11 +294,7 @@ func stored(n, size int) func(*testing.T, *Stream) {
 			if len(taken) == 0 {
 				return
 			}
-			var positions []Position
-			for _, d := range taken {
-				positions = append(positions, d)
-			}
-			if err := s.Acknowledge(t.Context(), "meta", positions); err != nil {
+			if err := s.Acknowledge(t.Context(), "meta", taken); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,8 +14,7 @@ import (
 // members maps the names in JSON of a struct's fields to their types, without pointers.
 func members(of reflect.Type) map[string]reflect.Type {
 	found := map[string]reflect.Type{}
-	for i := range of.NumField() {
-		field := of.Field(i)
+	for field := range of.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if found[name] = field.Type; field.Type.Kind() == reflect.Pointer {
 			found[name] = field.Type.Elem()

@@ -78,7 +78,7 @@ func flagsPage(ctx context.Context) (string, error) {
 		if program.command != "" {
 			args = append(args, program.command)
 		}
-		command := exec.CommandContext(ctx, "go", append(args, "-h")...) //nolint:gosec // the programs above
+		command := exec.CommandContext(ctx, "go", append(args, "-h")...)
 		command.Env = append(os.Environ(), "WEIR_IMAGE=")
 		output, err := command.CombinedOutput()
 		if err != nil {
