@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its claims.
 
-local VERSION = 11
+local VERSION = 12
 
 local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a claim that stores an id
@@ -618,16 +618,15 @@ local function due(keys, args)
   local taken, gone = {}, {}
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', due_key, number(since), number(now), 'LIMIT', 0, count)) do
     if bytes > MOST_READ then break end
-    local entry = readable(id) and redis.call('XRANGE', events, id, id)[1]
-    if not readable(id) then
-      forget(due_key, open, attempts, id)
-    elseif entry then
+    local known = readable(id)
+    local entry = known and redis.call('XRANGE', events, id, id)[1]
+    if entry then
       local tried, replayed = string.match(attempts_of(attempts, id), '^(%d+):?(%d*)$')
       taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0 }
       redis.call('ZADD', due_key, 'XX', number(until_ms), id)
       bytes = bytes + weight(entry)
     else
-      gone[#gone + 1] = id
+      if known then gone[#gone + 1] = id end
       forget(due_key, open, attempts, id)
     end
   end
