@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
@@ -162,6 +163,18 @@ func (h *harness) wall() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return now.Add(h.wrong)
+}
+
+// redis returns a connection of its own, for what the stream's client has no words for.
+func (h *harness) redis() *redis.Client {
+	h.t.Helper()
+	options, err := redis.ParseURL(h.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	h.t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // advance puts all clocks forward, and no engine looks at one of them meanwhile.

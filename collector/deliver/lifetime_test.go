@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/redisserver"
@@ -256,13 +255,7 @@ func TestEventsThatAreTrimmedUndelivered(t *testing.T) {
 // was one.
 func (h *harness) loseGroup(platform string) bool {
 	h.t.Helper()
-	options, err := redis.ParseURL(h.url)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	n, err := client.XGroupDestroy(h.t.Context(), "weir:{default/shop}:events", platform).Result()
+	n, err := h.redis().XGroupDestroy(h.t.Context(), "weir:{default/shop}:events", platform).Result()
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -160,13 +159,7 @@ func TestARedisThatHasForgotten(t *testing.T) {
 		}
 	}
 
-	options, err := redis.ParseURL(h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
+	if err := h.redis().FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	h.eventually("crm", accepted(5))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -69,14 +68,8 @@ func TestAnOutageCostsAFewAttempts(t *testing.T) {
 	})
 
 	// A Redis that has read its append-only file does not know any more how many events were handed out.
-	options, err := redis.ParseURL(h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
 	last := h.group("meta").LastDelivered.String()
-	if err := client.Do(t.Context(), "XGROUP", "SETID", "weir:{default/shop}:events", "meta", last, "ENTRIESREAD", 0).Err(); err != nil {
+	if err := h.redis().Do(t.Context(), "XGROUP", "SETID", "weir:{default/shop}:events", "meta", last, "ENTRIESREAD", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 
