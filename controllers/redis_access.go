@@ -25,11 +25,11 @@ const (
 	// redisInterval is how often each Redis is looked at: what it forgot, such as its users after a restart
 	// without an ACL file, is back within that.
 	redisInterval = 3 * time.Second
-	// redisPatience is how long one look, or one reconcile's change, may take.
-	redisPatience = 5 * time.Second
-	// tenantPatience is how long a reconcile's change of a tenant's Redis may take: one that does not answer keeps a worker
+	// redisTimeout is how long one look, or one reconcile's change, may take.
+	redisTimeout = 5 * time.Second
+	// tenantTimeout is how long a reconcile's change of a tenant's Redis may take: one that does not answer keeps a worker
 	// from other Properties.
-	tenantPatience = 2 * time.Second
+	tenantTimeout = 2 * time.Second
 	// mostTenantServers is how many Redis servers the Properties of a namespace may bring.
 	mostTenantServers = 32
 )
@@ -243,7 +243,7 @@ func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, k
 
 // look checks a Redis and puts back what it forgot. Properties are told when the state changes.
 func (a *RedisAccess) look(whole context.Context, server *redisServer) {
-	ctx, cancel := context.WithTimeout(whole, redisPatience)
+	ctx, cancel := context.WithTimeout(whole, redisTimeout)
 	defer cancel()
 	server.mu.Lock()
 	before, properties := server.state, maps.Clone(server.properties)
@@ -268,9 +268,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	if !slices.Contains(a.list(), server) {
 		return // it has been closed meanwhile: nobody is kept there any more
 	}
-	server.mu.Lock()
-	server.state, server.looked = after, true
-	server.mu.Unlock()
+	server.found(after)
 	if after.String() != before.String() {
 		if err := errors.Join(after.fitness, after.library); err != nil {
 			a.logger.WarnContext(ctx, "redis is not as it should be", "error", stream.Explain(err))
@@ -292,18 +290,14 @@ func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v
 		return redisState{}, err
 	}
 	server.note(keyOf(property), func(known *residentProperty) { known.platforms = platformNames(property) })
-	server.mu.Lock()
-	state, looked := server.state, server.looked
-	server.mu.Unlock()
+	state, looked := server.lastLook()
 	if looked {
 		return state, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, target.patience())
+	ctx, cancel := context.WithTimeout(ctx, target.timeout())
 	defer cancel()
 	state = server.check(ctx)
-	server.mu.Lock()
-	server.state, server.looked = state, true
-	server.mu.Unlock()
+	server.found(state)
 	return state, nil
 }
 
@@ -314,7 +308,7 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, target.patience())
+	ctx, cancel := context.WithTimeout(ctx, target.timeout())
 	defer cancel()
 	wanted := make([]stream.User, len(users))
 	for i, user := range users {
@@ -335,12 +329,12 @@ func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *
 	return nil
 }
 
-// patience is how long a reconcile waits for it.
-func (t redisTarget) patience() time.Duration {
+// timeout is how long a reconcile waits for it.
+func (t redisTarget) timeout() time.Duration {
 	if t.own {
-		return redisPatience
+		return redisTimeout
 	}
-	return tenantPatience
+	return tenantTimeout
 }
 
 // share notes that the Property's pods share the URL's own user: there is nobody to put back.
@@ -366,17 +360,15 @@ func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
 
 // release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
 func (a *RedisAccess) release(ctx context.Context, target redisTarget, property *v1alpha1.Property) error {
-	key := types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
+	key := keyOf(property)
 	server, err := a.server(target, key)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, target.patience())
+	ctx, cancel := context.WithTimeout(ctx, target.timeout())
 	defer cancel()
 	server.note(key, func(known *residentProperty) { known.users = nil })
-	server.mu.Lock()
-	state := server.state
-	server.mu.Unlock()
+	state, _ := server.lastLook()
 	if !target.own && !state.reachable() {
 		return state.fitness
 	}

@@ -115,7 +115,7 @@ func (c *RedisCertificates) renew(ctx context.Context) error {
 }
 
 func (c *RedisCertificates) reload(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	known, err := c.Read()
 	if err != nil {

@@ -49,13 +49,16 @@ func (a *RedisAccess) owe(property *v1alpha1.Property, gone func(context.Context
 	if !known {
 		return false
 	}
-	others := 0
+	others, most := 0, mostTenantDebts
+	if target.own {
+		most = mostDebts
+	}
 	for key, debt := range a.debts {
 		if debt.target.own == target.own && (target.own || key.Namespace == property.Namespace) {
 			others++
 		}
 	}
-	if target.own && others >= mostDebts || !target.own && others >= mostTenantDebts {
+	if others >= most {
 		return false
 	}
 	a.debts[keyOf(property)] = &redisDebt{target: target, property: property.DeepCopy(), gone: gone}
@@ -98,7 +101,7 @@ func (a *RedisAccess) pay(ctx context.Context, server *redisServer, reachable bo
 }
 
 func (a *RedisAccess) payOne(ctx context.Context, server *redisServer, debt *redisDebt) error {
-	ctx, cancel := context.WithTimeout(ctx, redisPatience)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	debt.paying.Lock()
 	defer debt.paying.Unlock()

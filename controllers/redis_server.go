@@ -91,6 +91,20 @@ func (s redisState) String() string {
 	return text(s.fitness) + "|" + text(s.library)
 }
 
+// lastLook returns what the last look found, and whether there was one.
+func (s *redisServer) lastLook() (state redisState, looked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, s.looked
+}
+
+// found notes what a look has found.
+func (s *redisServer) found(state redisState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.looked = state, true
+}
+
 // allUsers are the users of all Properties that are kept there, as they shall be now.
 func (s *redisServer) allUsers() []stream.User {
 	s.mu.Lock()

@@ -254,9 +254,9 @@ func eventually(t testing.TB, check func() error) {
 }
 
 // eventuallyWithin waits for so long until a check succeeds.
-func eventuallyWithin(t testing.TB, patience time.Duration, check func() error) {
+func eventuallyWithin(t testing.TB, timeout time.Duration, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	ticker := time.NewTicker(25 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -265,7 +265,7 @@ func eventuallyWithin(t testing.TB, patience time.Duration, check func() error) 
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("still after %s: %v", patience, err)
+			t.Fatalf("still after %s: %v", timeout, err)
 		}
 		<-ticker.C
 	}
