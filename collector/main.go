@@ -14,6 +14,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // the image has no zone files
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	_ "golang.org/x/crypto/x509roots/fallback" // nor the certificates of authorities
 
 	"github.com/weir-dev/weir/collector/role"
@@ -25,12 +26,12 @@ import (
 var version = "dev"
 
 func main() {
-	if err := role.RelaxTimers(); err != nil {
-		fmt.Fprintln(os.Stderr, "collector: timers stay exact, which takes more of the processor:", err)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	role.RespectMemoryLimit()
+	// GOMEMLIMIT goes before the container's limit, of which a tenth is left for what the runtime does not count.
+	if _, err := memlimit.Set(); err != nil {
+		fmt.Fprintln(os.Stderr, "collector: the container's memory limit is unknown, so that no memory limit is kept to:", err)
+	}
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 

@@ -32,7 +32,7 @@ func TestWhatIsTooMuchIsShedWhileTheRestWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, redisserver.Options{Extra: []string{"pidfile redis.pid"}})
-			c := s.start("collect", fmt.Sprint("GOMEMLIMIT=", pod-pod/10))
+			c := s.start("collect", fmt.Sprint("GOMEMLIMIT=", pod-pod/10), "GOGC=400")
 			send := func(sender *client) reply {
 				r, err := sender.send(t.Context(), c, test.suffix, []byte(test.body))
 				if err != nil {

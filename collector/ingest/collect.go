@@ -79,12 +79,13 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	accept(w, body.bytes)
 }
 
-// deadline bounds all that a request asks of Redis. Appending alone bounds itself.
+// deadline bounds all that a request asks of Redis. Appending alone bounds itself. A client that leaves ends nothing: what
+// it has sent whole is stored, and an id that it sends again is a duplicate.
 func (t *tenant) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t.Property.Limits.EventsPerSecond == 0 {
-		return ctx, func() {}
+		return context.WithoutCancel(ctx), func() {}
 	}
-	return context.WithTimeout(ctx, storeTimeout)
+	return context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 }
 
 // allow asks whether n more events may come now. Where they may not it has answered. Every event counts that is

@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -127,5 +130,33 @@ func TestManyClientsAtOnceAreEachStoredOnce(t *testing.T) {
 		if n != want[outcome] {
 			t.Errorf("%s: counted %v, want %v", outcome, n, want[outcome])
 		}
+	}
+}
+
+func TestWhatAClientHasSentWholeIsStoredThoughItLeaves(t *testing.T) {
+	client := dial(t, redistest.Start(t, redisserver.Options{}).URL())
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	limited := property("limited")
+	limited.Limits.EventsPerSecond = 1000
+	for name, test := range map[string]struct {
+		property     config.Property
+		suffix, body string
+	}{
+		"an event":                     {property("shop"), "", `{"event": "pageview"}`},
+		"a batch":                      {property("batches"), "/batch", `{"events": [{"event": "pageview"}]}`},
+		"an event with a rate to obey": {limited, "", `{"event": "pageview"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant, events := inRedis(t, client, test.property)
+			s := newSite(t, tenant)
+			r := httptest.NewRequestWithContext(gone, http.MethodPost, "/collect/"+shopKey+test.suffix, strings.NewReader(test.body))
+			r.Header.Set("Content-Type", "application/json")
+			answer := httptest.NewRecorder()
+			s.Config.Handler.ServeHTTP(answer, r)
+			if n := len(storedNames(t, events)); answer.Code >= 300 || n != 1 {
+				t.Errorf("got %d %s and %d events, want it to be stored", answer.Code, answer.Body, n)
+			}
+		})
 	}
 }

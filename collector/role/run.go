@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"time"
 
@@ -69,9 +68,6 @@ type process struct {
 // becomes bad later is reported and the last good one goes on being served.
 func Run(ctx context.Context, o Options) (err error) {
 	p := &process{Options: o, registry: prometheus.NewRegistry()}
-	if p.has(Collect) {
-		defer runtime.KeepAlive(ballast())
-	}
 	p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if p.has(Query) {
 		p.views = memoryOfViews(len(o.Directories))
@@ -175,7 +171,7 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		front.Go(func() error {
 			return server.Run(running, server.Options{
 				Listener: p.Listener, Handler: handler, Logger: p.Logger, Health: p.health, DrainDelay: p.DrainDelay,
-				MaxConnections: maxConnections(), Unwatched: !p.has(Query), MaxHeaderBytes: p.maxHeaderBytes(),
+				MaxConnections: maxConnections(), MaxHeaderBytes: p.maxHeaderBytes(),
 			})
 		})
 	}

@@ -53,9 +53,6 @@ type Options struct {
 	// MaxStrangers is how many of an address's connections may be open on which nobody has authenticated; for a further
 	// one the oldest of them is closed. 0 means a quarter of MaxConnections.
 	MaxStrangers int
-	// Unwatched is for routes that finish what they have begun though their client has left: a request's context does
-	// not end then.
-	Unwatched bool
 	// MaxHeaderBytes is how long a request's line and header may be together; 0 means 16 KiB.
 	MaxHeaderBytes int
 	// ReadTimeout is how long a request may take to arrive, its body included; 0 means 15 s.
@@ -69,12 +66,8 @@ func Run(ctx context.Context, o Options) error {
 	var draining atomic.Bool
 	// One time for the header and for all of a request is one deadline to set.
 	arrival := positive(o.ReadTimeout, readTimeout)
-	listener := o.Listener
-	if o.Unwatched {
-		listener = unwatchedListener{listener}
-	}
 	most := positive(o.MaxConnections, DefaultMaxConnections)
-	limited := limitConnections(listener, most, positive(o.MaxStrangers, max(1, most/4)))
+	limited := limitConnections(o.Listener, most, positive(o.MaxStrangers, max(1, most/4)))
 	server := &http.Server{
 		Handler:           limited.busy(closeWhen(&draining, o.Handler)),
 		ConnState:         limited.changed,

@@ -114,6 +114,7 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 	}
 	requests, limits := containerResources(role, PodOptions(property, role).Resources)
 	return applycore.Container().
+		WithEnv(environment(role)...).
 		WithName(containerName).
 		WithImage(in.Options.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
@@ -129,6 +130,16 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 		WithSecurityContext(applycore.SecurityContext().
 			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithPrivileged(false).
 			WithCapabilities(applycore.Capabilities().WithDrop("ALL")))
+}
+
+// environment sets what Go's runtime has no other setting for. A collector has so little memory in use that a collection
+// of garbage at twice that, as Go does by default, would come every 500 requests; the container's memory limit, which the
+// program keeps to by itself, starts one in time all the same.
+func environment(role Role) []*applycore.EnvVarApplyConfiguration {
+	if role != Collector {
+		return nil
+	}
+	return []*applycore.EnvVarApplyConfiguration{applycore.EnvVar().WithName("GOGC").WithValue("400")}
 }
 
 func probe(endpoint string) *applycore.ProbeApplyConfiguration {

@@ -177,8 +177,10 @@ func (b *bench) startSite(ctx context.Context, fsync string) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	collector, err := b.launch(ctx, exec.CommandContext(ctx, b.collector, "--roles", "collect", "--config-dir", configuration,
-		"--listen", address, "--metrics-listen", "127.0.0.1:0"), address)
+	cmd := exec.CommandContext(ctx, b.collector, "--roles", "collect", "--config-dir", configuration,
+		"--listen", address, "--metrics-listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), "GOGC=400") // as in the pods that the operator makes
+	collector, err := b.launch(ctx, cmd, address)
 	if err != nil {
 		return nil, err
 	}
