@@ -29,9 +29,9 @@ type neighbour struct {
 	slowest time.Duration
 }
 
-// patience is how long a neighbour waits for an answer at most: far less than any abuse lasts, far more than the
+// timeout is how long a neighbour waits for an answer at most: far less than any abuse lasts, far more than the
 // machine's other work takes.
-const patience = 10 * time.Second
+const timeout = 10 * time.Second
 
 func startNeighbour(t *testing.T, c *collector) *neighbour {
 	t.Helper()
@@ -70,7 +70,7 @@ func (n *neighbour) requests() int {
 func (n *neighbour) end() {
 	n.stop()
 	n.all.Wait()
-	if n.served == 0 || n.slowest > patience {
+	if n.served == 0 || n.slowest > timeout {
 		n.t.Errorf("a neighbour was served %d times, the slowest after %s", n.served, n.slowest)
 	}
 }

@@ -28,8 +28,8 @@ import (
 // The tests of this file run the whole program in this process: flags, Property files, a Redis of its own, all
 // three roles, HTTP.
 
-// patience bounds what is awaited; it is generous because machines are slow and the race detector is on.
-const patience = 60 * time.Second
+// timeout bounds what is awaited; it is generous because machines are slow and the race detector is on.
+const timeout = 60 * time.Second
 
 // logBuffer collects output that is written while it is read.
 type logBuffer struct {
@@ -130,10 +130,10 @@ func killRedis(t *testing.T, stateDir string) {
 	}
 }
 
-// await polls until done or the patience is over.
+// await polls until done or the timeout.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -141,7 +141,7 @@ func await(t *testing.T, what string, done func() bool) {
 		select {
 		case <-ticker.C:
 		case <-deadline.C:
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", timeout, what)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func TestFromARequestToNumbers(t *testing.T) {
 		})
 	}
 
-	t.Run("after a drain and a new start the keys, events and claims are the same", func(t *testing.T) {
+	t.Run("after a drain and a new start the keys, events and deduplication keys are the same", func(t *testing.T) {
 		before := weir.listing()
 		if code := weir.stop(); code != 0 {
 			t.Fatalf("exit code %d:\n%s", code, weir.stderr.String())

@@ -362,7 +362,7 @@ func TestErrorsInSecrets(t *testing.T) {
 	}
 }
 
-func TestClaims(t *testing.T) {
+func TestPropertiesThatShareANameHostOrKeyAreRefused(t *testing.T) {
 	property := func(namespace, name, spec string) string {
 		return "---\napiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec: {currency: EUR, " + spec + "}\n" +
 			"---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + "-keys, namespace: " + namespace + "}\nstringData: {same: 0123456789abcdef, own: 0123456789-" + name + "-of-" + namespace + "}\n"

@@ -85,10 +85,10 @@ func allocated(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// question is asked of a view; it returns how many rows its answer has, and fails where the answer is not exact.
-type question func(t *testing.T, v *View) (rows int)
+// query is asked of a view; it returns how many rows its answer has, and fails where the answer is not exact.
+type query func(t *testing.T, v *View) (rows int)
 
-var questions = map[string]question{
+var queries = map[string]query{
 	"event statistics": func(t *testing.T, v *View) int {
 		all := v.Status().Events
 		stats, err := v.EventStats(t.Context(), StatsQuery{Range: everything, Limit: 1000})
@@ -132,7 +132,7 @@ var questions = map[string]question{
 }
 
 // attributed asks for an attribution and adds it up.
-func attributed(model Model, by GroupBy) question {
+func attributed(model Model, by GroupBy) query {
 	return func(t *testing.T, v *View) int {
 		a, err := v.Attribution(t.Context(), AttributionQuery{
 			Range: everything, Model: model, ConversionEvent: "purchase", GroupBy: by, Limit: 1000,
@@ -154,12 +154,12 @@ func attributed(model Model, by GroupBy) question {
 }
 
 func TestCosts(t *testing.T) {
-	// What a question allocates for each event there is, garbage included, and how many rows an answer has, at most.
+	// What a query allocates for each event there is, garbage included, and how many rows an answer has, at most.
 	const perEvent, beside, rows = 2000, 8 << 20, 1000
 	for name, shape := range shapes {
 		t.Run(name, func(t *testing.T) {
 			view := shape.view(t, Options{})
-			for name, ask := range questions {
+			for name, ask := range queries {
 				t.Run(name, func(t *testing.T) {
 					var got int
 					bytes := allocated(func() { got = ask(t, view) })
@@ -190,7 +190,7 @@ func TestALinearAttributionTakesTimeInProportionToTouches(t *testing.T) {
 	}
 }
 
-func TestAQuestionKeepsToItsBudget(t *testing.T) {
+func TestAQueryKeepsToItsBudget(t *testing.T) {
 	view := shapes["200,000 visitors with an event each"].view(t, Options{Budget: NewBudget(4 << 20)})
 	for name, test := range map[string]struct {
 		ask  func() error
@@ -222,7 +222,7 @@ func TestAQuestionKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-func TestQuestionsTogetherKeepToTheBudget(t *testing.T) {
+func TestQueriesTogetherKeepToTheBudget(t *testing.T) {
 	budget := NewBudget(1000)
 	first, err := budget.Hold(500)
 	mustNot(t, err)
@@ -253,11 +253,11 @@ func TestQuestionsTogetherKeepToTheBudget(t *testing.T) {
 	}
 	all.Wait()
 	if view.budget.held != 0 {
-		t.Errorf("%d bytes are held by nobody after 100 questions", view.budget.held)
+		t.Errorf("%d bytes are held by nobody after 100 queries", view.budget.held)
 	}
 }
 
-func TestAQuestionEndsWithItsContext(t *testing.T) {
+func TestAttributionOfManyTouchesEndsWithItsContext(t *testing.T) {
 	view := shapes["one visitor who buys after each of 20,000 campaigns"].view(t, Options{})
 	for _, model := range []Model{FirstTouch, LastTouch, Linear} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -183,7 +183,7 @@ func TestAnAnswerSaysFromWhenOnTheRowsThatItWasMadeOfAreComplete(t *testing.T) {
 	mustNot(t, err)
 	v.Forget(stream.At(begin.Add(2 * time.Hour)))
 	if !s.completeFrom.IsZero() || s.Len() != 3 {
-		t.Errorf("a question that was asked before the trimming is complete from %s with %d events, want all three", s.completeFrom, s.Len())
+		t.Errorf("a query that was asked before the trimming is complete from %s with %d events, want all three", s.completeFrom, s.Len())
 	}
 	done()
 	want := begin.Add(2*time.Hour + time.Millisecond)

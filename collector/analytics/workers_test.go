@@ -44,13 +44,13 @@ func TestNumbersAreTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	}
 }
 
-func TestAQuestionHasTheProcessorsThatNoOtherUses(t *testing.T) {
+func TestAQueryHasTheProcessorsThatNoOtherUses(t *testing.T) {
 	for sentence, scene := range map[string]struct{ processors, others, want int }{
 		"alone it has all":                  {2, 0, 2},
 		"beside another it has its own":     {2, 1, 1},
 		"one processor is its own":          {1, 0, 1},
 		"of four it has three beside one":   {4, 1, 3},
-		"there may be more questions":       {2, 5, 1},
+		"there may be more queries":         {2, 5, 1},
 		"of very many it has what can help": {64, 0, maxWorkers},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -84,7 +84,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-func TestAQuestionThatIsGivenUpEndsWithAllItsWorkers(t *testing.T) {
+func TestAQueryThatIsGivenUpEndsWithAllItsWorkers(t *testing.T) {
 	processors(t, 2)
 	w := newWorld(5)
 	w.grow(t, 4*columns.ChunkRows)

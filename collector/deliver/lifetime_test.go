@@ -100,11 +100,11 @@ func TestTwoEnginesShareTheWork(t *testing.T) {
 }
 
 // A platform that is no longer configured gets nothing more: what it had not got ends as skipped, whether it
-// was unread, claimed by a deliverer or waiting for another attempt, and its group goes.
+// was unread, pending at a deliverer or waiting for another attempt, and its group goes.
 func TestARemovedPlatform(t *testing.T) {
 	hook := newReceiver(t, always(answer{status: 500}))
 	h := newHarness(t, hook.platform("crm"), console)
-	claimed := h.accept(pageview)
+	pending := h.accept(pageview)
 	if _, err := h.stream.EnsureGroup(t.Context(), "crm", stream.GroupState{}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +121,10 @@ func TestARemovedPlatform(t *testing.T) {
 	none := h.accept(pageview) // does not name it any more
 	h.start("one", nil)
 	skipped := record{"skipped", 0, "platform_removed"}
-	h.eventuallyLike("crm", map[stream.Position]record{waiting: skipped, claimed: skipped, unread: skipped})
+	h.eventuallyLike("crm", map[stream.Position]record{waiting: skipped, pending: skipped, unread: skipped})
 	h.await("the end of the group", func() string { return cmp.Diff([]string{"console"}, groupNames(t, h)) })
 	ok := record{"delivered", 1, ""}
-	h.eventually("console", map[stream.Position]record{waiting: ok, claimed: ok, unread: ok, none: ok})
+	h.eventually("console", map[stream.Position]record{waiting: ok, pending: ok, unread: ok, none: ok})
 }
 
 // A platform that comes back after its removal does not get what was skipped for it.

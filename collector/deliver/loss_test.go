@@ -15,7 +15,8 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// A process that is killed and comes back under its name sends what it held at once; it waits for no pending entry to age.
+// A process that is killed and comes back under its name sends what it held at once; it waits for no pending entry to
+// age.
 func TestARestartedProcessResumes(t *testing.T) {
 	hook := newReceiver(t, hang(t))
 	h := newHarness(t, hook.platform("crm"))
@@ -54,7 +55,7 @@ func TestALostGroupWhoseRetriesSurvive(t *testing.T) {
 	r := h.start("one", nil)
 	h.eventuallyLike("crm", want)
 	r.stop()
-	claimed := h.accept(refund)
+	pending := h.accept(refund)
 	h.take("crm")
 	last := h.accept(pageview) // final before its predecessor
 	h.take("crm")
@@ -71,7 +72,7 @@ func TestALostGroupWhoseRetriesSurvive(t *testing.T) {
 	h.start("two", nil).kill()
 	h.start("three", nil)
 	h.start("four", nil)
-	want[at], want[claimed], want[last] = record{"delivered", 0, ""}, record{"delivered", 1, ""}, record{"delivered", 1, ""}
+	want[at], want[pending], want[last] = record{"delivered", 0, ""}, record{"delivered", 1, ""}, record{"delivered", 1, ""}
 	h.eventuallyLike("crm", want)
 	for id, n := range hook.acceptances() {
 		if n != 1 {
@@ -79,7 +80,7 @@ func TestALostGroupWhoseRetriesSurvive(t *testing.T) {
 		}
 	}
 	if got := len(hook.arrivals()) - before; got != 1 {
-		t.Errorf("%d events were sent for the first time, want the claimed one alone", got)
+		t.Errorf("%d events were sent for the first time, want the pending one alone", got)
 	}
 	h.await("an empty group", func() string {
 		g := h.group("crm")

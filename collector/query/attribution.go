@@ -94,32 +94,32 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		return
 	}
 	q := h.read(r, t, attributionParameters)
-	question := analytics.AttributionQuery{
+	query := analytics.AttributionQuery{
 		Model:           choose(&q.parameters, "model", analytics.LastTouch, modelChoices),
 		ConversionEvent: q.name("conversion_event", defaultConversionEvent),
 	}
 	period := q.period(lastThirtyDays)
-	question.Range = period.Range
+	query.Range = period.Range
 	var lookback string
-	lookback, question.Lookback = q.duration("lookback", defaultLookback)
-	question.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
-	question.Limit = q.limit(maxRows, maxRows)
+	lookback, query.Lookback = q.duration("lookback", defaultLookback)
+	query.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
+	query.Limit = q.limit(maxRows, maxRows)
 	if !q.proceed(w) {
 		return
 	}
-	found, err := t.View.Attribution(r.Context(), question)
+	found, err := t.View.Attribution(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from", "lookback")
 		return
 	}
-	earliest := period.From.Add(-question.Lookback)
-	if question.Lookback == 0 {
+	earliest := period.From.Add(-query.Lookback)
+	if query.Lookback == 0 {
 		earliest = time.Time{} // any touch counts, however old
 	}
 	data := attributionData{
 		Period:            period.dates,
-		Model:             question.Model,
-		ConversionEvent:   question.ConversionEvent,
+		Model:             query.Model,
+		ConversionEvent:   query.ConversionEvent,
 		Lookback:          lookback,
 		Conversions:       found.Conversions,
 		Revenue:           found.Revenue,
@@ -131,7 +131,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		data.Others = &otherCredits{o.Groups, o.Conversions, o.Revenue, o.Share}
 	}
 	for i, result := range found.Results {
-		data.Results[i] = creditRecord{question.GroupBy, result}
+		data.Results[i] = creditRecord{query.GroupBy, result}
 	}
 	server.JSON(w, http.StatusOK, attributionAnswer{data})
 }

@@ -22,7 +22,7 @@ import (
 const variedEvents = 2500
 
 // varied serves a property "berlin" whose events have all a name and a campaign of their own, and one purchase behind
-// them, with a budget for questions.
+// them, with a budget for queries.
 func varied(t *testing.T, budget *analytics.Budget) http.Handler {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)

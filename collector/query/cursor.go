@@ -13,17 +13,17 @@ import (
 // cursor is a place in a listing: the last event of a page, and the start of the period that the walk began
 // with, so that a rolling period does not run away from a caller who is still reading it.
 //
-// It also knows the question that it is a place in, so that it cannot be taken for one in another.
+// It also knows the query that it is a place in, so that it cannot be taken for one in another.
 type cursor struct {
 	// before is the position of the page's last event; the next page begins behind it.
 	before stream.Position
 	// from is the start of the period; its text rounds it up to the millisecond, as events have theirs.
 	from time.Time
-	// question stands for the period and the filters that were asked for: see [request.fingerprint].
-	question uint64
+	// query stands for the period and the filters that were asked for: see [request.fingerprint].
+	query uint64
 }
 
-// A cursor's bytes: the version, before, from (milliseconds) and question, all big-endian.
+// A cursor's bytes: the version, before, from (milliseconds) and query, all big-endian.
 const (
 	cursorVersion = 2
 	cursorLength  = 1 + 8 + 8 + 8
@@ -40,7 +40,7 @@ func (c cursor) String() string {
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.before))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.from.Add(time.Millisecond-1).UnixMilli()))
-	b = binary.BigEndian.AppendUint64(b, c.question)
+	b = binary.BigEndian.AppendUint64(b, c.query)
 	return cursorText.EncodeToString(b)
 }
 
@@ -52,9 +52,9 @@ func parseCursor(text string) (cursor, error) {
 		return cursor{}, errCursor
 	}
 	c := cursor{
-		before:   stream.Position(binary.BigEndian.Uint64(b[1:])),
-		from:     time.UnixMilli(int64(binary.BigEndian.Uint64(b[9:]))).UTC(),
-		question: binary.BigEndian.Uint64(b[17:]),
+		before: stream.Position(binary.BigEndian.Uint64(b[1:])),
+		from:   time.UnixMilli(int64(binary.BigEndian.Uint64(b[9:]))).UTC(),
+		query:  binary.BigEndian.Uint64(b[17:]),
 	}
 	// A page ends with an event of its period.
 	if c.before == 0 || c.from.UnixMilli() < 0 || c.from.After(c.before.Time()) {

@@ -11,7 +11,7 @@ import (
 func TestCursorSurvivesItsText(t *testing.T) {
 	for name, c := range map[string]cursor{
 		"an event in the middle of a period": {before: stream.At(time.UnixMilli(1_795_000_000_123)) + 7, from: time.UnixMilli(1_794_000_000_000).UTC()},
-		"an event at the period's start":     {before: stream.At(time.UnixMilli(1_795_000_000_000)), from: time.UnixMilli(1_795_000_000_000).UTC(), question: 1<<63 + 1},
+		"an event at the period's start":     {before: stream.At(time.UnixMilli(1_795_000_000_000)), from: time.UnixMilli(1_795_000_000_000).UTC(), query: 1<<63 + 1},
 		"a period from the epoch":            {before: 1, from: time.UnixMilli(0).UTC()},
 	} {
 		t.Run(name, func(t *testing.T) {

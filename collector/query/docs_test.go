@@ -24,8 +24,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// docsPatience bounds each thing that is done in a tab.
-const docsPatience = 30 * time.Second
+// docsTimeout bounds each thing that is done in a tab.
+const docsTimeout = 30 * time.Second
 
 // tab is a page in a browser, and what it has asked for and complained about.
 type tab struct {
@@ -82,7 +82,7 @@ func (p *tab) note(event any) {
 
 func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, docsPatience)
+	ctx, cancel := context.WithTimeout(p.ctx, docsTimeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		p.t.Fatal(err)
@@ -104,7 +104,7 @@ func openDocs(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) (p *tab, 
 // look evaluates an expression in the page, waiting for it where it is a promise.
 func look[T any](p *tab, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, docsPatience)
+	ctx, cancel := context.WithTimeout(p.ctx, docsTimeout)
 	defer cancel()
 	seen, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {

@@ -66,15 +66,15 @@ func (d dayRecord) appendJSON(b []byte) ([]byte, error) {
 // exportEvents answers with all pages of a listing, a page at a time, so that what it takes does not depend on how
 // many there are. Where it cannot finish, or trimming has come before it, it cuts the connection, so that nobody
 // takes a part for the whole.
-func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *request, f format, question analytics.ListingQuery) {
-	limit := question.Limit
-	question.Limit = min(limit, exportPage)
-	page, err := h.page(r, q.tenant, question)
+func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *request, f format, query analytics.ListingQuery) {
+	limit := query.Limit
+	query.Limit = min(limit, exportPage)
+	page, err := h.page(r, q.tenant, query)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	complete := completeFrom(page.CompleteFrom, question.Range.From)
+	complete := completeFrom(page.CompleteFrom, query.Range.From)
 	noteCompleteFrom(w, complete)
 	rows, err := newRowWriter(w, f, eventColumns)
 	for err == nil && r.Method != http.MethodHead {
@@ -90,9 +90,9 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		if err != nil || page.Next == 0 || limit == 0 {
 			break
 		}
-		question.Before, question.Limit = page.Next, min(limit, exportPage)
-		page, err = h.page(r, q.tenant, question)
-		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, question.Range.From)) {
+		query.Before, query.Limit = page.Next, min(limit, exportPage)
+		page, err = h.page(r, q.tenant, query)
+		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, query.Range.From)) {
 			err = errCutShort
 		}
 	}

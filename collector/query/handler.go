@@ -70,13 +70,13 @@ const replayRetryAfter = 2 * time.Second
 // maxRows is how many rows a figure by name or group has at most. Further ones are summed up, or on the next page.
 const maxRows = 1000
 
-// fail answers a request that the view could not. smaller are the parameters by which a question that is too large can be
+// fail answers a request that the view could not. smaller are the parameters by which a query that is too large can be
 // made smaller.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smaller ...string) {
 	if errors.Is(err, analytics.ErrTooCostly) {
 		var errs event.Errors
 		for _, name := range smaller {
-			errs.Add(name, fmt.Sprintf("The %s field must ask for less: the question takes more memory than one may.", name))
+			errs.Add(name, fmt.Sprintf("The %s field must ask for less: the query takes more memory than one may.", name))
 		}
 		server.Invalid(w, errs)
 		return
@@ -91,7 +91,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
 		return
 	case errors.Is(err, errQueueFull), errors.Is(err, analytics.ErrBusy):
-		server.Unavailable(w, "Too many questions are being answered.", busyRetryAfter)
+		server.Unavailable(w, "Too many queries are being answered.", busyRetryAfter)
 		return
 	}
 	h.logger.ErrorContext(r.Context(), "the view failed", "error", err)

@@ -37,45 +37,45 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	q := h.read(r, t, listingParameters)
-	question, fingerprint := q.listing(answerIn)
+	query, fingerprint := q.listing(answerIn)
 	if !q.proceed(w) {
 		return
 	}
-	release, err := h.budget.Hold(int64(recordBytes * min(question.Limit, exportPage)))
+	release, err := h.budget.Hold(int64(recordBytes * min(query.Limit, exportPage)))
 	if err != nil {
 		h.fail(w, r, err, "limit")
 		return
 	}
 	defer release()
 	if answerIn != typeJSON {
-		h.exportEvents(w, r, q, answerIn, question)
+		h.exportEvents(w, r, q, answerIn, query)
 		return
 	}
-	page, err := h.page(r, t, question)
+	page, err := h.page(r, t, query)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
 	var next *string
 	if page.Next != 0 {
-		next = optional(cursor{before: page.Next, from: question.Range.From, question: fingerprint}.String())
+		next = optional(cursor{before: page.Next, from: query.Range.From, query: fingerprint}.String())
 		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), q.withCursor(*next)))
 	}
 	text := make([]byte, 0, recordSize*(1+len(page.Records)))
-	text = appendListing(text, page.Records, next, completeFrom(page.CompleteFrom, question.Range.From))
+	text = appendListing(text, page.Records, next, completeFrom(page.CompleteFrom, query.Range.From))
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = w.Write(text) // an error says that the caller has gone
 }
 
-// listing reads what page of which events is asked for, and returns what its cursors know the question by. An export has
+// listing reads what page of which events is asked for, and returns what its cursors know the query by. An export has
 // one page.
-func (q *request) listing(answerIn format) (question analytics.ListingQuery, fingerprint uint64) {
+func (q *request) listing(answerIn format) (query analytics.ListingQuery, fingerprint uint64) {
 	usual, most := defaultLimit, maxLimit
 	if answerIn != typeJSON {
 		usual, most = maxExport, maxExport
 	}
-	question = analytics.ListingQuery{
+	query = analytics.ListingQuery{
 		Range:     q.period(lastDay).Range,
 		Limit:     q.limit(usual, most),
 		Events:    q.names("event", 0, maxListedEvents),
@@ -90,39 +90,39 @@ func (q *request) listing(answerIn format) (question analytics.ListingQuery, fin
 			cursorText = ""
 		}
 	}
-	question.Statuses = chooseAll(&q.parameters, "status", statusChoices)
-	fingerprint = q.fingerprint(question)
+	query.Statuses = chooseAll(&q.parameters, "status", statusChoices)
+	fingerprint = q.fingerprint(query)
 	if cursorText != "" {
-		if c.question != fingerprint && len(q.errs) == 0 {
+		if c.query != fingerprint && len(q.errs) == 0 {
 			q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status and platform must "+
 				"be those of the page before.")
 		}
-		question.Before, question.Range.From = c.before, c.from
+		query.Before, query.Range.From = c.before, c.from
 	}
-	return question, fingerprint
+	return query, fingerprint
 }
 
 // fingerprint stands for what is asked, in whatever spelling and order: the period as it was asked for, which for one
 // that rolls is its length, and the filters.
-func (q *request) fingerprint(question analytics.ListingQuery) uint64 {
+func (q *request) fingerprint(query analytics.ListingQuery) uint64 {
 	period := q.said("period")
 	if from, to := q.said("from"), q.said("to"); from != "" || to != "" {
 		period = ""
 		if from != "" {
-			period = "from " + instant(question.Range.From)
+			period = "from " + instant(query.Range.From)
 		}
 		if to != "" {
-			period += " to " + instant(question.Range.To)
+			period += " to " + instant(query.Range.To)
 		}
 	} else if period == "" {
 		period = "24h" // which is the same
 	}
-	statuses := make([]string, len(question.Statuses))
-	for i, status := range question.Statuses {
+	statuses := make([]string, len(query.Statuses))
+	for i, status := range query.Statuses {
 		statuses[i] = status.String()
 	}
 	sum := fnv.New64a()
-	for _, list := range [][]string{{period}, question.Events, statuses, question.Platforms} {
+	for _, list := range [][]string{{period}, query.Events, statuses, query.Platforms} {
 		for _, text := range slices.Compact(slices.Sorted(slices.Values(list))) {
 			fmt.Fprintf(sum, "%q ", text)
 		}

@@ -44,7 +44,7 @@ func (c *crowd) expect(want string) {
 	}
 }
 
-func TestOneCallersQuestionsDoNotKeepAnothersFromBeginning(t *testing.T) {
+func TestOneCallersQueriesDoNotKeepAnothersFromBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{T: t, queue: &fairQueue{limit: 3, running: map[caller]int{}}}
 		for range 5 {
@@ -116,7 +116,7 @@ func TestAViewThatIsBeingBuiltAnewIsAskedLater(t *testing.T) {
 	}
 }
 
-func TestAQuestionThatTakesTooLongIsGivenUp(t *testing.T) {
+func TestAQueryThatTakesTooLongIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now})
 		handle := h.queued(func(w http.ResponseWriter, r *http.Request, _ *Tenant) {

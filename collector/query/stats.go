@@ -60,19 +60,19 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 		return
 	}
 	q := h.read(r, t, statsParameters)
-	question := q.stats()
+	query := q.stats()
 	if !q.proceed(w) {
 		return
 	}
-	stats, err := t.View.EventStats(r.Context(), question)
+	stats, err := t.View.EventStats(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
 	}
-	answer := statsAnswer{Data: make([]nameRecord, len(stats.Events)), CompleteFrom: completeFrom(stats.CompleteFrom, question.Range.From)}
+	answer := statsAnswer{Data: make([]nameRecord, len(stats.Events)), CompleteFrom: completeFrom(stats.CompleteFrom, query.Range.From)}
 	if stats.OtherNames > 0 {
 		answer.Others = &otherNames{stats.OtherNames, stats.OtherCount}
-		answer.NextCursor = optional(statsCursor{question.Range, stats.Next}.String())
+		answer.NextCursor = optional(statsCursor{query.Range, stats.Next}.String())
 		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), q.withCursor(*answer.NextCursor)))
 	}
 	for i := range stats.Events {
@@ -84,20 +84,20 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 // stats reads what page of the statistics of which period is asked for.
 func (q *request) stats() analytics.StatsQuery {
 	period := q.period(lastDay)
-	question := analytics.StatsQuery{Range: period.Range, Limit: q.limit(maxRows, maxRows)}
+	query := analytics.StatsQuery{Range: period.Range, Limit: q.limit(maxRows, maxRows)}
 	text := q.one("cursor")
 	if text == "" {
-		return question
+		return query
 	}
 	c, err := parseStatsCursor(text)
 	switch {
 	case err != nil:
 		q.errs.Add("cursor", "The cursor field format is invalid.")
-	case q.one("from") != "" && !c.period.From.Equal(question.Range.From), q.one("to") != "" && !c.period.To.Equal(question.Range.To):
+	case q.one("from") != "" && !c.period.From.Equal(query.Range.From), q.one("to") != "" && !c.period.To.Equal(query.Range.To):
 		q.errs.Add("cursor", "The cursor field belongs to another period.")
 	}
-	question.Range, question.After = c.period, c.after
-	return question
+	query.Range, query.After = c.period, c.after
+	return query
 }
 
 func renderStats(s *analytics.EventStats) nameRecord {

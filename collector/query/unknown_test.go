@@ -49,13 +49,13 @@ func TestParametersThatACallDoesNotTake(t *testing.T) {
 	}
 }
 
-func TestACursorBelongsToItsQuestion(t *testing.T) {
+func TestACursorBelongsToItsQuery(t *testing.T) {
 	_, api := serve(t)
 	for name, test := range map[string]struct {
 		asked, then string
 		want        int
 	}{
-		"the same question goes on":            {"period=30d", "period=30d", 200},
+		"the same query goes on":               {"period=30d", "period=30d", 200},
 		"another size of page goes on":         {"period=30d", "period=30d&limit=7", 200},
 		"an alias is the name it stands for":   {"period=30d&event=page_view", "period=30d&event=pageview", 200},
 		"the order of filters does not matter": {"period=30d&event=pageview&event=purchase", "period=30d&event[]=purchase&event[]=pageview", 200},

@@ -23,28 +23,28 @@ func memoryInFlight() int64 {
 	return limit / 5 * inFlightFifths
 }
 
-// What of the memory limit the views take, and the questions that they answer, in quarters. The rest is for connections and
+// What of the memory limit the views take, and the queries that they answer, in quarters. The rest is for connections and
 // for garbage.
 const (
-	viewQuarters     = 2
-	questionQuarters = 1
+	viewQuarters  = 2
+	queryQuarters = 1
 )
 
 // viewMemory is how much memory reading may take.
 type viewMemory struct {
-	// budget is that of all questions, maxBytes what each view may take; 0 for any.
+	// budget is that of all queries, maxBytes what each view may take; 0 for any.
 	budget   *analytics.Budget
 	maxBytes int64
 }
 
-// memoryOfViews shares the memory limit out among a number of views and their questions. Without a limit neither has one.
+// memoryOfViews shares the memory limit out among a number of views and their queries. Without a limit neither has one.
 func memoryOfViews(count int) viewMemory {
 	limit := debug.SetMemoryLimit(-1) // which only tells
 	if limit == math.MaxInt64 {
 		return viewMemory{budget: analytics.NewBudget(0)}
 	}
 	return viewMemory{
-		budget:   analytics.NewBudget(limit / 4 * questionQuarters),
+		budget:   analytics.NewBudget(limit / 4 * queryQuarters),
 		maxBytes: limit / 4 * viewQuarters / int64(max(1, count)),
 	}
 }

@@ -51,14 +51,14 @@ func TestMemoryOfViewsIsAShareOfTheLimit(t *testing.T) {
 			if views.maxBytes != test.want {
 				t.Errorf("a view may take %d bytes, want %d", views.maxBytes, test.want)
 			}
-			// One question may take half of what all may, which is a quarter.
+			// One query may take half of what all may, which is a quarter.
 			for bytes, want := range map[int64]error{test.limit / 8: nil, test.limit/8 + test.limit/64: analytics.ErrTooCostly} {
 				release, err := views.budget.Hold(bytes)
 				if test.limit == math.MaxInt64 {
 					want = nil
 				}
 				if !errors.Is(err, want) {
-					t.Errorf("a question that takes %d bytes: got %v, want %v", bytes, err, want)
+					t.Errorf("a query that takes %d bytes: got %v, want %v", bytes, err, want)
 				}
 				if err == nil {
 					release()

@@ -16,7 +16,7 @@ const (
 	Collect Name = "collect"
 	// Deliver hands the stream's events to the platforms.
 	Deliver Name = "deliver"
-	// Query answers questions about the stream.
+	// Query answers queries about the stream.
 	Query Name = "query"
 )
 

@@ -65,16 +65,16 @@ func (a Access) grants(k keys) []grant {
 func appendGrants(k keys) []grant {
 	return []grant{
 		{[]string{"xadd"}, []string{"%W~" + k.events()}},
-		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.claimBuckets(), "%W~" + k.claims()}},
-		{[]string{"hmget"}, []string{"%R~" + k.claimBuckets(), "%R~" + k.claims()}},
+		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.dedupBuckets(), "%W~" + k.dedup()}},
+		{[]string{"hmget"}, []string{"%R~" + k.dedupBuckets(), "%R~" + k.dedup()}},
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.batchMemories()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
 		{[]string{"get"}, []string{"%R~" + k.rate()}},
-		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.claims(), "~" + k.batches(), "~" + k.clock(), "~" + k.rate()}},
+		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock(), "~" + k.rate()}},
 		{[]string{"pexpire"}, []string{"%W~" + k.batchMemories()}},
 		{[]string{"set"}, []string{"%W~" + k.rate()}},
-		{[]string{"hdel"}, []string{"%W~" + k.claims()}},
-		{[]string{"unlink"}, []string{"%W~" + k.claimBuckets()}},
+		{[]string{"hdel"}, []string{"%W~" + k.dedup()}},
+		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets()}},
 	}
 }
 
@@ -85,7 +85,7 @@ func deliverGrants(k keys) []grant {
 	due, open, attempts := k.due("*"), k.open("*"), k.attempts("*")
 	return []grant{
 		{[]string{"fcall"}, []string{
-			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.claims(), "~" + k.clock(),
+			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(),
 		}},
 		{[]string{"xpending", "xreadgroup", "xinfo|groups"}, []string{"%R~" + events}},
 		{[]string{"xrange", "xinfo|stream", "exists"}, []string{"%R~" + events, "%R~" + deliveries}},
@@ -101,9 +101,9 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
 		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
-		{[]string{"hmget"}, []string{"%R~" + k.claims()}},
-		{[]string{"hdel"}, []string{"%W~" + k.claims()}},
-		{[]string{"unlink"}, []string{"%W~" + k.claimBuckets()}},
+		{[]string{"hmget"}, []string{"%R~" + k.dedup()}},
+		{[]string{"hdel"}, []string{"%W~" + k.dedup()}},
+		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},

@@ -20,10 +20,11 @@ import (
 
 var accesses = map[string]Access{"collector": AppendAccess, "deliverer": DeliverAccess, "query": ReadAccess}
 
-// ownKeys are the names of a property's keys as the threat model has them, each with a key of that name behind the prefix.
+// ownKeys are the names of a property's keys as the threat model has them, each with a key of that name behind the
+// prefix.
 var ownKeys = map[string]string{
 	"events": "events", "deliveries": "deliveries", "rate": "rate", "clock": "clock",
-	"claims": "claims", "claims:SLOT": "claims:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
+	"dedup": "dedup", "dedup:SLOT": "dedup:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
 	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta",
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
@@ -32,8 +33,8 @@ var ownKeys = map[string]string{
 
 // foreignKeys are keys that no role may touch: those that Weir does not have, and those of other properties.
 var foreignKeys = []string{
-	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:1", "claims:", "claims:8", "claims:77", "claims:0:1",
-	"claims:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
+	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
+	"dedup:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
 	"retry:meta:due:1", "retry:due", "paused", "replay:request:1", "replay:", "import:", "*",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
 }
@@ -237,8 +238,8 @@ func TestAThiefIsDenied(t *testing.T) {
 	streams := []string{
 		"SET EVENTS x", "SET EVENTS x GET", "GETSET EVENTS x", "GETDEL EVENTS", "DEL EVENTS", "UNLINK EVENTS", "PEXPIRE EVENTS 1", "EXPIREAT EVENTS 1",
 		"PERSIST EVENTS", "RENAME EVENTS JUNK", "RENAMENX EVENTS JUNK", "COPY EVENTS JUNK", "MOVE EVENTS 1", "DUMP EVENTS", "RESTORE EVENTS 0 x REPLACE",
-		"SORT CLAIMS STORE EVENTS", "SORT_RO EVENTS", "XDEL EVENTS 1-1", "XSETID EVENTS 9999999999999-0", "XGROUP SETID EVENTS meta $",
-		"MIGRATE 127.0.0.1 1 EVENTS 0 1000", "GEORADIUS CLAIMS 0 0 1 m STORE EVENTS", "ZUNIONSTORE EVENTS 1 CLAIMS", "BITOP AND EVENTS CLAIMS",
+		"SORT DEDUP STORE EVENTS", "SORT_RO EVENTS", "XDEL EVENTS 1-1", "XSETID EVENTS 9999999999999-0", "XGROUP SETID EVENTS meta $",
+		"MIGRATE 127.0.0.1 1 EVENTS 0 1000", "GEORADIUS DEDUP 0 0 1 m STORE EVENTS", "ZUNIONSTORE EVENTS 1 DEDUP", "BITOP AND EVENTS DEDUP",
 		"OBJECT FREQ EVENTS", "MEMORY USAGE EVENTS", "TYPE EVENTS", "XREVRANGE EVENTS + -", "XINFO CONSUMERS EVENTS meta",
 	}
 	commands := []string{
@@ -255,12 +256,12 @@ func TestAThiefIsDenied(t *testing.T) {
 	}
 	reads := []string{
 		"XINFO STREAM EVENTS", "XINFO STREAM EVENTS FULL", "XINFO STREAM EVENTS FULL COUNT 0", "XINFO GROUPS EVENTS", "XRANGE EVENTS - +", "XREAD STREAMS EVENTS 0",
-		"XREADGROUP GROUP meta c STREAMS EVENTS >", "XPENDING EVENTS meta", "XRANGE DELIVERIES - +", "HGETALL CLAIMS:0", "HKEYS CLAIMS:0", "HSCAN CLAIMS:0 0",
-		"HRANDFIELD CLAIMS:0", "XLEN EVENTS",
+		"XREADGROUP GROUP meta c STREAMS EVENTS >", "XPENDING EVENTS meta", "XRANGE DELIVERIES - +", "HGETALL DEDUP:0", "HKEYS DEDUP:0", "HSCAN DEDUP:0 0",
+		"HRANDFIELD DEDUP:0", "XLEN EVENTS",
 	}
 	junk := []string{
-		"XADD JUNK * e x", "SET JUNK x", "HSET JUNK f v", "ZADD JUNK 1 m", "HSET CLAIMS:8 f v", "HSET CLAIMS:0:1 f v", "XADD SHOP2 * e x", "XRANGE SHOP2 - +",
-		"HSET SHOP2 f v", "XADD CLAIMS:0 * e x", "SET CLAIMS x",
+		"XADD JUNK * e x", "SET JUNK x", "HSET JUNK f v", "ZADD JUNK 1 m", "HSET DEDUP:8 f v", "HSET DEDUP:0:1 f v", "XADD SHOP2 * e x", "XRANGE SHOP2 - +",
+		"HSET SHOP2 f v", "XADD DEDUP:0 * e x", "SET DEDUP x",
 	}
 	functions := []string{
 		"FCALL weir_due 4 EVENTS DUE OPEN ATTEMPTS 1 2 3 1", "FCALL weir_trim 3 EVENTS DELIVERIES RETRY 1 1 1 1",
@@ -270,17 +271,17 @@ func TestAThiefIsDenied(t *testing.T) {
 	}
 	for role, lists := range map[string][][]string{
 		"collector": {
-			streams, commands, reads, junk, functions, writes[2:], {"UNLINK CLAIMS:0 EVENTS", "SET RATE x GET", "HGETALL CLAIMS", "SET REQUEST x"},
+			streams, commands, reads, junk, functions, writes[2:], {"UNLINK DEDUP:0 EVENTS", "SET RATE x GET", "HGETALL DEDUP", "SET REQUEST x"},
 		},
 		"query": {
 			streams, commands, writes, junk[:10], functions, {
-				"FCALL weir_allow 1 RATE 1 1 1", "FCALL weir_append 3 EVENTS CLAIMS BATCHES 1 1 1 1 1", "HMGET CLAIMS:0 x", "SET RATE 1", "GET REQUEST",
+				"FCALL weir_allow 1 RATE 1 1 1", "FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "HMGET DEDUP:0 x", "SET RATE 1", "GET REQUEST",
 				"HSET ANSWERS x 1", "ZADD DUE 1 1-1", "HSET ATTEMPTS 1-1 1", "XPENDING EVENTS meta", "XACK EVENTS meta 1-1", "HGETALL ANSWERS",
 			},
 		},
 		"deliverer": {
 			streams, commands, junk, writes[:2], {
-				"FCALL weir_append 3 EVENTS CLAIMS BATCHES 1 1 1 1 1", "FCALL weir_allow 1 RATE 1 1 1", "SET RATE 1", "HSET CLAIMS:0 f v", "UNLINK DELIVERIES",
+				"FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "FCALL weir_allow 1 RATE 1 1 1", "SET RATE 1", "HSET DEDUP:0 f v", "UNLINK DELIVERIES",
 				"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0",
 			},
 		},
@@ -301,8 +302,8 @@ func TestAThiefIsDenied(t *testing.T) {
 func attack(text string) []any {
 	k := keysOf("default", "shop")
 	names := map[string]string{
-		"EVENTS": k.events(), "DELIVERIES": k.deliveries(), "CLAIMS": k.claims(), "CLAIMS:0": k.claims() + ":0", "CLAIMS:8": k.claims() + ":8",
-		"CLAIMS:0:1": k.claims() + ":0:1", "BATCHES": k.batches(), "RATE": k.rate(), "DUE": k.due("meta"), "OPEN": k.open("meta"),
+		"EVENTS": k.events(), "DELIVERIES": k.deliveries(), "DEDUP": k.dedup(), "DEDUP:0": k.dedup() + ":0", "DEDUP:8": k.dedup() + ":8",
+		"DEDUP:0:1": k.dedup() + ":0:1", "BATCHES": k.batches(), "RATE": k.rate(), "DUE": k.due("meta"), "OPEN": k.open("meta"),
 		"ATTEMPTS": k.attempts("meta"), "RETRY": k.retryPrefix(), "REQUEST": k.replayRequest(), "ANSWERS": k.replayAnswers(),
 		"JUNK": k.prefix + "junk", "SHOP2": keysOf("default", "shop2").events(),
 	}

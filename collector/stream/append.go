@@ -19,9 +19,9 @@ const (
 	// appendBudget is how long an addition waits for Redis's acknowledgement: a failover of two seconds, and the time
 	// to reach Redis again after it.
 	appendBudget = 2500 * time.Millisecond
-	// appendAttempt is how long one call may take before it is sent again. An attempt is not shortened for callers whose time
-	// is up before: after a long outage there are some in every batch, and Redis would be given up each time before it
-	// can answer.
+	// appendAttempt is how long one call may take before it is sent again. An attempt is not shortened for callers
+	// whose time is up before: after a long outage there are some in every batch, and Redis would be given up each time
+	// before it can answer.
 	appendAttempt = 500 * time.Millisecond
 	// batchCap is the most additions of one call; Redis serves nobody else meanwhile, and weir.lua takes no more.
 	batchCap = 512
@@ -47,8 +47,8 @@ type AppenderOptions struct {
 // call to Redis; when none is under way an addition goes at once. It is safe for concurrent use.
 type Appender struct {
 	stream *Stream
-	// witness is this process's clock as it was at the start, told by the monotonic one: where Redis runs on the same machine
-	// it is not set together with Redis's.
+	// witness is this process's clock as it was at the start, told by the monotonic one: where Redis runs on the same
+	// machine it is not set together with Redis's.
 	witness func() time.Time
 	logger  *slog.Logger
 	metrics *Metrics
@@ -81,9 +81,9 @@ func NewAppender(s *Stream, options AppenderOptions) *Appender {
 	return a
 }
 
-// SetWindow changes for how long ids are remembered. A shorter window holds at once, to a 10,000th of half the one before. A
-// longer one holds for ids that are claimed from now on; those claimed before may be forgotten from the end of the window on
-// that they were claimed under.
+// SetWindow changes for how long ids are remembered. A shorter window holds at once, to a 10,000th of half the one
+// before. A longer one holds for ids that are recorded from now on; those recorded before may be forgotten from the end
+// of the window on that they were recorded under.
 func (a *Appender) SetWindow(window time.Duration) {
 	a.window.Store(max(window.Milliseconds(), 1))
 }
@@ -91,8 +91,8 @@ func (a *Appender) SetWindow(window time.Duration) {
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
 // There are at most 512 of them, with 8 MiB of entries.
 //
-// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, and comes up to half a second
-// later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are
+// The error is [ErrUnavailable] where Redis does not acknowledge within two and a half seconds, and comes up to half a
+// second later where Redis hangs; the events may or may not be stored then. Calls that Redis did not answer clearly are
 // sent again within that time without storing anything twice. A deadline of ctx that is earlier counts, but no earlier
 // than those of the additions that were handed in before; that ctx is cancelled changes nothing any more.
 func (a *Appender) Append(ctx context.Context, additions []Addition) ([]Added, error) {
@@ -287,7 +287,7 @@ func (a *Appender) arguments(batch []*appendCall) []any {
 	id := uuid.New()
 	k := a.stream.keys
 	args := make([]any, 0, appendKeys+8+2*digests+2*size)
-	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.claims(), k.batches(), k.clock(),
+	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.dedup(), k.batches(), k.clock(),
 		a.window.Load(), a.witness().UnixMilli(), id[:], repeated(batch, digests), digests)
 	for _, call := range batch {
 		for i := range call.digests {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its claim. Redis
-// keeps a field of 6 bytes in 8, and likewise the value, which is the rest and 2 bytes more.
+// digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its
+// deduplication key. Redis keeps a field of 6 bytes in 8, and likewise the value, which is the rest and 2 bytes more.
 const digestSize, fieldSize = 10, 6
 
 // appendCall is one caller's additions on their way.
@@ -69,7 +69,7 @@ func (c *appendCall) answer() {
 	close(c.done)
 }
 
-// digest is what stands for an id in the claims.
+// digest is what stands for an id in the deduplication keys.
 type digest struct{ field, rest argument }
 
 // appendDigest appends an id's digest to the call's text and notes it; kind parts event ids from order ids.
@@ -97,8 +97,8 @@ func repeated(batch []*appendCall, digests int) string {
 	return ""
 }
 
-// distribute answers those of a batch who still wait with what weir_append replied: its exceptions. All fail where the reply
-// is not one of weir_append's.
+// distribute answers those of a batch who still wait with what weir_append replied: its exceptions. All fail where the
+// reply is not one of weir_append's.
 func distribute(batch []*appendCall, reply []any) {
 	err := apply(batch, reply)
 	for _, call := range batch {

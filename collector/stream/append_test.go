@@ -40,7 +40,7 @@ func TestAppendAnswersDuplicates(t *testing.T) {
 			[]Addition{addition("d1", "order-d1"), addition("d2", "order-d2"), addition("d2", "order-d1")},
 			[]Added{{"d1", false}, {"d2", false}, {"d2", true}},
 		},
-		"without claiming the other id of a duplicate": {
+		"without recording the other id of a duplicate": {
 			[]Addition{addition("e1", "order-e"), addition("e2", "order-e"), addition("e2", "")},
 			[]Added{{"e1", false}, {"e1", true}, {"e2", false}},
 		},
@@ -175,10 +175,10 @@ func TestWindow(t *testing.T) {
 			}
 			c.set(start.Add(week + 2*time.Minute))
 			if got := mustAppend(t, a, addition("first", "order"))[0]; got.Duplicate {
-				t.Error("two minutes after the window the ids are still claimed")
+				t.Error("two minutes after the window the ids are still recorded")
 			}
 			if got := mustAppend(t, a, addition("second", "order"))[0]; got.EventID != "first" || !got.Duplicate {
-				t.Errorf("the ids are claimed anew: got %+v, want a duplicate of first", got)
+				t.Errorf("the ids are recorded anew: got %+v, want a duplicate of first", got)
 			}
 		})
 	}
@@ -191,7 +191,7 @@ func TestWindowChangesWithoutForgetting(t *testing.T) {
 		age  time.Duration
 		want bool
 	}{
-		"a longer one finds what a shorter one claimed":   {24 * time.Hour, week, 23 * time.Hour, true},
+		"a longer one finds what a shorter one recorded":  {24 * time.Hour, week, 23 * time.Hour, true},
 		"a shorter one finds what lies within it":         {week, 24 * time.Hour, 23 * time.Hour, true},
 		"a shorter one forgets what lies before it":       {week, 24 * time.Hour, 25 * time.Hour, false},
 		"a much shorter one finds what lies within it":    {week, time.Hour, 50 * time.Minute, true},
@@ -215,7 +215,7 @@ func TestWindowChangesWithoutForgetting(t *testing.T) {
 	}
 }
 
-func TestClaimsAreFoundAfterTheClockWasFarAhead(t *testing.T) {
+func TestDeduplicationKeysAreFoundAfterTheClockWasFarAhead(t *testing.T) {
 	s, c := newStreamAt(t, time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
 	a := newAppender(t, s, AppenderOptions{})
 	mustAppend(t, a, addition("before", ""))
@@ -241,7 +241,7 @@ func TestAClockThatIsSetBackALittleOpensNoBuckets(t *testing.T) {
 		mustAppend(t, a, addition(fmt.Sprint("id-", i), ""))
 		c.advance(-time.Second)
 	}
-	if got := s.redis.HKeys(t.Context(), s.keys.claims()).Val(); len(got) != 1 {
+	if got := s.redis.HKeys(t.Context(), s.keys.dedup()).Val(); len(got) != 1 {
 		t.Errorf("buckets = %v, want one", got)
 	}
 	c.advance(week - time.Minute)
@@ -252,12 +252,12 @@ func TestAClockThatIsSetBackALittleOpensNoBuckets(t *testing.T) {
 	}
 }
 
-func TestClaimsGoWithTheirBucket(t *testing.T) {
+func TestDeduplicationKeysGoWithTheirBucket(t *testing.T) {
 	s, c := newStreamAt(t, time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC))
 	a := newAppender(t, s, AppenderOptions{})
 	buckets := func() []string {
 		t.Helper()
-		keys, err := s.redis.Keys(t.Context(), s.keys.claims()+":*").Result()
+		keys, err := s.redis.Keys(t.Context(), s.keys.dedup()+":*").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,22 +272,23 @@ func TestClaimsGoWithTheirBucket(t *testing.T) {
 	}
 	a.SetWindow(time.Hour)
 	mustAppend(t, a, addition("in a short window", ""))
-	if got := s.redis.HKeys(t.Context(), s.keys.claims()).Val(); len(got) != 3 {
+	if got := s.redis.HKeys(t.Context(), s.keys.dedup()).Val(); len(got) != 3 {
 		t.Errorf("buckets = %v, want two of the window before and the new one", got)
 	}
 	c.advance(2 * week)
 	mustAppend(t, a, addition("long after", ""))
-	if got := s.redis.HKeys(t.Context(), s.keys.claims()).Val(); len(got) != 1 {
+	if got := s.redis.HKeys(t.Context(), s.keys.dedup()).Val(); len(got) != 1 {
 		t.Errorf("buckets = %v, want the new one alone", got)
 	}
 }
 
 func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 	s := newStream(t)
-	// send appends events that have an event_id alone; where order is not "" the last has it, and "first" for an event id.
+	// send appends events that have an event_id alone; where order is not "" the last has it, and "first" for an event
+	// id.
 	send := func(batch, order string, rests ...string) (duplicates []any) {
 		t.Helper()
-		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.claims(), s.keys.batches(), s.keys.clock(), week.Milliseconds(), 0, strings.Repeat(batch, 16), "1"}
+		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock(), week.Milliseconds(), 0, strings.Repeat(batch, 16), "1"}
 		events := len(rests)
 		if order != "" {
 			rests = append(rests, order)
@@ -322,7 +323,7 @@ func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 		{"either is known afterwards, a third is new", "", []string{"2222", "3333", "1111"}, []any{int64(0), "d", "", int64(2), "d", ""}},
 		{"an order among them is new", "oooo", []string{"4444"}, []any{}},
 		{"and answers with its first event", "oooo", []string{"5555"}, []any{int64(0), "d", "first"}},
-		{"what a duplicate brings is not claimed, what lies behind the order's id is found", "", []string{"5555", "3333"}, []any{int64(1), "d", ""}},
+		{"what a duplicate brings is not recorded, what lies behind the order's id is found", "", []string{"5555", "3333"}, []any{int64(1), "d", ""}},
 		{"one that comes twice in a batch is new once", "", []string{"6666", "6666"}, []any{int64(1), "d", ""}},
 	} {
 		if diff := cmp.Diff(step.want, send(string(rune('a'+i)), step.order, step.rests...)); diff != "" {
@@ -352,8 +353,9 @@ func TestAppendTakesTheMostAtOnceWithoutForgetting(t *testing.T) {
 	}
 }
 
-// The streams are trimmed, and so are the claims: Redis would let them expire by its clock, however that was set.
-func TestEveryKeyButStreamsAndClaimsExpires(t *testing.T) {
+// The streams are trimmed, and so are the deduplication keys: Redis would let them expire by its clock, however that
+// was set.
+func TestEveryKeyButStreamsAndDeduplicationKeysExpires(t *testing.T) {
 	s := newStream(t)
 	a := newAppender(t, s, AppenderOptions{})
 	for i := range 300 {
@@ -363,7 +365,7 @@ func TestEveryKeyButStreamsAndClaimsExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range s.redis.Keys(t.Context(), "*").Val() {
-		if life := s.redis.PTTL(t.Context(), key).Val(); (life <= 0) != (key == s.keys.events() || strings.HasPrefix(key, s.keys.claims())) {
+		if life := s.redis.PTTL(t.Context(), key).Val(); (life <= 0) != (key == s.keys.events() || strings.HasPrefix(key, s.keys.dedup())) {
 			t.Errorf("%s lives for %s", key, life)
 		}
 	}
@@ -403,7 +405,7 @@ func TestResendAfterAnUnclearAnswer(t *testing.T) {
 			a := newAppender(t, dial(t, p.address).Stream("default", "shop"), AppenderOptions{})
 			mustAppend(t, a, addition("warm", "warm"))
 			test.lose(p)
-			// Half of the ids are new, one is claimed: the resend must answer exactly as the first sending would have.
+			// Half of the ids are new, one is recorded: the resend must answer exactly as the first sending would have.
 			var got []Added
 			var group sync.WaitGroup
 			group.Go(func() {

@@ -30,7 +30,7 @@ func callsOf(k keys) map[string]call {
 	retries, digest := k.retries("meta"), strings.Repeat("d", fieldSize)
 	return map[string]call{
 		functionAppend: {
-			keys: []string{k.events(), k.claims(), k.batches(), k.clock()},
+			keys: []string{k.events(), k.dedup(), k.batches(), k.clock()},
 			args: []any{1000, 1, strings.Repeat("b", 16), "", 1, digest, "rest", "entry", ""}, free: []int{3, 7},
 		},
 		functionAllow:        {keys: []string{k.rate()}, args: []any{10, 1}},
@@ -46,7 +46,7 @@ func callsOf(k keys) map[string]call {
 			args: []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"}, repeated: 3, events: 6, free: []int{2, 5, 8},
 		},
 		functionTrim: {
-			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.claims(), k.clock()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
+			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
 		},
 		functionLook: {keys: []string{k.clock()}, args: []any{1, 1}, empty: []int{0}},
 	}
@@ -168,28 +168,28 @@ func absurdities(c call, i int) []any {
 	}
 }
 
-// TestPoisonedClaimsHarmNoOthers has a thief write nonsense where claims and the allowance are.
-func TestPoisonedClaimsHarmNoOthers(t *testing.T) {
+// TestPoisonedDeduplicationKeysHarmNoOthers has a thief write nonsense where deduplication keys and the allowance are.
+func TestPoisonedDeduplicationKeysHarmNoOthers(t *testing.T) {
 	for name, poison := range map[string]func(s *Stream) error{
 		"names of buckets that are none": func(s *Stream) error {
-			return s.redis.HSet(t.Context(), s.keys.claims(), "0", "x", "1", "0:0", "2", "99999999999999999999:1", "junk", "y").Err()
+			return s.redis.HSet(t.Context(), s.keys.dedup(), "0", "x", "1", "0:0", "2", "99999999999999999999:1", "junk", "y").Err()
 		},
-		"claims that are cut": func(s *Stream) error {
+		"deduplication keys that are cut": func(s *Stream) error {
 			sum := newAppendCall([]Addition{addition("id", "order")}, time.Now())
 			for _, one := range sum.digests {
-				if err := s.redis.HSet(t.Context(), s.keys.claims()+":0", []byte(one.field), "abc").Err(); err != nil {
+				if err := s.redis.HSet(t.Context(), s.keys.dedup()+":0", []byte(one.field), "abc").Err(); err != nil {
 					return err
 				}
 			}
-			return s.redis.HSet(t.Context(), s.keys.claims(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
+			return s.redis.HSet(t.Context(), s.keys.dedup(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
 		},
-		"a megabyte of claims": func(s *Stream) error {
+		"a megabyte of deduplication keys": func(s *Stream) error {
 			sum := newAppendCall([]Addition{addition("id", "order")}, time.Now())
-			err := s.redis.HSet(t.Context(), s.keys.claims()+":0", []byte(sum.digests[0].field), strings.Repeat("abcd\x00\x00", 1<<18)).Err()
+			err := s.redis.HSet(t.Context(), s.keys.dedup()+":0", []byte(sum.digests[0].field), strings.Repeat("abcd\x00\x00", 1<<18)).Err()
 			if err != nil {
 				return err
 			}
-			return s.redis.HSet(t.Context(), s.keys.claims(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
+			return s.redis.HSet(t.Context(), s.keys.dedup(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
 		},
 		"an allowance that is no number": func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "x", 0).Err() },
 		"an allowance of nan":            func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "nan", 0).Err() },
@@ -216,14 +216,14 @@ func TestPoisonedClaimsHarmNoOthers(t *testing.T) {
 
 // TestWhatAThiefHasPreparedCostsNoMore has one write what makes a call dear before it calls.
 func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
-	t.Run("a hundred thousand claims under a field that is asked for five hundred times", func(t *testing.T) {
+	t.Run("a hundred thousand deduplication keys under a field that is asked for five hundred times", func(t *testing.T) {
 		s, ctx := newStream(t), t.Context()
 		const field, digests = "abcdef", 500
 		opened := fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())
-		if err := s.redis.HSet(ctx, s.keys.claims(), "0", opened).Err(); err != nil {
+		if err := s.redis.HSet(ctx, s.keys.dedup(), "0", opened).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.redis.HSet(ctx, s.keys.claims()+":0", field, strings.Repeat("\x01\x02\x03\x04\x00\x01", 1<<17)).Err(); err != nil {
+		if err := s.redis.HSet(ctx, s.keys.dedup()+":0", field, strings.Repeat("\x01\x02\x03\x04\x00\x01", 1<<17)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		args := []any{week.Milliseconds(), time.Now().UnixMilli(), "0123456789abcdef", "", digests}
@@ -236,8 +236,8 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 		for range digests {
 			args = append(args, "e", "")
 		}
-		err := s.redis.FCall(ctx, functionAppend, []string{s.keys.events(), s.keys.claims(), s.keys.batches(), s.keys.clock()}, args...).Err()
-		if err == nil || !strings.Contains(err.Error(), "the claims of these events have more than 4194304 bytes") {
+		err := s.redis.FCall(ctx, functionAppend, []string{s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock()}, args...).Err()
+		if err == nil || !strings.Contains(err.Error(), "the deduplication keys of these events have more than 4194304 bytes") {
 			t.Errorf("got %v, want it to be refused", err)
 		}
 		if n := s.redis.XLen(ctx, s.keys.events()).Val(); n != 0 {
@@ -280,7 +280,7 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock()}
 		for range 3 {
 			if err := s.redis.FCall(ctx, functionTrim, keys, 0, 0, 0, 1000).Err(); err != nil {
 				t.Fatal(err)
@@ -324,7 +324,7 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.claims(), s.keys.clock()}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock()}
 		reply, err := s.redis.FCall(ctx, functionTrim, keys, "", "", 1, limit).Slice()
 		if err != nil {
 			t.Fatal(err)

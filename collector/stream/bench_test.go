@@ -49,7 +49,7 @@ func redisMemory(b *testing.B, s *Stream) float64 {
 }
 
 // BenchmarkAppend appends from 64 callers and reports what Redis spends on an event; "aged" properties look for
-// claims in three buckets.
+// deduplication keys in three buckets.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{1, 100} {
 		for _, fsync := range []redisserver.Fsync{redisserver.FsyncEverySec, redisserver.FsyncAlways} {
@@ -126,14 +126,14 @@ func benchAddition(order bool) Addition {
 }
 
 // BenchmarkMemory reports what an event takes in Redis beside its entry, at several sizes of the bucket: with its
-// event_id claimed, with both its ids.
+// event_id recorded, with both its ids.
 func BenchmarkMemory(b *testing.B) {
 	for _, events := range []int{10_000, 100_000, 1_000_000} {
 		for name, addition := range map[string]func() Addition{
 			"one":  func() Addition { return benchAddition(false) },
 			"both": func() Addition { return benchAddition(true) },
 		} {
-			b.Run(fmt.Sprintf("events=%d/claims=%s", events, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("events=%d/dedup=%s", events, name), func(b *testing.B) {
 				for b.Loop() {
 					s := dial(b, redistest.URL(b)).Stream("default", "shop")
 					a := newAppender(b, s, AppenderOptions{Window: week})

@@ -40,9 +40,9 @@ func TestWhatOneCallCosts(t *testing.T) {
 	ofBatch := func(id string, args []any) []any { args[2] = id; return args }
 	fresh := func(int) string { return string(newID())[:fieldSize] }
 	numbered := func(i int) string { return fmt.Sprintf("%06d", i) }
-	appendKeys := func(k keys) []string { return []string{k.events(), k.claims(), k.batches(), k.clock()} }
+	appendKeys := func(k keys) []string { return []string{k.events(), k.dedup(), k.batches(), k.clock()} }
 	trimKeys := func(k keys) []string {
-		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.claims(), k.clock()}
+		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock()}
 	}
 	group := func(k keys) []string { return append([]string{k.events()}, k.retries("meta")...) }
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestWhatOneCallCosts(t *testing.T) {
 		"weir_append of the most bytes": {
 			nil, functionAppend, appendKeys, func(keys) []any { return appendOf(8, fresh, 1<<20) }, "",
 		},
-		"weir_append where all eight buckets have claims under each field": {
+		"weir_append where all eight buckets have deduplication keys under each field": {
 			fillBuckets(2 * mostAdditions), functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, numbered, 400) }, "",
 		},
 		"weir_due of the most events": {
@@ -317,18 +317,18 @@ func waiting(n, size int) func(*testing.T, *Stream) {
 	}
 }
 
-// fillBuckets makes claims under numbered fields in all buckets, as many bytes as a call reads at most.
+// fillBuckets makes deduplication keys under numbered fields in all buckets, as many bytes as a call reads at most.
 func fillBuckets(fields int) func(*testing.T, *Stream) {
 	return func(t *testing.T, s *Stream) {
 		ctx := t.Context()
-		for slot := range claimSlots {
+		for slot := range dedupSlots {
 			name := fmt.Sprint(week.Milliseconds()/2-int64(slot), ":", time.Now().UnixMilli())
-			if err := s.redis.HSet(ctx, s.keys.claims(), fmt.Sprint(slot), name).Err(); err != nil {
+			if err := s.redis.HSet(ctx, s.keys.dedup(), fmt.Sprint(slot), name).Err(); err != nil {
 				t.Fatal(err)
 			}
 			pipe := s.redis.Pipeline()
 			for i := range fields {
-				pipe.HSet(ctx, fmt.Sprint(s.keys.claims(), ":", slot), fmt.Sprintf("%06d", i), strings.Repeat("\x01\x02\x03\x04\x00\x01", 3))
+				pipe.HSet(ctx, fmt.Sprint(s.keys.dedup(), ":", slot), fmt.Sprintf("%06d", i), strings.Repeat("\x01\x02\x03\x04\x00\x01", 3))
 			}
 			if _, err := pipe.Exec(ctx); err != nil {
 				t.Fatal(err)

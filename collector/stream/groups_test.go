@@ -57,7 +57,7 @@ func retryAt(p Position, attempts int, at time.Time) Settlement {
 	return settlement
 }
 
-// open returns what the group's platform still has to do: claimed and waiting events.
+// open returns what the group's platform still has to do: pending and waiting events.
 func open(t testing.TB, s *Stream) (pending, waiting int64) {
 	t.Helper()
 	groups, err := s.Groups(t.Context())
@@ -238,7 +238,8 @@ func TestAcknowledgedEventsAreClosedWithoutRecord(t *testing.T) {
 	}
 }
 
-// A group that is made anew waits for what is told to wait, hands out what lies behind, and is there only when all of it is.
+// A group that is made anew waits for what is told to wait, hands out what lies behind, and is there only when all of
+// it is.
 func TestGroupBeginsWithWhatWaits(t *testing.T) {
 	s := newStream(t)
 	const events = 2*ensureCap + 10

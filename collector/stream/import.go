@@ -25,7 +25,7 @@ const (
 // Import fills the streams of a property that has never received an event with a past: entries at their own
 // positions, in order, and delivery records, in the order of their times and each behind its event. It does so all
 // or not at all, or fails with [ErrNotEmpty]. What has no final record is delivered like any other event; no id is
-// claimed.
+// recorded.
 //
 // The past is written to keys of its own, which take the streams' names at the end. Those that an import left behind
 // that was broken off are removed by the next one.

@@ -1,7 +1,7 @@
 package stream
 
 // keys are the names of one property's keys. They share a hash tag, so that all lie in one slot of a cluster
-// and one ACL pattern covers them. Only weir.lua puts together the names of claim buckets and batch memories.
+// and one ACL pattern covers them. Only weir.lua puts together the names of deduplication buckets and batch memories.
 type keys struct{ prefix string }
 
 // keysOf returns the keys of the property namespace/name.
@@ -23,29 +23,31 @@ func (k keys) deliveries() string { return k.prefix + "deliveries" }
 func (k keys) importedEvents() string     { return k.prefix + "import:events" }
 func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries" }
 
-// claims is a hash of the claim buckets that are in use: SLOT → LENGTH:OPENED. It has no expiry, which would go by Redis's
-// clock however that was set, and neither have the buckets.
+// dedup is a hash of the deduplication buckets that are in use: SLOT → LENGTH:OPENED. It has no expiry, which would go
+// by Redis's clock however that was set, and neither have the buckets.
 //
-// Behind it, and ":SLOT", there is a hash of the ids that were claimed in one stretch of time, half a window long
-// when it was opened: 6 bytes of digest → records of the claims whose digests begin so. LENGTH is in milliseconds, OPENED the
-// millisecond of its first claim. What no window reaches any more is removed with the next claim, or by [Stream.Trim]. There
-// are eight slots, so that a user can be allowed these keys and no others.
-func (k keys) claims() string { return k.prefix + "claims" }
+// Behind it, and ":SLOT", there is a hash of the ids that were recorded in one stretch of time, half a window long
+// when it was opened: 6 bytes of digest → records of the deduplication keys whose digests begin so. LENGTH is in
+// milliseconds, OPENED the millisecond of its first deduplication key. What no window reaches any more is removed with
+// the next deduplication key, or by [Stream.Trim]. There are eight slots, so that a user can be allowed these keys and
+// no others.
+func (k keys) dedup() string { return k.prefix + "dedup" }
 
-// claimSlots is how many buckets of claims there may be.
-const claimSlots = 8
+// dedupSlots is how many buckets of deduplication keys there may be.
+const dedupSlots = 8
 
-// claimBuckets matches the keys of all claim buckets, and nothing else.
-func (k keys) claimBuckets() string { return k.claims() + ":[0-7]" }
+// dedupBuckets matches the keys of all deduplication buckets, and nothing else.
+func (k keys) dedupBuckets() string { return k.dedup() + ":[0-7]" }
 
-// clock is a string: SEEN:AHEAD:SINCE. When a deliverer looked at Redis's clock last, how far that was ahead of the time that
-// is believed, and since when, in milliseconds; see [Clock].
+// clock is a string: SEEN:AHEAD:SINCE. When a deliverer looked at Redis's clock last, how far that was ahead of the
+// time that is believed, and since when, in milliseconds; see [Clock].
 func (k keys) clock() string { return k.prefix + "clock" }
 
 // batches is the root of the memory of committed batches; no key has this very name.
 //
-// Behind it, and ":PERIOD:SHARD", there is a hash: batch id → its reply, packed; "" where every event was appended. PERIOD
-// counts half minutes since 1970, modulo 5; SHARD is the batch id's first byte in hexadecimal. It lives for two minutes.
+// Behind it, and ":PERIOD:SHARD", there is a hash: batch id → its reply, packed; "" where every event was appended.
+// PERIOD counts half minutes since 1970, modulo 5; SHARD is the batch id's first byte in hexadecimal. It lives for two
+// minutes.
 func (k keys) batches() string { return k.prefix + "batches" }
 
 // batchMemories matches the 1,280 keys of the memory of committed batches, and nothing else.

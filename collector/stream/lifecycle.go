@@ -43,9 +43,9 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
-	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.claims()}
-	for slot := range claimSlots {
-		list = append(list, s.keys.claims()+":"+strconv.Itoa(slot))
+	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup()}
+	for slot := range dedupSlots {
+		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot))
 	}
 	for _, platform := range platforms {
 		list = append(list, s.keys.retries(platform)...)

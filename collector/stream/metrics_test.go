@@ -86,7 +86,7 @@ func TestWhatRedisDoesNotDoIsCounted(t *testing.T) {
 			}
 		}, []string{"fcall library"}},
 		"when the stream's key holds something else": {func(t *testing.T, _ *redisserver.Server, s *Stream) {
-			if err := s.redis.Set(t.Context(), s.keys.claims(), "x", 0).Err(); err != nil {
+			if err := s.redis.Set(t.Context(), s.keys.dedup(), "x", 0).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"fcall reply"}},

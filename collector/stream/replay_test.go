@@ -31,7 +31,7 @@ func replayAll(platform string) ReplayRequest {
 func TestReplayPutsBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		ask  func(positions []Position, r *ReplayRequest)
-		want []int // of delivered, failed, expired, skipped, retrying, claimed, failed
+		want []int // of delivered, failed, expired, skipped, retrying, pending, failed
 	}{
 		"what failed or expired":                {func([]Position, *ReplayRequest) {}, []int{1, 2, 6}},
 		"what failed alone":                     {func(_ []Position, r *ReplayRequest) { r.Statuses = []Status{Failed} }, []int{1, 6}},

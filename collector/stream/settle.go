@@ -23,16 +23,16 @@ func (s *Stream) Due(
 	return s.lease(ctx, platform, unsent.Add(time.Millisecond), now, now.Add(lease), count)
 }
 
-// Unsent is [Stream.Due] for the events of [Stream.PutBack], the oldest first. One that is not settled before its lease ends
-// counts as attempted from then on.
+// Unsent is [Stream.Due] for the events of [Stream.PutBack], the oldest first. One that is not settled before its lease
+// ends counts as attempted from then on.
 func (s *Stream) Unsent(
 	ctx context.Context, platform string, now time.Time, lease time.Duration, count int,
 ) (taken []Delivery, gone []Position, err error) {
 	return s.lease(ctx, platform, unsent, unsent, now.Add(lease), count)
 }
 
-// Hasten makes up to count of the platform's waiting events that are due between since and to due at an earlier time instead, the
-// first ones first, and returns how many those are. Nothing else of them changes.
+// Hasten makes up to count of the platform's waiting events that are due between since and to due at an earlier time
+// instead, the first ones first, and returns how many those are. Nothing else of them changes.
 func (s *Stream) Hasten(ctx context.Context, platform string, since, to, earlier time.Time, count int) (int, error) {
 	moved, gone, err := s.lease(ctx, platform, since, to, earlier, count)
 	return len(moved) + len(gone), err
@@ -80,11 +80,11 @@ func (s *Stream) lease(
 	return taken, gone, nil
 }
 
-// Settle closes or reschedules deliveries of one platform: in one atomic step their claims are acknowledged or their
-// retries removed, those of status [Retrying] are scheduled for RetryAt, and all are recorded as one entry. (More than
-// 512 take several such steps.) The settlements' own Platform is not read.
+// Settle closes or reschedules deliveries of one platform: in one atomic step their pending entries are acknowledged or
+// their retries removed, those of status [Retrying] are scheduled for RetryAt, and all are recorded as one entry. (More
+// than 512 take several such steps.) The settlements' own Platform is not read.
 //
-// A settlement of an event that is neither claimed from the group nor waiting is passed over: it has been settled
+// A settlement of an event that is neither pending in the group nor waiting is passed over: it has been settled
 // already, by this call's first sending or by another deliverer. So Settle may be repeated, and an event gets one final
 // record however many deliverers held it.
 func (s *Stream) Settle(ctx context.Context, platform string, settlements []Settlement) error {

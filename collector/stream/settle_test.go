@@ -44,7 +44,7 @@ func TestSettleRecordsInOneEntry(t *testing.T) {
 		t.Errorf("%d entries, want 1", n)
 	}
 	if pending, waiting := open(t, s); pending != 0 || waiting != 1 {
-		t.Errorf("open = %d claimed, %d waiting, want the retry alone", pending, waiting)
+		t.Errorf("open = %d pending, %d waiting, want the retry alone", pending, waiting)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestAnEventIsSettledOnce(t *testing.T) {
 				mustSettle(t, s, decided(p, Delivered, 1), decided(p, Failed, 1))
 			}, []string{"delivered"}, 0,
 		},
-		"when another deliverer that lost its claim comes later": {
+		"when another deliverer that lost its pending entry comes later": {
 			func(t *testing.T, s *Stream, p Position) {
 				mustSettle(t, s, decided(p, Delivered, 1))
 				mustSettle(t, s, decided(p, Failed, 1))
@@ -148,7 +148,7 @@ func TestAnEventIsSettledOnce(t *testing.T) {
 				}
 			}, []string{"delivered"}, 0,
 		},
-		"by the deliverer whose claim was taken over while the event waits": {
+		"by the deliverer whose pending entry was taken over while the event waits": {
 			func(t *testing.T, s *Stream, p Position) {
 				mustSettle(t, s, retryAt(p, 1, now))
 				mustSettle(t, s, decided(p, Delivered, 1))
@@ -180,7 +180,7 @@ func TestAnEventIsSettledOnce(t *testing.T) {
 				t.Errorf("records (-want +got):\n%s", diff)
 			}
 			if pending, waiting := open(t, s); pending+waiting != test.open {
-				t.Errorf("open = %d claimed, %d waiting, want %d together", pending, waiting, test.open)
+				t.Errorf("open = %d pending, %d waiting, want %d together", pending, waiting, test.open)
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestSettleAfterAnUnclearAnswer(t *testing.T) {
 		t.Errorf("last statuses (-want +got):\n%s", diff)
 	}
 	if pending, waiting := open(t, direct); pending != 0 || waiting != 1 {
-		t.Errorf("open = %d claimed, %d waiting, want the retry alone", pending, waiting)
+		t.Errorf("open = %d pending, %d waiting, want the retry alone", pending, waiting)
 	}
 }
 
@@ -336,15 +336,15 @@ func TestDeliveriesGoOnWhenRedisIsFull(t *testing.T) {
 	}
 }
 
-// Claims of other events between those that are settled are left alone, however many there are.
-func TestSettleAmongManyClaims(t *testing.T) {
+// Pending entries of other events between those that are settled are left alone, however many there are.
+func TestSettleAmongManyPendingEntries(t *testing.T) {
 	s, positions := platformStream(t, 60)
 	mustRead(t, s, "pod-1", 59)
 	mustSettle(t, s, decided(positions[0], Delivered, 1), decided(positions[58], Delivered, 1), decided(positions[59], Delivered, 1))
 	if pending, waiting := open(t, s); pending != 57 || waiting != 0 {
-		t.Errorf("open = %d claimed, %d waiting, want 57 claimed", pending, waiting)
+		t.Errorf("open = %d pending, %d waiting, want 57 pending", pending, waiting)
 	}
 	if got := allRecords(t, s); len(got) != 2 || got[0].Event != positions[0] || got[1].Event != positions[58] {
-		t.Errorf("records = %v, want those of the events that were claimed", got)
+		t.Errorf("records = %v, want those of the events that were pending", got)
 	}
 }

@@ -52,10 +52,10 @@ func ParsePosition(id string) (Position, error) {
 type Addition struct {
 	// Entry is the encoded event.
 	Entry []byte
-	// EventID is the id to claim and to answer. One that was made up here is claimed like a caller's own: the
-	// answer tells it to the caller, who may send it again. It is never "".
+	// EventID is the deduplication key, and the id to answer. One that was made up here is recorded like a caller's
+	// own: the answer tells it to the caller, who may send it again. It is never "".
 	EventID string
-	// OrderID is a second id to claim; "" where the event has none or is no purchase.
+	// OrderID is a second deduplication key; "" where the event has none or is no purchase.
 	OrderID string
 }
 
@@ -63,7 +63,7 @@ type Addition struct {
 type Added struct {
 	// EventID is the addition's own, or that of the first event with the same event_id or order_id.
 	EventID string
-	// Duplicate says that nothing was appended because one of the ids was claimed already.
+	// Duplicate says that nothing was appended because one of the ids was recorded already.
 	Duplicate bool
 }
 
@@ -118,7 +118,7 @@ type Record struct {
 	At time.Time
 }
 
-// Settlement closes or reschedules a delivery: the claim is acknowledged, the record written and, where its
+// Settlement closes or reschedules a delivery: the pending entry is acknowledged, the record written and, where its
 // status is [Retrying], the event scheduled again, in one atomic step.
 type Settlement struct {
 	Record

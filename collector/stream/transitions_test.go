@@ -52,7 +52,7 @@ func TestStatusesMoveAsDrawn(t *testing.T) {
 		reach  func(*testing.T, *Stream, Position)
 	}{
 		"not handed out":                  {"pending", steps()},
-		"claimed":                         {"pending", read},
+		"pending":                         {"pending", read},
 		"waiting for another attempt":     {"retrying", steps(read, settle(Retrying))},
 		"at another attempt":              {"retrying", steps(read, settle(Retrying), lease)},
 		"delivered":                       {"delivered", steps(read, settle(Delivered))},
@@ -97,7 +97,7 @@ func TestStatusesMoveAsDrawn(t *testing.T) {
 				t.Errorf("an event that is %s and then %s moves %s, which is not drawn", from, how, move)
 			}
 			if pending, waiting := open(t, s); after[len(after)-1].Status.Final() != (pending+waiting == 0) {
-				t.Errorf("an event that is %s and then %s has the status %s, and %d claims and %d retries", from, how, last(after), pending, waiting)
+				t.Errorf("an event that is %s and then %s has the status %s, and %d pending entries and %d retries", from, how, last(after), pending, waiting)
 			}
 		}
 	}

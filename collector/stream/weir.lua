@@ -5,17 +5,17 @@
 -- gets a new name, and VERSION grows with every change.
 --
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
--- retry before the acknowledgement, or the event before its claims.
+-- retry before the acknowledgement, or the event before its deduplication keys.
 
 local VERSION = 12
 
-local STEPS = 10000           -- a claim's time is counted in so many parts of its bucket
-local WITH_ID = 32768         -- is added to the time of a claim that stores an id
+local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
+local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
 local MOST = 1000             -- fields for one command: Lua's stack has room for 8,000 arguments
 local SLACK = 60000           -- ms by which a clock may be set back and go on with the bucket that it has
 local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
 local BATCH_PERIODS = 5       -- after so many a period's number comes again; its hashes live for less
-local SLOTS = 8               -- buckets of claims at a time, more than two windows take
+local SLOTS = 8               -- buckets of deduplication keys at a time, more than two windows take
 local SLOT_NAMES = { '0', '1', '2', '3', '4', '5', '6', '7' }
 local LAST_SEQUENCE = 1000000 -- a sequence number from which the next entry takes the next millisecond
 
@@ -24,9 +24,9 @@ local function number(n) return string.format('%.0f', n) end
 ----------------------------------------------------------------------------------------------------------------
 -- Arguments
 --
--- Whoever has a role's password may call the role's functions with any arguments, and Redis serves nobody else meanwhile.
--- So each function looks at its keys and arguments before it does anything: what it may cost is bounded, and nothing is
--- done by halves. What is stored is read in small steps, whatever its size.
+-- Whoever has a role's password may call the role's functions with any arguments, and Redis serves nobody else
+-- meanwhile. So each function looks at its keys and arguments before it does anything: what it may cost is bounded, and
+-- nothing is done by halves. What is stored is read in small steps, whatever its size.
 
 local MOST_ADDITIONS = 512     -- events of one call of weir_append
 local MOST_ADDED = 8388608     -- bytes of entries of one call of weir_append
@@ -37,12 +37,12 @@ local MOST_RECORD = 4096       -- bytes of an event's record, and of what stands
 local MOST_NAME = 255          -- bytes of a platform's name
 local MOST_ID = 4096           -- bytes of an event's id
 local MOST_READ = 4194304      -- bytes of entries that one call reads, and few entries more
-local MOST_CLAIMS = 4194304    -- bytes of claims that one call of weir_append reads, many times what there is
+local MOST_READ = 4194304      -- bytes of deduplication keys that one call of weir_append reads, many times what there is
 local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
 local MOST_ATTEMPTS = 64       -- bytes of what is kept of an event that waits: its attempts, and when it was put back
 local MOST_GROUPS = 128        -- groups of a stream, many times the platforms that a property may have
 local MOST_KEY = 1024          -- bytes of a key's name
-local MOST_MADE = 1048576      -- bytes of claims that one call of weir_append writes
+local MOST_MADE = 1048576      -- bytes of deduplication keys that one call of weir_append writes
 local ASKED = 16               -- fields that are read before their bytes are counted
 local FIELD = 1024             -- bytes that a field too many of an entry counts for, beside its own
 local REST = 128               -- entries below an id that are trimmed one by one, more than a stream's node has
@@ -138,8 +138,8 @@ local function weight(entry)
   return #fields[2] + (#fields - 2) * FIELD
 end
 
--- range returns the entries from one id to another, the oldest first, count and about bytes of them at most; and whether
--- those are all.
+-- range returns the entries from one id to another, the oldest first, count and about bytes of them at most; and
+-- whether those are all.
 local function range(key, from, to, count, bytes)
   local entries = {}
   while bytes > 0 and #entries < count do
@@ -163,13 +163,14 @@ end
 -- The clock (clock.go)
 --
 -- Redis's clock may be set, or another node with another one may take over. A deliverer looks at it once a minute and
--- writes down what it saw: when, how far Redis's clock is ahead of the time that is believed (behind: below 0), and since
--- when. A step beyond TOLERANCE that no monotonic clock has seen is not believed: the time before goes on.
+-- writes down what it saw: when, how far Redis's clock is ahead of the time that is believed (behind: below 0), and
+-- since when. A step beyond TOLERANCE that no monotonic clock has seen is not believed: the time before goes on.
 
 local TOLERANCE = 3600000  -- ms by which clocks may differ
 local SETTLED = 86400000   -- ms after which a step is believed that the deliverer's clock agrees with
 
--- last_look returns what was seen then: Redis's time, how far it was ahead, and since when; nil where nobody has looked.
+-- last_look returns what was seen then: Redis's time, how far it was ahead, and since when; nil where nobody has
+-- looked.
 local function last_look(key)
   local text = redis.call('GETRANGE', key, 0, 63)
   local seen, ahead, since = string.match(text, '^(%d+):(%-?%d+):(%d+)$')
@@ -178,9 +179,10 @@ end
 
 local function near(a, b) return math.abs(a - b) <= TOLERANCE end
 
--- believed returns the time, a time that has passed for sure, by which alone something may be forgotten, and whether the time
--- is that of Redis's clock. witness is the caller's: where Redis's clock is ahead, or nobody has looked for long, and the two
--- agree, as after a pause of days, new things are dated by it, though nothing is forgotten for its sake yet.
+-- believed returns the time, a time that has passed for sure, by which alone something may be forgotten, and whether
+-- the time is that of Redis's clock. witness is the caller's: where Redis's clock is ahead, or nobody has looked for
+-- long, and the two agree, as after a pause of days, new things are dated by it, though nothing is forgotten for its
+-- sake yet.
 local function believed(key, witness)
   local now = server_ms()
   local seen, ahead = last_look(key)
@@ -192,7 +194,8 @@ local function believed(key, witness)
 end
 
 -- weir_look: KEYS clock; ARGV ms that have passed on the caller's monotonic clock since it looked last, or "" where it
--- has not, and its clock in ms. Replies with the time that is believed, and how far Redis's clock is ahead of it, in ms.
+-- has not, and its clock in ms. Replies with the time that is believed, and how far Redis's clock is ahead of it, in
+-- ms.
 local function look(keys, args)
   expect(keys, 'clock')
   local passed = args[1] ~= '' and whole(args[1], 'the time that has passed', 0, LATEST) or nil
@@ -210,17 +213,17 @@ local function look(keys, args)
 end
 
 ----------------------------------------------------------------------------------------------------------------
--- Claims
+-- Deduplication keys
 --
--- What they cost decides what an event costs, and a call from Lua costs more than what it does: so all claims of a bucket
--- lie in one hash, which is asked with one command for a whole batch and written with another. A field is the beginning of
--- an id's digest; its value the records of the claims with that beginning, nearly always one: the rest of the digest, 4
--- bytes; when it was claimed, in parts of the bucket, 2 bytes; and where the highest bit of those is set, the length of the
--- first event's id, 2 bytes, and that id.
+-- What they cost decides what an event costs, and a call from Lua costs more than what it does: so all deduplication
+-- keys of a bucket lie in one hash, which is asked with one command for a whole batch and written with another. A field
+-- is the beginning of an id's digest; its value the records of the deduplication keys with that beginning, nearly
+-- always one: the rest of the digest, 4 bytes; when it was recorded, in parts of the bucket, 2 bytes; and where the
+-- highest bit of those is set, the length of the first event's id, 2 bytes, and that id.
 
--- slot_for returns the number of a bucket that is out of use; where all are in use, of the one whose claims end first,
--- which are forgotten. That takes more changes of the window, or jumps of the clock, than there are slots, within one
--- window.
+-- slot_for returns the number of a bucket that is out of use; where all are in use, of the one whose deduplication keys
+-- end first, which are forgotten. That takes more changes of the window, or jumps of the clock, than there are slots,
+-- within one window.
 local function slot_for(used)
   local oldest
   for slot = 1, SLOTS do
@@ -231,8 +234,8 @@ local function slot_for(used)
   return oldest
 end
 
--- buckets_in_use returns the buckets by slot. Those that no window reaches any more go: freed by the way, where an expiry would
--- hold Redis up, and go by its clock however that was set.
+-- buckets_in_use returns the buckets by slot. Those that no window reaches any more go: freed by the way, where an
+-- expiry would hold Redis up, and go by its clock however that was set.
 local function buckets_in_use(root, now)
   local used = {}
   for slot, name in ipairs(redis.call('HMGET', root, unpack(SLOT_NAMES))) do
@@ -250,11 +253,13 @@ local function buckets_in_use(root, now)
   return used
 end
 
--- open_bucket returns the bucket that takes new claims, and a list of the others that have claims not older than since.
+-- open_bucket returns the bucket that takes new deduplication keys, and a list of the others that have deduplication
+-- keys not older than since.
 local function open_bucket(root, window, now, since)
   local wanted, current, used = math.ceil(window / 2), nil, buckets_in_use(root, since + window)
   for _, bucket in pairs(used) do
-    -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new claims.
+    -- A clock that was set back a little goes on with the bucket that it has. Of several the newest takes new
+    -- deduplication keys.
     local fits = bucket.length == wanted and bucket.opened <= now + SLACK and now < bucket.opened + wanted
     if fits and not (current and current.opened > bucket.opened) then current = bucket end
   end
@@ -275,9 +280,9 @@ local function open_bucket(root, window, now, since)
   return current, others
 end
 
--- allowance is what a call may still read: bytes of claims, and claims that it walks past. Who has the password may have
--- written a million of them under one field.
-local function allowance(count) return { bytes = MOST_CLAIMS, claims = 4096 + 8 * count } end
+-- allowance is what a call may still read: bytes of deduplication keys, and deduplication keys that it walks past. Who
+-- has the password may have written a million of them under one field.
+local function allowance(count) return { bytes = MOST_READ, records = 4096 + 8 * count } end
 
 -- ask returns what a hash has of the fields args[first] to args[last], false where it has nothing.
 local function ask(key, args, first, last, left)
@@ -287,42 +292,42 @@ local function ask(key, args, first, last, left)
       values[#values + 1] = value
       left.bytes = left.bytes - (value and #value or 0)
     end
-    if left.bytes < 0 then wrong('the claims of these events have more than ' .. MOST_CLAIMS .. ' bytes') end
+    if left.bytes < 0 then wrong('the deduplication keys of these events have more than ' .. MOST_READ .. ' bytes') end
   end
   return values
 end
 
--- find looks for a claim among those of its field. Returns the id that it stores, "" for none, and the step at which it was
--- claimed; nil where it is not there.
-local function find(claims, rest, left)
-  local at, last = 1, #claims
+-- find looks for a deduplication key among those of its field. Returns the id that it stores, "" for none, and the step
+-- at which it was recorded; nil where it is not there.
+local function find(records, rest, left)
+  local at, last = 1, #records
   while at < last do
-    left.claims = left.claims - 1
-    if left.claims < 0 then return nil end -- no error: events may have been added by now
-    local high, low = string.byte(claims, at + 4, at + 5)
+    left.records = left.records - 1
+    if left.records < 0 then return nil end -- no error: events may have been added by now
+    local high, low = string.byte(records, at + 4, at + 5)
     if not low then return nil end
     local step, id, after = high * 256 + low, '', at + 6
     if step >= WITH_ID then
-      local first, second = string.byte(claims, at + 6, at + 7)
+      local first, second = string.byte(records, at + 6, at + 7)
       if not second then return nil end
       after = at + 8 + first * 256 + second
-      step, id = step - WITH_ID, string.sub(claims, at + 8, after - 1)
+      step, id = step - WITH_ID, string.sub(records, at + 8, after - 1)
     end
-    if string.sub(claims, at, at + 3) == rest then return id, step end
+    if string.sub(records, at, at + 3) == rest then return id, step end
     at = after
   end
   return nil
 end
 
--- find_older returns by number what the valid claims of other buckets store: those not older than since. The fields are
--- args[first] to args[last], behind them the rests of their digests.
+-- find_older returns by number what the valid deduplication keys of other buckets store: those not older than since.
+-- The fields are args[first] to args[last], behind them the rests of their digests.
 local function find_older(buckets, since, args, first, last, left)
   local found = {}
   for _, bucket in ipairs(buckets) do
     local unit = math.ceil(bucket.length / STEPS)
-    for i, claims in ipairs(ask(bucket.key, args, first, last, left)) do
-      if claims and not found[i] then
-        local id, step = find(claims, args[last + i], left)
+    for i, records in ipairs(ask(bucket.key, args, first, last, left)) do
+      if records and not found[i] then
+        local id, step = find(records, args[last + i], left)
         if id and bucket.opened + (step + 1) * unit > since then found[i] = id end
       end
     end
@@ -330,10 +335,10 @@ local function find_older(buckets, since, args, first, last, left)
   return found
 end
 
--- keep writes claims down: fields and values by turns.
-local function keep(bucket, claims)
-  for from = 1, #claims, MOST do
-    redis.call('HSET', bucket.key, unpack(claims, from, math.min(from + MOST - 1, #claims)))
+-- keep writes deduplication keys down: fields and values by turns.
+local function keep(bucket, made)
+  for from = 1, #made, MOST do
+    redis.call('HSET', bucket.key, unpack(made, from, math.min(from + MOST - 1, #made)))
   end
 end
 
@@ -344,8 +349,8 @@ local function batch_key(root, batch, now, age)
   return string.format('%s:%d:%02x', root, (math.floor(now / BATCH_PERIOD) - age) % BATCH_PERIODS, string.byte(batch))
 end
 
--- pack_reply and unpack_reply are for what weir_append replies: of each exception the event's number, what it is, and a text
--- with its length. Redis's own cmsgpack is not asked to read what a collector may have written: a few bytes may
+-- pack_reply and unpack_reply are for what weir_append replies: of each exception the event's number, what it is, and a
+-- text with its length. Redis's own cmsgpack is not asked to read what a collector may have written: a few bytes may
 -- stand for a million tables there.
 local EXCEPTION = '>I2c1I2c0'
 
@@ -385,14 +390,15 @@ local function remember(root, batch, now, reply)
   redis.call('PEXPIRE', key, (BATCH_PERIODS - 1) * BATCH_PERIOD, 'LT')
 end
 
-local CROWDED = 'ERR Weir: the claims of these events would have more than ' .. MOST_MADE .. ' bytes'
+local CROWDED = 'ERR Weir: the deduplication keys of these events would have more than ' .. MOST_MADE .. ' bytes'
 local BEYOND = "ERR Weir: the events stream has an id beyond all plans, behind which nothing can be read; docs/operate/security.md says what to do"
 
 local function too_early(id) return type(id) == 'table' and id.err and string.find(id.err, 'equal or smaller', 1, true) end
 
--- add appends one entry at "MS-*" and returns its stream id, or a table with err. An entry never comes before the stream's
--- last one: where at is, Redis chooses the id. But Redis chooses by its own clock, and where that is not believed a time is
--- taken that is a little later, at most twice as late as the last one, which the caller may not read.
+-- add appends one entry at "MS-*" and returns its stream id, or a table with err. An entry never comes before the
+-- stream's last one: where at is, Redis chooses the id. But Redis chooses by its own clock, and where that is not
+-- believed a time is taken that is a little later, at most twice as late as the last one, which the caller may not
+-- read.
 local function add(events, at, own_clock, data)
   local id = redis.pcall('XADD', events, at, 'e', data)
   if not too_early(id) then return id end
@@ -434,19 +440,19 @@ local function check_additions(args, count)
   if bytes > MOST_ADDED then wrong('the entries must have at most ' .. MOST_ADDED .. ' bytes together') end
 end
 
--- weir_append: KEYS events, claims, batches, clock; ARGV window in ms, the caller's clock in ms, batch id (16
--- bytes), "1" where two of the digests have the same field, else "", number of digests; then of each digest the field and
--- after those of each the rest, the digests being each event's of its event_id and, where it has one, of its order_id;
--- then for each event: entry, and event id where there is an order_id, else "". Replies with a flat list of the exceptions,
--- three elements each: the event's number from 0, "d" (duplicate) or "e" (error), and the first event's id ("" for its
--- own) or the error's text. A batch that was committed in the last half minute gets the same reply again and appends
--- nothing.
+-- weir_append: KEYS events, dedup, batches, clock; ARGV window in ms, the caller's clock in ms, batch id (16
+-- bytes), "1" where two of the digests have the same field, else "", number of digests; then of each digest the field
+-- and after those of each the rest, the digests being each event's of its event_id and, where it has one, of its
+-- order_id; then for each event: entry, and event id where there is an order_id, else "". Replies with a flat list of
+-- the exceptions, three elements each: the event's number from 0, "d" (duplicate) or "e" (error), and the first event's
+-- id ("" for its own) or the error's text. A batch that was committed in the last half minute gets the same reply again
+-- and appends nothing.
 --
--- Claims are written after the events that they are for, and nothing between can fail. An event that is not appended
--- claims nothing.
+-- Deduplication keys are written after the events that they are for, and nothing between can fail. An event that is not
+-- appended records no key.
 local function append(keys, args)
-  expect(keys, 'events', 'claims', 'batches', 'clock')
-  local events, claims, batches = keys[1], keys[2], keys[3]
+  expect(keys, 'events', 'dedup', 'batches', 'clock')
+  local events, dedup, batches = keys[1], keys[2], keys[3]
   local window, witness, batch = whole(args[1], 'the window', 1, LONGEST), time(args[2], 'the clock'), args[3]
   local count = whole(args[5], 'the number of digests', 1, 2 * MOST_ADDITIONS)
   if #batch ~= 16 then wrong('a batch id must have 16 bytes') end
@@ -457,19 +463,20 @@ local function append(keys, args)
   if known then return known end
 
   local since = passed - window
-  local bucket, others = open_bucket(claims, window, now, since)
+  local bucket, others = open_bucket(dedup, window, now, since)
   local fields, rests = 5, 5 + count -- behind these arguments
   local left = allowance(count)
   local stored = ask(bucket.key, args, fields + 1, rests, left)
   local older = find_older(others, since, args, fields + 1, rests, left)
-  -- made has the batch's own claims as keep takes them, own the values of those fields that more than one of them may have.
+  -- made has the batch's own deduplication keys as keep takes them, own the values of those fields that more than one
+  -- of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
 
   local reply, at, n, digest, failed = {}, wanted, 0, 0, nil
   local room = MOST_MADE -- for the bytes of made, but for those that were read
-  local function make(name, there, claim)
-    made[n + 1], made[n + 2] = name, (there or '') .. claim
-    n, room = n + 2, room - #claim
+  local function make(name, there, record)
+    made[n + 1], made[n + 2] = name, (there or '') .. record
+    n, room = n + 2, room - #record
     if own then
       room, own[name] = room - #(own[name] or ''), made[n]
     end
@@ -574,9 +581,9 @@ end
 
 -- weir_ensure_group: KEYS events, due, open, attempts; ARGV group, id behind which it begins, or "" where more events
 -- follow in another call, number of the stream's events up to that id, ms at which the events are due, then for each
--- event that waits for another attempt: id, attempts. Does nothing where the group exists: what has become of the events
--- since is not the caller's to undo. Events that wait already go on as they do. Replies with 1 where the group was
--- missing, 0 where not.
+-- event that waits for another attempt: id, attempts. Does nothing where the group exists: what has become of the
+-- events since is not the caller's to undo. Events that wait already go on as they do. Replies with 1 where the group
+-- was missing, 0 where not.
 local function ensure_group(keys, args)
   expect_retries(keys, args[1], 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
@@ -607,9 +614,9 @@ local function destroy_group(keys, args)
   return redis.call('UNLINK', keys[2], keys[3], keys[4])
 end
 
--- weir_due: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the lease
--- in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts, entry, ms at which it was put back by a replay or 0} and a list of
--- ids whose entries are gone.
+-- weir_due: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the
+-- lease in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts,
+-- entry, ms at which it was put back by a replay or 0} and a list of ids whose entries are gone.
 local function due(keys, args)
   expect_retries(keys, platform_of(keys[2]), 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
@@ -633,19 +640,19 @@ local function due(keys, args)
   return { taken, gone }
 end
 
--- claims_of returns which of n ids, the lowest and the highest given, are claimed from the group. One look at all that
--- is claimed between them costs less than one at each, unless there is much more.
-local function claims_of(events, group, ids, lowest, highest)
-  local claimed, most = {}, 2 * #ids + 16
+-- pending_of returns which of n ids, the lowest and the highest given, are pending in the group. One look at all that
+-- is pending between them costs less than one at each, unless there is much more.
+local function pending_of(events, group, ids, lowest, highest)
+  local pending, most = {}, 2 * #ids + 16
   local listed = redis.call('XPENDING', events, group, lowest, highest, most)
   if #listed < most then
-    for _, claim in ipairs(listed) do claimed[claim[1]] = true end
-    return claimed
+    for _, entry in ipairs(listed) do pending[entry[1]] = true end
+    return pending
   end
   for _, id in ipairs(ids) do
-    if #redis.call('XPENDING', events, group, id, id, 1) > 0 then claimed[id] = true end
+    if #redis.call('XPENDING', events, group, id, id, 1) > 0 then pending[id] = true end
   end
-  return claimed
+  return pending
 end
 
 -- check_settlements looks at the arguments of weir_settle.
@@ -663,9 +670,9 @@ local function check_settlements(args)
 end
 
 -- weir_settle: KEYS events, deliveries, due, open, attempts; ARGV group, head of the record entry or "" for no
--- record, lowest and highest of the ids, then for each event: id, ms at which it is due again or "" where this is final,
--- attempts, encoded record. Events that are neither claimed from the group nor waiting are settled already and are passed
--- over. Replies with the number of those that were not.
+-- record, lowest and highest of the ids, then for each event: id, ms at which it is due again or "" where this is
+-- final, attempts, encoded record. Events that are neither pending in the group nor waiting are settled already and are
+-- passed over. Replies with the number of those that were not.
 local function settle(keys, args)
   expect_retries(keys, args[1], 'events', 'deliveries')
   check_settlements(args)
@@ -676,11 +683,11 @@ local function settle(keys, args)
   if redis.call('EXISTS', due_key) == 1 then
     for i, score in ipairs(redis.call('ZMSCORE', due_key, unpack(ids))) do waits[ids[i]] = score end
   end
-  local claimed = claims_of(events, group, ids, args[3], args[4])
+  local pending = pending_of(events, group, ids, args[3], args[4])
   local settled, finished, acknowledged = 0, {}, {}
   for i = 5, #args, 4 do
     local id, again = args[i], args[i + 1]
-    if waits[id] or claimed[id] then
+    if waits[id] or pending[id] then
       settled = settled + 1
       record[#record + 1] = args[i + 3]
       if again ~= '' then
@@ -692,9 +699,9 @@ local function settle(keys, args)
         finished[#finished + 1] = id
         waits[id] = nil
       end
-      if claimed[id] then
+      if pending[id] then
         acknowledged[#acknowledged + 1] = id
-        claimed[id] = nil
+        pending[id] = nil
       end
     end
   end
@@ -720,10 +727,10 @@ local function check_replay(args)
 end
 
 -- weir_replay: KEYS events, deliveries, due, open, attempts; ARGV group, id of the last delivery records that the
--- caller knows, how the platform's records begin behind their version, ms at which the events are due, now in ms, head of
--- the record entry, then for each event: id, attempts, encoded record. Puts back events that are final. Replies with -1 and
--- does nothing where the platform has records that the caller does not know, else with the number of events that were
--- put back: those that the stream still has and that are not under way.
+-- caller knows, how the platform's records begin behind their version, ms at which the events are due, now in ms, head
+-- of the record entry, then for each event: id, attempts, encoded record. Puts back events that are final. Replies with
+-- -1 and does nothing where the platform has records that the caller does not know, else with the number of events that
+-- were put back: those that the stream still has and that are not under way.
 local function replay(keys, args)
   expect_retries(keys, args[1], 'events', 'deliveries')
   check_replay(args)
@@ -751,8 +758,8 @@ end
 ----------------------------------------------------------------------------------------------------------------
 -- Trimming (trim.go)
 
--- first_open returns the lowest id that waits, nil where none does. What is no id is forgotten; where there is more of that
--- than one call looks at, everything is still needed.
+-- first_open returns the lowest id that waits, nil where none does. What is no id is forgotten; where there is more of
+-- that than one call looks at, everything is still needed.
 local function first_open(group)
   local ids = redis.call('ZRANGE', group.open, 0, 99)
   for _, id in ipairs(ids) do
@@ -784,7 +791,8 @@ local function read_groups(events, retry)
 end
 
 -- trim_to removes at most about limit entries below id, exactly up to it where those are all. Returns how many it
--- removed, and whether there are more. Redis removes whole nodes at little cost; what is left of one goes entry by entry.
+-- removed, and whether there are more. Redis removes whole nodes at little cost; what is left of one goes entry by
+-- entry.
 local function trim_to(key, id, limit)
   if id == '0-0' then return 0, false end
   local removed = redis.call('XTRIM', key, 'MINID', '~', id, 'LIMIT', limit)
@@ -797,7 +805,8 @@ local function trim_to(key, id, limit)
   return #rest > 0 and removed + redis.call('XTRIM', key, 'MINID', '=', id) or removed, not all
 end
 
--- take_back removes what a group still has to do among the doomed ids, most of those that wait, and returns those, in no order.
+-- take_back removes what a group still has to do among the doomed ids, most of those that wait, and returns those, in
+-- no order.
 local function take_back(events, group, doomed, last, most)
   local lost, seen = {}, {}
   local function lose(id)
@@ -813,9 +822,9 @@ local function take_back(events, group, doomed, last, most)
       forget(group.due, group.open, group.attempts, id)
     end
   end
-  for _, claim in ipairs(redis.call('XPENDING', events, group.name, '-', last, #doomed)) do
-    lose(claim[1])
-    redis.call('XACK', events, group.name, claim[1])
+  for _, entry in ipairs(redis.call('XPENDING', events, group.name, '-', last, #doomed)) do
+    lose(entry[1])
+    redis.call('XACK', events, group.name, entry[1])
   end
   for _, id in ipairs(doomed) do
     if before(group.last, id) then lose(id) end
@@ -823,8 +832,8 @@ local function take_back(events, group, doomed, last, most)
   return lost
 end
 
--- oldest_beyond returns the oldest entries that are beyond the ceilings, limit and about bytes of them at most; and whether
--- there are more.
+-- oldest_beyond returns the oldest entries that are beyond the ceilings, limit and about bytes of them at most; and
+-- whether there are more.
 local function oldest_beyond(events, hard_before, max_events, limit, bytes)
   local old, all = {}, true
   if hard_before > 0 then old, all = range(events, '-', '(' .. number(hard_before) .. '-0', limit, bytes) end
@@ -834,8 +843,8 @@ local function oldest_beyond(events, hard_before, max_events, limit, bytes)
   return old, #old < excess
 end
 
--- trim_hard removes the oldest entries that are beyond the ceilings, whoever still needs them: at most limit of them by the
--- number of groups, each of which is asked what it has to do with them.
+-- trim_hard removes the oldest entries that are beyond the ceilings, whoever still needs them: at most limit of them by
+-- the number of groups, each of which is asked what it has to do with them.
 local function trim_hard(events, groups, hard_before, max_events, limit)
   local shares = math.max(1, #groups)
   local beyond, more = oldest_beyond(events, hard_before, max_events, math.ceil(limit / shares), MOST_READ / shares)
@@ -854,13 +863,14 @@ local function trim_hard(events, groups, hard_before, max_events, limit)
   return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), more, lost
 end
 
--- weir_trim: KEYS events, deliveries, prefix of the retry keys, claims, clock; ARGV age in ms beyond which entries go unless a
--- group needs them, age beyond which they go whoever needs them ("": no such ceiling), number of entries above which the oldest go whoever needs them
--- (0: no such ceiling), and about how many entries to remove at most. Replies with how many events were removed, 1 where
--- more remain to be removed, and a list of {group, id, entry} that were removed undelivered. Claims that no window reaches
--- any more go too: those of a property that has fallen silent.
+-- weir_trim: KEYS events, deliveries, prefix of the retry keys, dedup, clock; ARGV age in ms beyond which entries go
+-- unless a group needs them, age beyond which they go whoever needs them ("": no such ceiling), number of entries above
+-- which the oldest go whoever needs them (0: no such ceiling), and about how many entries to remove at most. Replies
+-- with how many events were removed, 1 where more remain to be removed, and a list of {group, id, entry} that were
+-- removed undelivered. Deduplication keys that no window reaches any more go too: those of a property that has fallen
+-- silent.
 local function trim(keys, args)
-  expect(keys, 'events', 'deliveries', 'retry:', 'claims', 'clock')
+  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'clock')
   local events, deliveries = keys[1], keys[2]
   local _, passed = believed(keys[5])
   local keep_from = args[1] ~= '' and passed - whole(args[1], 'the age', 0, LATEST) or 0

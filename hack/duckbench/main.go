@@ -1,4 +1,4 @@
-// The command duckbench measures the read side: it asks the read API and DuckDB the same questions about the same
+// The command duckbench measures the read side: it asks the read API and DuckDB the same queries about the same
 // demo past, in turns, while further events arrive, and compares the answers. With a Redis it measures replay and
 // freshness too.
 package main
@@ -19,7 +19,7 @@ import (
 type options struct {
 	events, days, rounds int
 	seed                 uint64
-	// ingest is how many events a second arrive while questions are asked.
+	// ingest is how many events a second arrive while queries are asked.
 	ingest int
 	duck   bool
 	// streamed is how many events go through Redis for the measurements of replay and freshness; 0 leaves these out.
@@ -31,8 +31,8 @@ func main() {
 	flag.IntVar(&o.events, "events", 1_000_000, "how many events the past has")
 	flag.IntVar(&o.days, "days", 30, "how many days the past has")
 	flag.Uint64Var(&o.seed, "seed", 1, "which past it is")
-	flag.IntVar(&o.rounds, "rounds", 5, "how often DuckDB is asked each question; the read API is asked up to 20 times as often")
-	flag.IntVar(&o.ingest, "ingest", 1000, "how many events a second arrive while questions are asked")
+	flag.IntVar(&o.rounds, "rounds", 5, "how often DuckDB is asked each query; the read API is asked up to 20 times as often")
+	flag.IntVar(&o.ingest, "ingest", 1000, "how many events a second arrive while queries are asked")
 	flag.BoolVar(&o.duck, "duck", true, "whether DuckDB is asked at all")
 	flag.IntVar(&o.streamed, "streamed", 300_000, "how many events go through Redis for replay and freshness; 0 for none")
 	flag.Parse()

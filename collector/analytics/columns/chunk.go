@@ -1,5 +1,5 @@
 // Package columns keeps the events and deliveries of one property in memory, a column for each attribute, and gives out
-// snapshots of them. It answers no questions: package analytics does.
+// snapshots of them. It answers no queries: package analytics does.
 package columns
 
 import (

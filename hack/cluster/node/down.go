@@ -36,7 +36,7 @@ func (n *Node) remains(ctx context.Context) error {
 	}
 	// The last of the node's mounts go a moment after its last process.
 	var last error
-	err := poll(ctx, removePatience, "the removal of "+n.State, func(context.Context) (bool, error) {
+	err := poll(ctx, removeTimeout, "the removal of "+n.State, func(context.Context) (bool, error) {
 		last = os.RemoveAll(n.State)
 		return last == nil, nil
 	})

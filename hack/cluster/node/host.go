@@ -150,7 +150,7 @@ func removeCgroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return poll(ctx, removePatience, "the end of the node's cgroups", func(context.Context) (bool, error) {
+	return poll(ctx, removeTimeout, "the end of the node's cgroups", func(context.Context) (bool, error) {
 		left := false
 		for _, hierarchy := range list {
 			var groups []string

@@ -127,7 +127,7 @@ func (p firstProcess) inside(path string) string { return fmt.Sprintf("/proc/%d/
 // control is a client of the first process's control interface.
 func (p firstProcess) control() *http.Client {
 	return &http.Client{
-		Timeout: 2*stopPatience + 5*time.Second,
+		Timeout: 2*stopTimeout + 5*time.Second,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -195,8 +195,8 @@ func (n *Node) Statuses(ctx context.Context) ([]Status, error) {
 }
 
 // poll asks again and again until the answer is yes, an error or too late; awaited says what for.
-func poll(ctx context.Context, patience time.Duration, awaited string, ask func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func poll(ctx context.Context, timeout time.Duration, awaited string, ask func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -207,7 +207,7 @@ func poll(ctx context.Context, patience time.Duration, awaited string, ask func(
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not come within %s", awaited, patience)
+			return fmt.Errorf("%s did not come within %s", awaited, timeout)
 		case <-ticker.C:
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	removePatience = 20 * time.Second
+	removeTimeout = 20 * time.Second
 	// crashesAllowed is how often a program may end before it is given up: some end once or twice before the API
 	// server answers.
 	crashesAllowed = 5
@@ -48,10 +48,10 @@ func (n *Node) follow(ctx context.Context, begin time.Time, steps []step) error 
 }
 
 // await polls, and gives up early where one of the programs that it depends on keeps ending.
-func (n *Node) await(ctx context.Context, process firstProcess, patience time.Duration, awaited string, depends []string,
+func (n *Node) await(ctx context.Context, process firstProcess, timeout time.Duration, awaited string, depends []string,
 	ask func(context.Context) (bool, error),
 ) error {
-	return poll(ctx, patience, awaited, func(ctx context.Context) (bool, error) {
+	return poll(ctx, timeout, awaited, func(ctx context.Context) (bool, error) {
 		done, err := ask(ctx)
 		if done || err != nil {
 			return done, err

@@ -14,7 +14,7 @@ import (
 
 const (
 	restartDelay = 500 * time.Millisecond
-	stopPatience = 15 * time.Second
+	stopTimeout  = 15 * time.Second
 )
 
 // Status is what the node's first process knows about one program.
@@ -117,7 +117,7 @@ func (s *supervisor) stop(name string) error {
 		select {
 		case <-ended:
 			return nil
-		case <-time.After(stopPatience):
+		case <-time.After(stopTimeout):
 		}
 	}
 	return fmt.Errorf("%s does not end", name)

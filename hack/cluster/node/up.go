@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// patience is how long each step may take on a machine that is busy with other things.
-const patience = 3 * time.Minute
+// stepTimeout is how long each step may take on a machine that is busy with other things.
+const stepTimeout = 3 * time.Minute
 
 // Up brings the node up and returns when it is Ready and cluster DNS and the ingress answer. Where it is up already,
 // or was left half-way, it goes through the same steps, each of which leaves alone what is as it should be. A node that could not be brought up is left as it is, so that one
@@ -135,7 +135,7 @@ func (n *Node) bringUp(process firstProcess) []step {
 			return n.importImages(ctx, process, n.archives())
 		}},
 		{"kube-apiserver ready", []string{apiServer, etcd}, func(ctx context.Context) error {
-			return n.await(ctx, process, patience, "kube-apiserver", []string{apiServer, etcd}, n.apiReady)
+			return n.await(ctx, process, stepTimeout, "kube-apiserver", []string{apiServer, etcd}, n.apiReady)
 		}},
 		{"manifests applied, all programs started", []string{apiServer}, func(ctx context.Context) error {
 			if err := process.start(ctx, controllerManager, scheduler, kubelet, kubeProxy); err != nil {
@@ -147,10 +147,10 @@ func (n *Node) bringUp(process firstProcess) []step {
 			return process.start(ctx, netpol, volumesAgent)
 		}},
 		{"node Ready", []string{kubelet, containerd}, func(ctx context.Context) error {
-			return n.await(ctx, process, patience, "a node that is Ready", []string{kubelet, containerd}, n.nodeReady)
+			return n.await(ctx, process, stepTimeout, "a node that is Ready", []string{kubelet, containerd}, n.nodeReady)
 		}},
 		{"cluster DNS and ingress answer", []string{kubelet, kubeProxy, controllerManager, scheduler}, func(ctx context.Context) error {
-			err := n.await(ctx, process, patience, "Deployments that are available", []string{kubelet, kubeProxy, controllerManager, scheduler}, n.addonsReady)
+			err := n.await(ctx, process, stepTimeout, "Deployments that are available", []string{kubelet, kubeProxy, controllerManager, scheduler}, n.addonsReady)
 			if err != nil {
 				return errors.Join(err, n.describePods(context.WithoutCancel(ctx)))
 			}
