@@ -1,11 +1,9 @@
 package stream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -118,9 +116,12 @@ func (s *Stream) Exists(ctx context.Context, p Position) (bool, error) {
 
 // read returns entries behind after, those that are there already or else those that come while it waits.
 func (s *Stream) read(ctx context.Context, key, field string, after Position, count int, block time.Duration) ([]Entry, error) {
-	entries, err := s.readStored(ctx, key, field, after, count)
-	if err != nil || len(entries) > 0 || block <= 0 {
-		return entries, err
+	stored, err := s.redis.XRangeN(ctx, key, "("+after.String(), "+", int64(count)).Result()
+	if err != nil {
+		return nil, err
+	}
+	if len(stored) > 0 || block <= 0 {
+		return entriesOf(stored, field)
 	}
 	streams, err := await(ctx, func(ctx context.Context) ([]redis.XStream, error) {
 		return s.redis.XRead(ctx, &redis.XReadArgs{
@@ -133,34 +134,15 @@ func (s *Stream) read(ctx context.Context, key, field string, after Position, co
 	if err != nil {
 		return nil, err
 	}
-	for _, stream := range streams {
-		if entries, err = appendEntries(entries, stream.Messages, field); err != nil {
-			return nil, err
-		}
+	var messages []redis.XMessage
+	for _, stream := range streams { // one
+		messages = stream.Messages
 	}
-	return entries, nil
+	return entriesOf(messages, field)
 }
 
-// readStored returns entries that are there already. They are taken from Redis's reply as it stands, since replaying
-// millions of them is what a reader does first.
-func (s *Stream) readStored(ctx context.Context, key, field string, after Position, count int) ([]Entry, error) {
-	command := redis.NewRawCmd(ctx, "XRANGE", key, "("+after.String(), "+", "COUNT", count)
-	command.SetFirstKeyPos(1)
-	if err := s.redis.Process(ctx, command); err != nil {
-		return nil, err
-	}
-	if reply := command.Val(); len(reply) > 0 && reply[0] != '-' {
-		return parseEntries(reply)
-	}
-	// An error is not told apart in a raw reply; a cluster's redirection, for one, is followed this way.
-	messages, err := s.redis.XRangeN(ctx, key, "("+after.String(), "+", int64(count)).Result()
-	if err != nil {
-		return nil, err
-	}
-	return appendEntries(nil, messages, field)
-}
-
-func appendEntries(entries []Entry, messages []redis.XMessage, field string) ([]Entry, error) {
+func entriesOf(messages []redis.XMessage, field string) ([]Entry, error) {
+	entries := make([]Entry, 0, len(messages))
 	for _, message := range messages {
 		entry, err := entryOf(message, field)
 		if err != nil {
@@ -169,97 +151,4 @@ func appendEntries(entries []Entry, messages []redis.XMessage, field string) ([]
 		entries = append(entries, entry)
 	}
 	return entries, nil
-}
-
-var errReply = errors.New("redis replied with something else than stream entries of one field")
-
-// parseEntries reads XRANGE's reply: an array of entries, each an id and an array of field and value. The entries'
-// data lie in the reply itself; one that has more fields has none.
-func parseEntries(reply []byte) ([]Entry, error) {
-	r := respReader{rest: reply}
-	count := r.header('*')
-	if r.failed || count > len(reply) {
-		return nil, errReply
-	}
-	entries := make([]Entry, 0, count)
-	for range count {
-		if r.header('*') != 2 {
-			return nil, errReply
-		}
-		position, ok := parseID(r.bulk())
-		elements := r.header('*')
-		if !ok || elements < 2 {
-			return nil, errReply
-		}
-		r.bulk()
-		data := r.bulk()
-		if elements > 2 { // none of ours: whoever reads it finds that it cannot be decoded, and goes on behind it
-			data = nil
-		}
-		for range elements - 2 {
-			if r.bulk(); r.failed { // the number may be any
-				break
-			}
-		}
-		if r.failed {
-			return nil, errReply
-		}
-		entries = append(entries, Entry{Position: position, Data: data})
-	}
-	return entries, nil
-}
-
-// parseID is [ParsePosition] for bytes.
-func parseID(id []byte) (Position, bool) {
-	dash := bytes.IndexByte(id, '-')
-	if dash < 0 {
-		return 0, false
-	}
-	ms, seq, ok := uint64(0), uint64(0), dash > 0 && dash < 15 && len(id)-dash > 1 && len(id)-dash < 9
-	for i, c := range id {
-		switch {
-		case i == dash:
-		case c < '0' || c > '9':
-			return 0, false
-		case i < dash:
-			ms = ms*10 + uint64(c-'0')
-		default:
-			seq = seq*10 + uint64(c-'0')
-		}
-	}
-	return Position(ms<<sequenceBits | seq), ok && seq <= MaxSequence
-}
-
-// respReader reads Redis's protocol, version 2, from memory. After something unexpected failed is set and all it
-// returns is empty.
-type respReader struct {
-	rest   []byte
-	failed bool
-}
-
-// header reads "*3\r\n" or "$5\r\n" and returns the number.
-func (r *respReader) header(kind byte) int {
-	end := bytes.IndexByte(r.rest, '\n')
-	if end < 2 || r.rest[0] != kind {
-		r.failed = true
-		return 0
-	}
-	n, err := strconv.Atoi(string(r.rest[1 : end-1]))
-	if err != nil || n < 0 {
-		r.failed = true
-		return 0
-	}
-	r.rest = r.rest[end+1:]
-	return n
-}
-
-func (r *respReader) bulk() []byte {
-	n := r.header('$')
-	if r.failed || len(r.rest) < n+2 {
-		r.failed = true
-		return nil
-	}
-	value := r.rest[:n:n]
-	r.rest = r.rest[n+2:]
-	return value
 }

@@ -157,6 +157,26 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 	}
 }
 
+func TestAnEntryOfAnotherFormHasNoDataAndTheNextOneFollows(t *testing.T) {
+	s := newStream(t)
+	for _, fields := range [][]any{{eventField, "x", "more", "y"}, {"another", "x"}, {eventField, "\r\n"}} {
+		if err := s.redis.Do(t.Context(), append([]any{"XADD", s.keys.events(), "*"}, fields...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := s.ReadEvents(t.Context(), 0, 10, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, entry := range entries {
+		got = append(got, string(entry.Data))
+	}
+	if diff := cmp.Diff([]string{"", "", "\r\n"}, got); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+}
+
 func TestFewEntriesMayHoldManyRecords(t *testing.T) {
 	s := newStream(t)
 	const entries, each = 5, recordsAtOnce / 2
@@ -194,63 +214,16 @@ func TestFewEntriesMayHoldManyRecords(t *testing.T) {
 	}
 }
 
-func TestParseEntries(t *testing.T) {
-	for name, test := range map[string]struct {
-		reply string
-		want  []Entry
-		bad   bool
-	}{
-		"no entries":  {"*0\r\n", []Entry{}, false},
-		"two entries": {"*2\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$2\r\n\r\n\r\n*2\r\n$3\r\n2-1\r\n*2\r\n$1\r\ne\r\n$0\r\n\r\n", []Entry{{1 << 20, []byte("\r\n")}, {2<<20 | 1, []byte{}}}, false},
-		"an entry with two fields has no data, and the next one follows": {
-			"*2\r\n*2\r\n$3\r\n1-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n$1\r\nd\r\n*2\r\n$3\r\n2-0\r\n*2\r\n$1\r\ne\r\n$1\r\nx\r\n",
-			[]Entry{{1 << 20, nil}, {2 << 20, []byte("x")}}, false,
-		},
-		"two fields that are cut off": {"*1\r\n*2\r\n$3\r\n1-0\r\n*4\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n", nil, true},
-		"no fields":                   {"*1\r\n*2\r\n$3\r\n1-0\r\n*0\r\n", nil, true},
-		"a reply that is cut off":     {"*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$5\r\nab", nil, true},
-		"a count that cannot be true": {"*999999999\r\n", nil, true},
-		"a negative count":            {"*-1\r\n", nil, true},
-		"an id that is none":          {"*1\r\n*2\r\n$3\r\n1+0\r\n*2\r\n$1\r\ne\r\n$0\r\n\r\n", nil, true},
-		"nothing":                     {"", nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := parseEntries([]byte(test.reply))
-			if (err != nil) != test.bad {
-				t.Errorf("error = %v, want one: %v", err, test.bad)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("entries (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func FuzzParseEntries(f *testing.F) {
-	f.Add([]byte("*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\ne\r\n$2\r\nab\r\n"))
-	f.Add([]byte("*1\r\n*2\r\n$99999999999\r\n"))
-	f.Fuzz(func(t *testing.T, reply []byte) {
-		entries, err := parseEntries(reply)
-		if err != nil && entries != nil {
-			t.Errorf("entries %v with error %v", entries, err)
-		}
-	})
-}
-
 func FuzzParsePosition(f *testing.F) {
 	for _, id := range []string{"0-0", "1700000000000-5", "17592186044415-1048575", "1-1048576", "1", "-1", "1-", "01-02"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
 		p, err := ParsePosition(id)
-		fast, ok := parseID([]byte(id))
 		if err == nil {
 			if again, err := ParsePosition(p.String()); again != p || err != nil {
 				t.Errorf("%q: %s reads back as %s, %v", id, p, again, err)
 			}
-		}
-		if ok && (err != nil || fast != p) {
-			t.Errorf("parseID(%q) = %s, ParsePosition = %s, %v", id, fast, p, err)
 		}
 	})
 }
