@@ -30,7 +30,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 	}
 	coding, refused := negotiate(r, maxBatchBytes)
 	if refused != nil {
-		t.refuse(w, refused)
+		h.refuse(t, w, endpointBatch, refused)
 		return
 	}
 	held, ok := h.admit(t, w, r, coding, maxBatchBytes)
@@ -40,7 +40,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 	defer h.admission.leave(held)
 	body, err := h.bodies.read(r, coding, maxBatchBytes)
 	if err != nil {
-		t.refuse(w, err)
+		h.refuse(t, w, endpointBatch, err)
 		return
 	}
 	release := sync.OnceFunc(func() { h.bodies.release(body) })
@@ -48,7 +48,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 
 	items, err := event.DecodeBatch(body.bytes, maxBatchEvents)
 	if err != nil {
-		t.refuse(w, err)
+		h.refuse(t, w, endpointBatch, err)
 		return
 	}
 	ctx, cancel := t.deadline(r.Context())
@@ -70,6 +70,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 			t.counters.reject(errs)
 		}
 	}
+	t.list(prepared.rejections...)
 	for _, a := range added {
 		t.count(a)
 	}
@@ -86,8 +87,9 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 type preparedBatch struct {
 	// errors has an entry for every event, nil for those that are valid.
 	errs []event.Errors
-	// additions are the valid events, in order.
-	additions []stream.Addition
+	// additions are the valid events, in order; rejections are the others.
+	additions  []stream.Addition
+	rejections []stream.Rejection
 }
 
 func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch {
@@ -98,6 +100,7 @@ func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch
 		addition, errs := h.prepareItem(t, item, envelope, now)
 		if len(errs) > 0 {
 			p.errs[i] = errs
+			p.rejections = append(p.rejections, rejectionOf(endpointBatch, now, envelope, errs))
 			continue
 		}
 		p.additions = append(p.additions, addition)
@@ -107,6 +110,7 @@ func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch
 
 // prepareItem prepares an event, which it reads into envelope.
 func (h *Handler) prepareItem(t *tenant, item event.BatchItem, envelope *event.Envelope, now time.Time) (stream.Addition, event.Errors) {
+	envelope.Reset() // which may go on holding the event before
 	if limit := t.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
 		field := "events." + strconv.Itoa(item.Index)
 		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}

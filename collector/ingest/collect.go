@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -34,7 +33,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	limit := t.Property.Limits.MaxBodyBytes
 	coding, refused := negotiate(r, limit)
 	if refused != nil {
-		t.refuse(w, refused)
+		h.refuse(t, w, endpointCollect, refused)
 		return
 	}
 	held, ok := h.admit(t, w, r, coding, limit)
@@ -44,7 +43,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	defer h.admission.leave(held)
 	body, err := h.bodies.read(r, coding, limit)
 	if err != nil {
-		t.refuse(w, err)
+		h.refuse(t, w, endpointCollect, err)
 		return
 	}
 	defer h.bodies.release(body)
@@ -52,7 +51,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	envelope := h.envelope()
 	defer h.forget(envelope)
 	if err := envelope.Decode(body.bytes); err != nil {
-		t.refuse(w, err)
+		h.refuse(t, w, endpointCollect, err)
 		return
 	}
 	ctx, cancel := t.deadline(r.Context())
@@ -60,10 +59,12 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	if !t.allow(ctx, w, 1) {
 		return
 	}
-	addition, errs := h.prepare(t, envelope, h.now())
+	now := h.now()
+	addition, errs := h.prepare(t, envelope, now)
 	if len(errs) > 0 {
 		t.counters.reject(errs)
-		t.refuse(w, errs)
+		t.list(rejectionOf(endpointCollect, now, envelope, errs))
+		t.invalid(w, errs)
 		return
 	}
 	added, err := t.append(ctx, []stream.Addition{addition})
@@ -113,24 +114,10 @@ func (t *tenant) allow(ctx context.Context, w http.ResponseWriter, n int) bool {
 	return false
 }
 
-// refuse answers a request with what is wrong with it: a [*refusal], an [*event.SyntaxError] or [event.Errors].
-func (t *tenant) refuse(w http.ResponseWriter, err error) {
-	var refused *refusal
-	var errs event.Errors
-	switch {
-	case errors.As(err, &errs):
-		t.note(w, slog.String("fields", fields(errs)))
-		server.Invalid(w, errs)
-	case errors.As(err, &refused):
-		t.note(w, slog.String("reason", refused.message))
-		if refused.header != "" {
-			w.Header().Set(refused.header, refused.value)
-		}
-		server.Message(w, refused.status, refused.message)
-	default:
-		t.note(w, slog.String("reason", err.Error()))
-		server.Message(w, http.StatusBadRequest, err.Error())
-	}
+// invalid answers a request with the errors of what it sent.
+func (t *tenant) invalid(w http.ResponseWriter, errs event.Errors) {
+	t.note(w, slog.String("fields", fields(errs)))
+	server.Invalid(w, errs)
 }
 
 // fields lists the first few fields that errors are about.

@@ -42,6 +42,8 @@ type Tenant struct {
 	Appender Appender
 	// Limiter is asked where the property limits its events per second; otherwise it may be nil.
 	Limiter Limiter
+	// Rejections is told what was refused; nil where nobody keeps that.
+	Rejections RejectionList
 }
 
 // Options are what a [Handler] needs beside its tenants.

@@ -287,6 +287,8 @@ func TestBombsCostNoMoreThanTheLimit(t *testing.T) {
 
 func TestNothingOfAPersonIsLoggedCountedOrAnswered(t *testing.T) {
 	tenant, kept := inMemory()
+	refused := new(refusals)
+	tenant.Rejections = refused
 	s := newSite(t, tenant)
 	const person = `"user": {"email": "jane.roe@example.com", "phone": "+14155550123", "first_name": "Jacqueline"}`
 	bodies := []string{
@@ -296,6 +298,9 @@ func TestNothingOfAPersonIsLoggedCountedOrAnswered(t *testing.T) {
 		`{"event": 1, ` + person + `, "event": 2}`,
 		`{"event": "pageview", "user": {"email": "jane.roe@example.com@", "phone": "x+14155550123", "first_name": ["Jacqueline"]}}`,
 		`{"event": "pageview", "client_id": {"jane.roe@example.com": "Jacqueline"}, "timestamp": "+14155550123"}`,
+		`{"event": "call of 4155550123", "event_id": "o-4155550123", "data": 1, ` + person + `}`,
+		`{"event": "purchase", "event_id": "o-4155550123", "user": {"phone": "4155550123"}}`,
+		`{"event": "jane.roe@example.com", "event_id": "jane.roe@example.com"}`,
 	}
 	var answers strings.Builder
 	for _, body := range bodies {
@@ -329,7 +334,8 @@ func TestNothingOfAPersonIsLoggedCountedOrAnswered(t *testing.T) {
 	for _, addition := range kept.additions {
 		stored.Write(addition.Entry)
 	}
-	for place, text := range map[string]string{"log": s.log.String(), "metrics": metrics.String(), "answers": answers.String(), "stored bytes": stored.String()} {
+	listed := fmt.Sprintf("%+s", refused.list)
+	for place, text := range map[string]string{"rejections": listed, "log": s.log.String(), "metrics": metrics.String(), "answers": answers.String(), "stored bytes": stored.String()} {
 		if text == "" {
 			t.Errorf("the %s are empty", place)
 		}

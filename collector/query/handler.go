@@ -28,6 +28,8 @@ type Tenant struct {
 	View   *analytics.View
 	// Replayer is the property's stream.
 	Replayer Replayer
+	// Rejections has what the property's collectors refused.
+	Rejections RejectionReader
 }
 
 // Options are what a [Handler] needs beside its tenants. Logger and Now are required.

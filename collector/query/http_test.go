@@ -1,6 +1,8 @@
 package query
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -141,15 +143,43 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 			fill(t, view, &memory{entries: entries, records: records})
 		}
 		tenants = append(tenants, Tenant{
-			Property: config.Property{Namespace: "default", Name: name, Currency: "EUR", TimeZone: zone, EventAliases: aliases},
-			Location: location,
-			Tokens:   tokensOf(name),
-			View:     view,
+			Property:   config.Property{Namespace: "default", Name: name, Currency: "EUR", TimeZone: zone, EventAliases: aliases},
+			Location:   location,
+			Tokens:     tokensOf(name),
+			View:       view,
+			Rejections: refused[name],
 		})
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 	handler.Serve(tenants)
 	return handler, routes(handler)
+}
+
+// rejectionList is what a property's collectors refused; nil is a Redis that is away.
+type rejectionList []stream.Rejection
+
+func (l rejectionList) Rejections(_ context.Context, limit int) ([]stream.Rejection, error) {
+	if l == nil {
+		return nil, errors.New("connection refused")
+	}
+	return l[:min(limit, len(l))], nil
+}
+
+// refused are the rejections of the properties.
+var refused = map[string]rejectionList{
+	"empty": {}, "trimmed": {},
+	"berlin": {
+		{
+			ID: "0190163d-8694-739b-aea5-966c26f8ad91", At: fixtureNow.Add(-time.Minute), Endpoint: "batch", Event: "purchase", EventID: "order-77",
+			Answer: []byte(`{"message":"The data.value field is required. (and 1 more error)","errors":{"data.value":["The data.value field is required."],` +
+				`"data.currency":["The data.currency field is required."]}}`),
+		},
+		{ID: "junk", At: fixtureNow, Endpoint: "batch", Answer: []byte(`{"message":"x","errors":[]}`)},
+		{
+			ID: "0190163d-8694-739b-aea5-966c26f8ad92", At: fixtureNow.Add(-time.Hour), Endpoint: "collect",
+			Answer: []byte(`{"message":"The request body is not valid JSON (at byte 17)."}`),
+		},
+	},
 }
 
 func routes(h *Handler) http.Handler {

@@ -39,6 +39,7 @@ func (h *Handler) Routes(r chi.Router) {
 		}
 		get("/events", h.events)
 		get("/events/stats", h.queued(h.eventStats))
+		get("/rejections", h.rejections)
 		get("/analytics/summary", h.queued(h.summary))
 		get("/analytics/daily", h.queued(h.daily))
 		get("/analytics/funnel", h.queued(h.funnel))

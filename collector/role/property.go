@@ -28,8 +28,9 @@ type property struct {
 
 	client   *stream.Client
 	stream   *stream.Stream
-	appender *stream.Appender // only for collect
-	view     *analytics.View  // only for query
+	appender *stream.Appender   // only for collect
+	rejected *stream.Rejections // only for collect
+	view     *analytics.View    // only for query
 	// reached is set once Redis has answered.
 	reached atomic.Bool
 }
@@ -61,6 +62,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
 	if o.has(Collect) {
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
+		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
 		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes})
@@ -104,11 +106,11 @@ func (p *property) load() (loaded settings, err error) {
 }
 
 func (p *property) collectTenant() ingest.Tenant {
-	return ingest.Tenant{Property: p.config, Keys: p.keys, Appender: p.appender, Limiter: p.stream}
+	return ingest.Tenant{Property: p.config, Keys: p.keys, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected}
 }
 
 func (p *property) queryTenant() query.Tenant {
-	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}}
+	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}, Rejections: p.stream}
 }
 
 // checks say when the property can be served. A process that only reads needs no Redis for that once its view has
@@ -162,7 +164,7 @@ func (p *property) close() error {
 	if p.appender != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		errs = append(errs, p.appender.Close(ctx))
+		errs = append(errs, p.appender.Close(ctx), p.rejected.Close(ctx))
 	}
 	return errors.Join(append(errs, p.client.Close())...)
 }

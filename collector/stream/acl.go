@@ -75,6 +75,7 @@ func appendGrants(k keys) []grant {
 		{[]string{"set"}, []string{"%W~" + k.rate()}},
 		{[]string{"hdel"}, []string{"%W~" + k.dedup()}},
 		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets()}},
+		{[]string{"xadd", "pexpire"}, []string{"%W~" + k.rejections()}},
 	}
 }
 
@@ -114,6 +115,7 @@ func readGrants(k keys) []grant {
 	events, deliveries := k.events(), k.deliveries()
 	return []grant{
 		{[]string{"xrange", "xread", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
+		{[]string{"xrevrange"}, []string{"%R~" + k.rejections()}},
 		{[]string{"set"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},
 	}

@@ -23,7 +23,7 @@ var accesses = map[string]Access{"collector": AppendAccess, "deliverer": Deliver
 // ownKeys are the names of a property's keys as the threat model has them, each with a key of that name behind the
 // prefix.
 var ownKeys = map[string]string{
-	"events": "events", "deliveries": "deliveries", "rate": "rate", "clock": "clock",
+	"events": "events", "deliveries": "deliveries", "rejections": "rejections", "rate": "rate", "clock": "clock",
 	"dedup": "dedup", "dedup:SLOT": "dedup:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
 	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta",
@@ -48,7 +48,7 @@ var arguments = map[string]string{
 	"fcall": "weir_append 1 KEY", "get": "KEY", "getrange": "KEY 0 -1", "set": "KEY v", "unlink": "KEY", "exists": "KEY", "pexpire": "KEY 1",
 	"hget": "KEY f", "hstrlen": "KEY f", "hmget": "KEY f", "hlen": "KEY", "hset": "KEY f v", "hdel": "KEY f",
 	"zadd": "KEY 1 m", "zrem": "KEY m", "zcard": "KEY", "zscore": "KEY m", "zmscore": "KEY m", "zrange": "KEY 0 -1",
-	"zrangebyscore": "KEY 0 1", "xadd": "KEY MAXLEN 0 * e x", "xlen": "KEY", "xrange": "KEY - +", "xread": "STREAMS KEY 0",
+	"zrangebyscore": "KEY 0 1", "xadd": "KEY MAXLEN 0 * e x", "xlen": "KEY", "xrange": "KEY - +", "xrevrange": "KEY + -", "xread": "STREAMS KEY 0",
 	"xtrim": "KEY MAXLEN 0", "xack": "KEY g 1-1", "xclaim": "KEY g c 0 1-1", "xautoclaim": "KEY g c 0 0", "xpending": "KEY g",
 	"xreadgroup": "GROUP g c STREAMS KEY >", "xgroup|create": "KEY g 0 MKSTREAM", "xgroup|destroy": "KEY g",
 	"xinfo|stream": "KEY FULL COUNT 0", "xinfo|groups": "KEY",

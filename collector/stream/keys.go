@@ -18,6 +18,10 @@ func (k keys) events() string { return k.prefix + "events" }
 // deliveries is the stream of delivery records: one field, "d", as in deliveries.proto. Trimmed to the events.
 func (k keys) deliveries() string { return k.prefix + "deliveries" }
 
+// rejections is the stream of the newest rejections: one field, "r", a [Rejection] as JSON. It lives for a
+// month after the newest.
+func (k keys) rejections() string { return k.prefix + "rejections" }
+
 // importedEvents and importedDeliveries are the two streams of a past that is being imported; they live until they
 // take the names of those above.
 func (k keys) importedEvents() string     { return k.prefix + "import:events" }

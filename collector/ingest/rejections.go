@@ -1,0 +1,74 @@
+package ingest
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// The ways in, as rejections name them.
+const (
+	endpointCollect = "collect"
+	endpointBatch   = "batch"
+)
+
+// maxListedErrors is how many errors of an event are listed.
+const maxListedErrors = 20
+
+// RejectionList keeps what was refused for those who ask why events are missing. It never waits.
+// [stream.Rejections] is one.
+type RejectionList interface {
+	Add(rejections ...stream.Rejection)
+}
+
+// list notes rejections where somebody keeps them.
+func (t *tenant) list(rejections ...stream.Rejection) {
+	if t.Rejections != nil && len(rejections) > 0 {
+		t.Rejections.Add(rejections...)
+	}
+}
+
+// refuse answers a request with what is wrong with it as a whole, and lists that: a [*refusal], an
+// [*event.SyntaxError] or [event.Errors].
+func (h *Handler) refuse(t *tenant, w http.ResponseWriter, endpoint string, err error) {
+	if errs := (event.Errors)(nil); errors.As(err, &errs) {
+		t.list(newRejection(endpoint, h.now(), errs))
+		t.invalid(w, errs)
+		return
+	}
+	refused := &refusal{status: http.StatusBadRequest, message: err.Error()}
+	errors.As(err, &refused)
+	if refused.status != http.StatusRequestTimeout { // which is sent again
+		t.list(newRejection(endpoint, h.now(), map[string]string{"message": refused.message}))
+	}
+	t.note(w, slog.String("reason", refused.message))
+	if refused.header != "" {
+		w.Header().Set(refused.header, refused.value)
+	}
+	server.Message(w, refused.status, refused.message)
+}
+
+// rejectionOf tells of an event that the envelope has not been valid for.
+func rejectionOf(endpoint string, now time.Time, envelope *event.Envelope, errs event.Errors) stream.Rejection {
+	rejection := newRejection(endpoint, now, errs[:min(len(errs), maxListedErrors)])
+	rejection.Event, rejection.EventID = envelope.Identify(errs)
+	return rejection
+}
+
+// newRejection tells what a sender is answered.
+func newRejection(endpoint string, now time.Time, answer any) stream.Rejection {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		// Errors are texts of our own; only a programming error gets here, and the recoverer answers 500.
+		panic(err)
+	}
+	return stream.Rejection{ID: uuid.NewString(), At: now.UTC(), Endpoint: endpoint, Answer: text}
+}
