@@ -36,6 +36,10 @@ build: check-go ## Build bin/weir (weir dev), bin/weir-operator, bin/collector (
 image: check-go ## Pack the image without a container engine, as bin/images/weir.tar: docker load and ctr images import take it
 	@VERSION='$(VERSION)' $(PHASE) image hack/image.sh weir
 
+.PHONY: dist
+dist: check-go ## Pack bin/weir for Linux and macOS on amd64 and arm64, with checksums, in bin/dist
+	@VERSION='$(VERSION)' $(PHASE) dist hack/dist.sh
+
 .PHONY: demo
 demo: check-go ## Weir in a cluster, from nothing to numbers: kind's, else a node made of this machine (root; it asks). DEMO_ARGS: see hack/demo.sh
 	@hack/demo.sh up $(DEMO_ARGS)

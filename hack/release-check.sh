@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what is to be released and leaves what it has checked in a folder: the images of all platforms, a bill of
-# materials for each binary, the licences of what is linked, the chart, and their checksums.
+# Checks what is to be released and leaves what it has checked in a folder: the images of all platforms, the archives of
+# the command weir, a bill of materials for each binary, the licences of what is linked, the chart, and their checksums.
 #
 #   [VERSION=vX.Y.Z] [GOVULNDB=URL] hack/release-check.sh [FOLDER]
 #
@@ -67,14 +67,49 @@ image() {
   hack/image.sh -o "$folder" release | tee "$scratch/first"
 }
 
-# reproducible: another folder and an empty build cache make the same image.
+# archives: the command weir for people's machines; the one for this machine says the version that is released.
+archives() {
+  hack/dist.sh "$folder" | tee "$scratch/first-archives"
+}
+
+# installable: `go install MODULE/cli/weir@latest` makes the command of a module as a proxy would serve it, and it says the version.
+installable() {
+  local module=github.com/weir-dev/weir proxy=$scratch/proxy served nested found
+  served=$proxy/$module/@v
+  mkdir -p "$served" || return
+  cp go.mod "$served/$VERSION.mod" || return
+  printf '{"Version":"%s","Time":"%s"}' "$VERSION" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)" >"$served/$VERSION.info" || return
+  echo "$VERSION" >"$served/list" || return
+  # What has a go.mod of its own is another module, and not in this one's archive.
+  nested=$(git ls-files '*/go.mod' | sed 's|go\.mod$||; s|^|:(exclude)|')
+  mapfile -t nested <<<"$nested"
+  git archive --format=zip --prefix="$module@$VERSION/" -o "$served/$VERSION.zip" HEAD -- . "${nested[@]}" || return
+  # In a module cache of its own, so that the machine's never has this version; what it has besides is taken from there.
+  GOBIN=$scratch/bin GOMODCACHE=$scratch/modules GOFLAGS='-modcacherw -trimpath' CGO_ENABLED=0 GONOSUMDB=$module \
+    GOPROXY="file://$proxy,file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)" \
+    go -C "$scratch" install "$module/cli/weir@latest" || return
+  found=$("$scratch/bin/weir" --version) || return
+  if [ "$found" != "$VERSION" ]; then
+    echo "go install makes a weir that says $found, want $VERSION" >&2
+    return 1
+  fi
+}
+
+# reproducible: another folder and an empty build cache make the same image and archives.
 reproducible() {
   mkdir -p "$scratch/elsewhere" "$scratch/cache"
   git ls-files -co --exclude-standard -z | tar --null --files-from=- --ignore-failed-read -cf - | tar -C "$scratch/elsewhere" -xf - || return
   (cd "$scratch/elsewhere" && GOCACHE=$scratch/cache hack/image.sh -o again release) >"$scratch/second" || return
+  # Of the archives those for Linux: what they share with the image has just been compiled.
+  (cd "$scratch/elsewhere" && GOCACHE=$scratch/cache PLATFORMS='linux/amd64 linux/arm64' hack/dist.sh again) \
+    >"$scratch/second-archives" || return
   # Each line is REFERENCE FILE DIGEST.
   if ! diff <(awk '{ print $1, $3 }' "$scratch/first") <(awk '{ print $1, $3 }' "$scratch/second"); then
     echo "built twice, the images differ" >&2
+    return 1
+  fi
+  if ! diff <(grep linux "$scratch/first-archives") "$scratch/second-archives"; then
+    echo "built twice, the archives differ" >&2
     return 1
   fi
 }
@@ -83,11 +118,11 @@ reproducible() {
 materials() {
   local helm
   (cd hack/image && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$scratch/image" .) || return
-  "$scratch/image" materials -o "$folder" -version "$VERSION" "$folder"/linux-*/* || return
+  "$scratch/image" materials -o "$folder" -version "$VERSION" "$folder"/linux-*/* "$folder"/darwin-*/* || return
   helm=$(hack/kube.sh helm)/helm || return
   "$helm" package charts/weir --destination "$folder" || return
   # The images as archives of one platform are for tests; the rest is what is published.
-  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json licences.txt "weir-${VERSION#v}.tgz" >SHA256SUMS) || return
+  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json "weir-${VERSION#v}"-*.tar.gz licences.txt "weir-${VERSION#v}.tgz" >SHA256SUMS) || return
   hack/sign.sh provenance "$folder"
 }
 
@@ -109,7 +144,7 @@ vulnerabilities() {
 }
 
 failed=()
-for check in versions digests image reproducible materials vulnerabilities; do
+for check in versions digests image archives installable reproducible materials vulnerabilities; do
   start=$SECONDS
   echo "==> release: $check"
   status=0 # set -e does not hold inside what || follows, which is why the checks return by themselves

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -215,5 +216,31 @@ func TestTheStandardLibraryStillLacksTheDecoder(t *testing.T) {
 	}
 	if list("") == nil {
 		t.Error("encoding/json/v2 needs no flag any more: put it and encoding/json/jsontext in the place of go-json-experiment/json")
+	}
+}
+
+// TestTheArchiveOfTheCommandUnpacksAndSaysItsVersion packs it for this machine, as for the others.
+func TestTheArchiveOfTheCommandUnpacksAndSaysItsVersion(t *testing.T) {
+	folder, name := t.TempDir(), "weir-9.8.7-"+runtime.GOOS+"-"+runtime.GOARCH
+	environment := []string{"VERSION=v9.8.7", "PLATFORMS=" + runtime.GOOS + "/" + runtime.GOARCH}
+	if text, ok := script(t, environment, "dist.sh", folder); !ok {
+		t.Fatal(text)
+	}
+	for _, command := range [][]string{{"sha256sum", "--check", "--strict", "SHA256SUMS"}, {"tar", "-xzf", name + ".tar.gz"}} {
+		run := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		run.Dir = folder
+		if text, err := run.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", command, err, text)
+		}
+	}
+	said, err := exec.CommandContext(t.Context(), filepath.Join(folder, name, "weir"), "--version").Output()
+	if err != nil || string(said) != "v9.8.7\n" {
+		t.Errorf("weir --version says %q, %v", said, err)
+	}
+	for file, want := range map[string]string{"LICENSE": "Apache License", "licences.txt": "github.com/redis/go-redis"} {
+		text, err := os.ReadFile(filepath.Join(folder, name, file))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not have %q: %v", file, want, err)
+		}
 	}
 }

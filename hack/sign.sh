@@ -73,7 +73,7 @@ image() {
   "$cosign" sign --yes ${COSIGN_KEY:+--key "$COSIGN_KEY"} "$reference"
   # attest takes the predicate alone, and makes the statement about the image itself.
   "$cosign" attest --yes ${COSIGN_KEY:+--key "$COSIGN_KEY"} --type slsaprovenance1 --predicate "$folder/predicate.json" "$reference"
-  for program in weir collector; do
+  for program in weir-operator collector; do
     for architecture in amd64 arm64; do
       "$cosign" attest --yes ${COSIGN_KEY:+--key "$COSIGN_KEY"} --type cyclonedx \
         --predicate "$folder/$program-linux-$architecture.cdx.json" "$reference"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds programs for container images: static, stamped with a version, and the same bytes wherever and whenever
+# Builds programs for container images and archives: static, stamped with a version, and the same bytes wherever and whenever
 # the same Go builds the same source. The Dockerfile and hack/image.sh both build with this.
 #
 #   [GOOS=…] [GOARCH=…] hack/static.sh VERSION FOLDER PACKAGE…
