@@ -67,7 +67,7 @@ func New(o Options) (*Past, error) {
 	return &Past{options: o, location: location}, nil
 }
 
-// Batch is a stretch of the past, at most an hour of it.
+// Batch is a part of the past, at most an hour of it.
 type Batch struct {
 	// Entries are the events received in it, in order, as the events stream keeps them; Events are the same, not
 	// encoded.

@@ -73,7 +73,7 @@ func TestWhatIsRefusedIsListed(t *testing.T) {
 			[]string{`batch "" "" {"message":"The events field is required.","errors":{"events":["The events field is required."]}}`},
 		},
 		"not a valid event":        {request{body: []byte(`{"event": "pageview"}`)}, 202, nil},
-		"not a stranger's request": {request{path: "/collect/wk_other", body: []byte(`{`)}, 401, nil},
+		"not a request without a valid key": {request{path: "/collect/wk_other", body: []byte(`{`)}, 401, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant, _ := inMemory()

@@ -79,7 +79,7 @@ func TestServerListens(t *testing.T) {
 	}
 }
 
-func TestServerWithLoopbackPortRefusesStrangers(t *testing.T) {
+func TestServerWithLoopbackPortRefusesWhoHasNoPassword(t *testing.T) {
 	server := redistest.Start(t, redisserver.Options{Loopback: true})
 	_, address, _ := strings.Cut(server.URL(), "@")
 	if err := client(t, "redis://"+address).Ping(t.Context()).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOAUTH") {

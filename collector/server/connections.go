@@ -9,23 +9,23 @@ import (
 	"sync"
 )
 
-// connections bounds how many connections are open. One on which nobody has authenticated yet is a stranger's. Where
-// there is no room for a further one, the oldest stranger's is closed, or else the one of those who have authenticated
-// that has been idle for longest; where all of these have a request under way, the further one waits. So whoever only
-// connects, sends a header byte by byte or guesses keys keeps nobody out.
+// connections bounds how many connections are open. A connection is unauthenticated until a request on it has shown a
+// valid key or token. Where there is no room for a further one, the oldest unauthenticated one is closed, or else the
+// authenticated one that has been idle for longest; where all of these have a request under way, the further one waits.
+// So whoever only connects, sends a header byte by byte or guesses keys keeps nobody out.
 type connections struct {
 	net.Listener
 	limit int
-	// strangersEach is how many strangers' connections one address may have; a further one takes the place of its oldest.
-	strangersEach int
+	// perAddress is how many unauthenticated connections one address may have; a further one takes the place of its oldest.
+	perAddress int
 
 	mu   sync.Mutex
 	room sync.Cond
 	open int
-	// strangers and idle hold *connection, the oldest first. by has the strangers of each address, likewise.
-	strangers, idle list.List
-	by              map[netip.Addr]*list.List
-	closed          bool
+	// unauthenticated and idle hold *connection, the oldest first. by has the unauthenticated of each address, likewise.
+	unauthenticated, idle list.List
+	by                    map[netip.Addr]*list.List
+	closed                bool
 }
 
 // connection is an open one. Its listener's mu guards what it holds.
@@ -33,14 +33,14 @@ type connection struct {
 	net.Conn
 	of      *connections
 	address netip.Addr
-	// place is where it stands among the strangers or the idle, nil while a request is under way; peer is where it stands
-	// among its address's strangers.
-	place, peer *list.Element
-	known, gone bool
+	// place is where it stands among the unauthenticated or the idle, nil while a request is under way; peer is where it
+	// stands among the unauthenticated of its address.
+	place, peer         *list.Element
+	authenticated, gone bool
 }
 
-func limitConnections(listener net.Listener, limit, strangersEach int) *connections {
-	l := &connections{Listener: listener, limit: limit, strangersEach: strangersEach, by: map[netip.Addr]*list.List{}}
+func limitConnections(listener net.Listener, limit, perAddress int) *connections {
+	l := &connections{Listener: listener, limit: limit, perAddress: perAddress, by: map[netip.Addr]*list.List{}}
 	l.room.L = &l.mu
 	return l
 }
@@ -66,13 +66,13 @@ func (l *connections) Accept() (net.Conn, error) {
 func (l *connections) admit(c *connection) (spared []*connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if peers := l.by[c.address]; peers != nil && peers.Len() >= l.strangersEach {
+	if peers := l.by[c.address]; peers != nil && peers.Len() >= l.perAddress {
 		spared = append(spared, l.remove(peers.Front()))
 	}
 	for l.open >= l.limit && !l.closed {
 		switch {
-		case l.strangers.Len() > 0:
-			spared = append(spared, l.remove(l.strangers.Front()))
+		case l.unauthenticated.Len() > 0:
+			spared = append(spared, l.remove(l.unauthenticated.Front()))
 		case l.idle.Len() > 0:
 			spared = append(spared, l.remove(l.idle.Front()))
 		default:
@@ -84,7 +84,7 @@ func (l *connections) admit(c *connection) (spared []*connection) {
 		return spared
 	}
 	l.open++
-	c.place = l.strangers.PushBack(c)
+	c.place = l.unauthenticated.PushBack(c)
 	if l.by[c.address] == nil {
 		l.by[c.address] = list.New()
 	}
@@ -118,7 +118,7 @@ func (l *connections) withdraw(c *connection) {
 		if peers.Len() == 0 {
 			delete(l.by, c.address)
 		}
-		l.strangers.Remove(c.place)
+		l.unauthenticated.Remove(c.place)
 	} else if c.place != nil {
 		l.idle.Remove(c.place)
 	}
@@ -150,7 +150,7 @@ func (l *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.known && !c.gone && c.place == nil {
+	if c.authenticated && !c.gone && c.place == nil {
 		c.place = l.idle.PushBack(c)
 		l.room.Signal()
 	}
@@ -169,7 +169,7 @@ func (l *connections) busy(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
 			l.mu.Lock()
-			if c.known {
+			if c.authenticated {
 				l.withdraw(c)
 			}
 			l.mu.Unlock()
@@ -187,9 +187,9 @@ func Authenticated(r *http.Request) {
 	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if !c.known {
+	if !c.authenticated {
 		c.of.withdraw(c)
-		c.known = true
+		c.authenticated = true
 	}
 }
 

@@ -107,7 +107,7 @@ func TestThousandsWithoutAKeyLockNobodyOut(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(t, server.Options{Handler: http.HandlerFunc(doors), MaxConnections: limit, MaxStrangers: limit})
+			r := run(t, server.Options{Handler: http.HandlerFunc(doors), MaxConnections: limit, MaxUnauthenticated: limit})
 			kept := r.connect(t, "127.0.0.1")
 			if got := kept.ask(t, "/key"); got != http.StatusOK {
 				t.Fatalf("before the attack: got %d, want 200", got)
@@ -127,7 +127,7 @@ func TestThousandsWithoutAKeyLockNobodyOut(t *testing.T) {
 	}
 }
 
-func TestAStrangersConnectionIsClosed(t *testing.T) {
+func TestAnUnauthenticatedConnectionIsClosed(t *testing.T) {
 	for name, test := range map[string]struct {
 		options server.Options
 		// open asks for paths on connections from addresses; "" only connects.
@@ -136,10 +136,10 @@ func TestAStrangersConnectionIsClosed(t *testing.T) {
 		want []int
 	}{
 		"when it has shown a wrong key":                      {server.Options{}, [][2]string{{"127.0.0.1", "/wrong"}, {"127.0.0.1", "/key"}}, []int{0}},
-		"when there is no room, the oldest first":            {server.Options{MaxConnections: 2, MaxStrangers: 2}, [][2]string{{"127.0.0.1", ""}, {"127.0.0.1", ""}, {"127.0.0.1", "/key"}}, []int{0}},
-		"before that of anybody who has authenticated":       {server.Options{MaxConnections: 2, MaxStrangers: 2}, [][2]string{{"127.0.0.1", "/key"}, {"127.0.0.1", "/public"}, {"127.0.0.1", "/key"}}, []int{1}},
-		"when its address has too many":                      {server.Options{MaxStrangers: 2}, [][2]string{{"127.0.0.2", ""}, {"127.0.0.1", ""}, {"127.0.0.1", "/public"}, {"127.0.0.1", ""}}, []int{1}},
-		"those who have authenticated are not counted there": {server.Options{MaxStrangers: 2}, [][2]string{{"127.0.0.1", "/key"}, {"127.0.0.1", "/key"}, {"127.0.0.1", "/key"}, {"127.0.0.1", "/key"}}, nil},
+		"when there is no room, the oldest first":            {server.Options{MaxConnections: 2, MaxUnauthenticated: 2}, [][2]string{{"127.0.0.1", ""}, {"127.0.0.1", ""}, {"127.0.0.1", "/key"}}, []int{0}},
+		"before that of anybody who has authenticated":       {server.Options{MaxConnections: 2, MaxUnauthenticated: 2}, [][2]string{{"127.0.0.1", "/key"}, {"127.0.0.1", "/public"}, {"127.0.0.1", "/key"}}, []int{1}},
+		"when its address has too many":                      {server.Options{MaxUnauthenticated: 2}, [][2]string{{"127.0.0.2", ""}, {"127.0.0.1", ""}, {"127.0.0.1", "/public"}, {"127.0.0.1", ""}}, []int{1}},
+		"those who have authenticated are not counted there": {server.Options{MaxUnauthenticated: 2}, [][2]string{{"127.0.0.1", "/key"}, {"127.0.0.1", "/key"}, {"127.0.0.1", "/key"}, {"127.0.0.1", "/key"}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Handler = http.HandlerFunc(doors)

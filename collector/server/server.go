@@ -50,9 +50,9 @@ type Options struct {
 	// closed on which nobody has authenticated, or else the one that has been idle for longest; where there is neither
 	// it waits.
 	MaxConnections int
-	// MaxStrangers is how many of an address's connections may be open on which nobody has authenticated; for a further
-	// one the oldest of them is closed. 0 means a quarter of MaxConnections.
-	MaxStrangers int
+	// MaxUnauthenticated is how many of an address's connections may be open on which nobody has authenticated; for a
+	// further one the oldest of them is closed. 0 means a quarter of MaxConnections.
+	MaxUnauthenticated int
 	// MaxHeaderBytes is how long a request's line and header may be together; 0 means 16 KiB.
 	MaxHeaderBytes int
 	// ReadTimeout is how long a request may take to arrive, its body included; 0 means 15 s.
@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	// One time for the header and for all of a request is one deadline to set.
 	arrival := positive(o.ReadTimeout, readTimeout)
 	most := positive(o.MaxConnections, DefaultMaxConnections)
-	limited := limitConnections(o.Listener, most, positive(o.MaxStrangers, max(1, most/4)))
+	limited := limitConnections(o.Listener, most, positive(o.MaxUnauthenticated, max(1, most/4)))
 	server := &http.Server{
 		Handler:           limited.busy(closeWhen(&draining, o.Handler)),
 		ConnState:         limited.changed,

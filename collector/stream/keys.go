@@ -30,7 +30,7 @@ func (k keys) importedDeliveries() string { return k.prefix + "import:deliveries
 // dedup is a hash of the deduplication buckets that are in use: SLOT → LENGTH:OPENED. It has no expiry, which would go
 // by Redis's clock however that was set, and neither have the buckets.
 //
-// Behind it, and ":SLOT", there is a hash of the ids that were recorded in one stretch of time, half a window long
+// Behind it, and ":SLOT", there is a hash of the ids that were recorded in one period, half a window long
 // when it was opened: 6 bytes of digest → records of the deduplication keys whose digests begin so. LENGTH is in
 // milliseconds, OPENED the millisecond of its first deduplication key. What no window reaches any more is removed with
 // the next deduplication key, or by [Stream.Trim]. There are eight slots, so that a user can be allowed these keys and
