@@ -22,7 +22,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -139,7 +139,7 @@ func (s *site) stored() map[string]int {
 			return ids
 		}
 		for _, entry := range entries {
-			e, err := event.DecodeEntry(entry.Data)
+			e, err := wire.Decode(entry.Data)
 			if err != nil {
 				s.t.Fatal(err)
 			}

@@ -118,8 +118,8 @@ func brokenImportRule(folder, imported string) string {
 	}
 	target, isOurs := ours(imported)
 	switch {
-	case isOurs && folder == "collector/event":
-		return "the domain imports none of our packages"
+	case isOurs && inTree(folder, "collector/event") && !inTree(target, "collector/event"):
+		return "the domain imports no other package of ours"
 	case isOurs && inTree(folder, "collector") && !inTree(target, "collector"):
 		return "the collector reaches no package outside of collector"
 	case isOurs && inTree(folder, "api") && !inTree(target, "api"):
@@ -291,9 +291,14 @@ func TestImportRulesBite(t *testing.T) {
 			},
 		},
 		"the domain that imports another package of ours": {
-			files: map[string]string{"collector/event/event.go": `"github.com/weir-dev/weir/collector/config"`},
-			want: []string{"collector/event/event.go imports github.com/weir-dev/weir/collector/config: " +
-				"the domain imports none of our packages"},
+			files: map[string]string{
+				"collector/event/event.go":       `"github.com/weir-dev/weir/collector/config"`,
+				"collector/event/wire/encode.go": `"github.com/weir-dev/weir/collector/event"; "github.com/weir-dev/weir/collector/stream"`,
+			},
+			want: []string{
+				"collector/event/event.go imports github.com/weir-dev/weir/collector/config: the domain imports no other package of ours",
+				"collector/event/wire/encode.go imports github.com/weir-dev/weir/collector/stream: the domain imports no other package of ours",
+			},
 		},
 		"the collector that reaches the Property type, the operator or the root": {
 			files: map[string]string{

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -61,7 +62,7 @@ func (s *shopper) entry(n int) stream.Entry {
 	case 2:
 		e.Context.ClickIDs = map[string]string{"fbclid": "IwAR0"}
 	}
-	return stream.Entry{Position: stream.At(begin.Add(time.Duration(n)*s.step)) + stream.Position(n&1023), Data: e.Encode()}
+	return stream.Entry{Position: stream.At(begin.Add(time.Duration(n)*s.step)) + stream.Position(n&1023), Data: wire.Encode(&e)}
 }
 
 func (s *shopper) records(entries []stream.Entry) []stream.Record {

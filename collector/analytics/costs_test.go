@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -65,7 +66,7 @@ func (s shape) fill(t testing.TB, v *View) {
 	for n := range s.count {
 		e := s.event(n)
 		e.ID, e.DeliveryID = fmt.Sprint(n), uuid.UUID{6: 0x70, 8: 0x80}
-		batch = append(batch, stream.Entry{Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Data: e.Encode()})
+		batch = append(batch, stream.Entry{Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Data: wire.Encode(&e)})
 		if len(batch) == readCount || n == s.count-1 {
 			mustNot(t, v.AddEvents(batch))
 			batch = batch[:0]
@@ -319,7 +320,7 @@ func (s shape) fillLoosely(v *View) {
 	for n := range s.count {
 		e := s.event(n)
 		e.ID, e.DeliveryID = fmt.Sprint(n), uuid.UUID{6: 0x70, 8: 0x80}
-		batch = append(batch, stream.Entry{Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Data: e.Encode()})
+		batch = append(batch, stream.Entry{Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Data: wire.Encode(&e)})
 		if len(batch) == readCount || n == s.count-1 {
 			_ = v.AddEvents(batch) // what is refused is counted
 			batch = batch[:0]

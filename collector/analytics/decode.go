@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -26,7 +27,7 @@ func (v *View) decode(entries []stream.Entry) decoded {
 	d := decoded{rows: make([]columns.Row, 0, len(entries))}
 	for _, entry := range entries {
 		d.last = entry.Position
-		e, err := event.DecodeEntry(entry.Data)
+		e, err := wire.Decode(entry.Data)
 		if err != nil {
 			d.errs = append(d.errs, fmt.Errorf("entry %s: %w", entry.Position, err))
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -53,7 +54,7 @@ func taleIn(t testing.TB, currency string, lines ...string) *View {
 				e.Currency = word
 			}
 		}
-		mustNot(t, v.AddEvents([]stream.Entry{{Position: position, Data: e.Encode()}}))
+		mustNot(t, v.AddEvents([]stream.Entry{{Position: position, Data: wire.Encode(&e)}}))
 	}
 	return v
 }

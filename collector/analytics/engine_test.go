@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -64,7 +65,7 @@ func touchAndBuy(t *testing.T, w *world, count int) {
 			e.touch = &columns.Touch{Source: "s", Campaign: campaign, Channel: "Referral"}
 		}
 		w.oracle.events = append(w.oracle.events, e)
-		entries = append(entries, stream.Entry{Position: e.position, Data: e.Encode()})
+		entries = append(entries, stream.Entry{Position: e.position, Data: wire.Encode(&e.Event)})
 	}
 	mustNot(t, w.view.AddEvents(entries))
 }

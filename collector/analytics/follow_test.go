@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -75,7 +76,7 @@ func (s *shop) accept(names ...string) {
 		s.clock.Stop(s.now)
 		s.ids++
 		e := event.Event{ID: fmt.Sprint(name, " ", s.ids), DeliveryID: uuid.New(), Name: name, ClientID: "c", Platforms: []string{"crm"}}
-		_, err := appender.Append(s.Context(), []stream.Addition{{Entry: e.Encode(), EventID: e.ID}})
+		_, err := appender.Append(s.Context(), []stream.Addition{{Entry: wire.Encode(&e), EventID: e.ID}})
 		mustNot(s, err)
 	}
 }
@@ -295,7 +296,7 @@ func TestUnreadableEntriesArePassedOver(t *testing.T) {
 		good := event.Event{ID: "good", DeliveryID: uuid.New(), Name: "pageview", Platforms: []string{"crm"}}
 		source := scriptedSource{
 			events: func(after stream.Position) ([]stream.Entry, error) {
-				all := []stream.Entry{{Position: position, Data: []byte{255}}, {Position: position + 1, Data: good.Encode()}}
+				all := []stream.Entry{{Position: position, Data: []byte{255}}, {Position: position + 1, Data: wire.Encode(&good)}}
 				return slices.DeleteFunc(all, func(e stream.Entry) bool { return e.Position <= after }), nil
 			},
 			records: func(after stream.Position) ([]stream.Record, stream.Position, error) {
@@ -337,7 +338,7 @@ func TestAViewIsRebuiltWhenOnlyTheRecordsWereRewound(t *testing.T) {
 				if after >= position {
 					return nil, nil
 				}
-				return []stream.Entry{{Position: position, Data: e.Encode()}}, nil
+				return []stream.Entry{{Position: position, Data: wire.Encode(&e)}}, nil
 			},
 			records: func(after stream.Position) ([]stream.Record, stream.Position, error) {
 				if after >= 7 || time.Now().After(rewoundAt) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -62,7 +63,7 @@ func TestPagingBesideAFollowerShowsEachEventOnce(t *testing.T) {
 	var arriving []stream.Entry
 	for range 2 * columns.ChunkRows {
 		e := w.event()
-		arriving = append(arriving, stream.Entry{Position: e.position, Data: e.Encode()})
+		arriving = append(arriving, stream.Entry{Position: e.position, Data: wire.Encode(&e.Event)})
 	}
 	var follower sync.WaitGroup
 	follower.Go(func() {
@@ -84,7 +85,7 @@ func TestQueriesBesideAFollowerSeeOneMoment(t *testing.T) {
 	var entries []stream.Entry
 	for range 3 * columns.ChunkRows {
 		e := w.event()
-		entries = append(entries, stream.Entry{Position: e.position, Data: e.Encode()})
+		entries = append(entries, stream.Entry{Position: e.position, Data: wire.Encode(&e.Event)})
 	}
 	follower.Go(func() {
 		for batch := range slices.Chunk(entries, 500) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -159,7 +160,7 @@ func (w *world) grow(t testing.TB, count int) {
 	for range count {
 		e := w.event()
 		w.oracle.events = append(w.oracle.events, e)
-		entries = append(entries, stream.Entry{Position: e.position, Data: e.Encode()})
+		entries = append(entries, stream.Entry{Position: e.position, Data: wire.Encode(&e.Event)})
 		for range w.IntN(5) {
 			records = append(records, w.record(pick(w.Rand, e, w.oracle.events[w.IntN(len(w.oracle.events))])))
 		}

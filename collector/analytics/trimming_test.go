@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -42,7 +43,7 @@ func (s *shop) numbered(count int) {
 		s.clock.Stop(s.now)
 		s.ids++
 		e := event.Event{ID: fmt.Sprint(s.ids), DeliveryID: uuid.New(), Name: "pageview", ClientID: "c", Platforms: []string{"crm"}}
-		_, err := appender.Append(context.Background(), []stream.Addition{{Entry: e.Encode(), EventID: e.ID}})
+		_, err := appender.Append(context.Background(), []stream.Addition{{Entry: wire.Encode(&e), EventID: e.ID}})
 		mustNot(s, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/platform"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -119,7 +120,7 @@ func consumeAll(b *testing.B, h *harness, cfg config.Platform, batch, n int) flo
 				defer func() { <-slots }()
 				payloads, positions := make([]platform.Payload, 0, len(taken)), make([]stream.Position, 0, len(taken))
 				for _, d := range taken {
-					e, err := event.DecodeEntry(d.Data)
+					e, err := wire.Decode(d.Data)
 					if err != nil {
 						b.Error(err)
 					}
@@ -154,7 +155,7 @@ func fill(b testing.TB, h *harness, n int) {
 			ClientID: "123.456", Platforms: h.property.PlatformNames(),
 			Contents: []event.Item{{ID: "sku-1", Quantity: &amount, Price: &amount, Name: "Lamp"}},
 		}
-		additions = append(additions, stream.Addition{Entry: e.Encode(), EventID: e.ID})
+		additions = append(additions, stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
 		if len(additions) == 500 || i == n-1 {
 			if _, err := h.appender.Append(b.Context(), additions); err != nil {
 				b.Fatal(err)

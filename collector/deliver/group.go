@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -237,6 +237,6 @@ func (s *scan) pass() {
 
 // named says whether an event is the platform's. What cannot be decoded is for the worker to judge.
 func (s *scan) named(entry stream.Entry) bool {
-	e, err := event.DecodeEntry(entry.Data)
+	e, err := wire.Decode(entry.Data)
 	return err != nil || slices.Contains(e.Platforms, s.group.platform)
 }

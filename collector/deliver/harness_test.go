@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -119,7 +120,7 @@ func (h *harness) accept(envelope string) stream.Position {
 	e := event.Pseudonymise(valid, event.Acceptance{
 		DeliveryID: id, Variants: h.property.Variants(), Platforms: h.property.PlatformNames(),
 	})
-	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID})
+	return h.append(stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
 }
 
 func (h *harness) append(addition stream.Addition) stream.Position {

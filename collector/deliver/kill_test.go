@@ -24,6 +24,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -185,7 +186,7 @@ func TestDeliverersThatAreKilled(t *testing.T) {
 			if rand.IntN(10) == 0 {
 				e.OccurredAt = time.Now().Add(-7 * 24 * time.Hour) // too old for Meta
 			}
-			positions[h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID})] = e
+			positions[h.append(stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})] = e
 			deliveryIDs[id.String()] = true
 		}
 		<-time.After(rand.N(150 * time.Millisecond))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -279,7 +280,7 @@ func groupNames(t *testing.T, h *harness) []string {
 func (h *harness) acceptAs(id uuid.UUID) stream.Position {
 	h.t.Helper()
 	e := event.Event{ID: id.String(), DeliveryID: id, Name: "pageview", Platforms: h.property.PlatformNames()}
-	return h.append(stream.Addition{Entry: e.Encode(), EventID: e.ID})
+	return h.append(stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
 }
 
 // While Redis is gone, outcomes that cannot be written are kept; when it is back they are written, and nothing

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -127,7 +127,7 @@ func (e *Engine) skip(ctx context.Context, name string, deliveries []stream.Deli
 	var settlements []stream.Settlement
 	var passed []stream.Position
 	for _, delivery := range deliveries {
-		if decoded, err := event.DecodeEntry(delivery.Data); err == nil && !slices.Contains(decoded.Platforms, name) {
+		if decoded, err := wire.Decode(delivery.Data); err == nil && !slices.Contains(decoded.Platforms, name) {
 			passed = append(passed, delivery.Position)
 			continue
 		}

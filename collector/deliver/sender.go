@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/deliver/platform"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -129,7 +129,7 @@ func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes)
 // prepare decodes and maps an event. It says whether the event names this platform; the others are ignored.
 func (s *sender) prepare(k kind, delivery stream.Delivery) (task, platform.Verdict, bool) {
 	t := task{position: delivery.Position, kind: k, attempts: delivery.Attempts}
-	e, err := event.DecodeEntry(delivery.Data)
+	e, err := wire.Decode(delivery.Data)
 	if err != nil {
 		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
 		return t, platform.Verdict{Class: platform.Permanent, Reason: "undecodable"}, true

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -57,7 +57,7 @@ func (e *Engine) recordTrimmed(ctx context.Context, lost []stream.Undelivered) e
 	defer cancel()
 	records := map[string][]stream.Record{}
 	for _, item := range lost {
-		decoded, err := event.DecodeEntry(item.Entry.Data)
+		decoded, err := wire.Decode(item.Entry.Data)
 		if err != nil || !slices.Contains(decoded.Platforms, item.Platform) {
 			continue // none of the platform's, or not to be told any more
 		}

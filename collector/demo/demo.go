@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -171,7 +172,7 @@ func (g *generator) happen(end int64, entries []stream.Entry, events []event.Eve
 		at := time.UnixMilli(due[i].at)
 		g.last = max(g.last+1, stream.At(at))
 		e := g.eventOf(&due[i])
-		entries = append(entries, stream.Entry{Position: g.last, Data: e.Encode()})
+		entries = append(entries, stream.Entry{Position: g.last, Data: wire.Encode(&e)})
 		for k := range g.platforms {
 			g.open = append(g.open, g.platforms[k].deliver(g, &e, g.last))
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -106,7 +107,7 @@ func TestAPastIsWhole(t *testing.T) {
 						t.Fatalf("event at %s after %s is out of order or out of the past", entry.Position, last)
 					}
 					last = entry.Position
-					decoded, err := event.DecodeEntry(entry.Data)
+					decoded, err := wire.Decode(entry.Data)
 					if err != nil {
 						t.Fatal(err)
 					}

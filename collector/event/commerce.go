@@ -129,11 +129,11 @@ func (c *checker) currency(field string, n node) string {
 			upper[i] = b - 'a' + 'A'
 		}
 	}
-	listed, ok := currencies[string(upper)]
+	code, ok := CurrencyCode(upper)
 	if !ok {
 		c.unlisted(field)
 	}
-	return listed.code
+	return code
 }
 
 func (c *checker) contents(field string, n node) (items []Item, extras [][]entry) {

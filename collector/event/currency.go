@@ -25,7 +25,7 @@ var currencyCodes = []struct {
 
 // currency is an entry of ISO 4217.
 type currency struct {
-	// code is the one text of it, so that a code read from bytes costs no allocation.
+	// code is the one text of it.
 	code string
 	// minorUnit is the smallest amount that can be paid.
 	minorUnit Amount
@@ -44,6 +44,12 @@ var currencies = func() map[string]currency {
 	}
 	return all
 }()
+
+// CurrencyCode returns the one text of an upper-case alphabetic code of ISO 4217, which costs no allocation.
+func CurrencyCode(code []byte) (text string, ok bool) {
+	listed, ok := currencies[string(code)]
+	return listed.code, ok
+}
 
 // IsCurrency says whether code is an upper-case alphabetic code of ISO 4217.
 func IsCurrency(code string) bool { return currencies[code].code != "" }

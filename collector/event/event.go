@@ -41,6 +41,20 @@ type Event struct {
 // caller's event_id, else the delivery id.
 func (e *Event) DedupID() string { return e.ID }
 
+// CanonicalUUID reads a UUID, other than the nil UUID, that is spelt as [uuid.UUID.String] spells it.
+func CanonicalUUID(text string) (uuid.UUID, bool) {
+	if len(text) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
+		return uuid.Nil, false
+	}
+	for i := range len(text) {
+		if text[i] >= 'A' && text[i] <= 'F' {
+			return uuid.Nil, false // Parse would take it, but it could not be had back from 16 bytes
+		}
+	}
+	id, err := uuid.Parse(text)
+	return id, err == nil && id != uuid.Nil
+}
+
 // Item is one member of an event's contents.
 type Item struct {
 	ID, Name, Category string

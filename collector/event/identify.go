@@ -14,7 +14,7 @@ func (e *Envelope) Identify(errs Errors) (name, id string) {
 	known := personalDataOf(lower(trim(e.valid.person.email)), e.valid.person.phone, "")
 	unread := slices.ContainsFunc(errs, func(err FieldError) bool { return err.Field == "user" || strings.HasPrefix(err.Field, "user.") })
 	fit := func(field, text string) string {
-		_, ours := canonicalUUID(text)
+		_, ours := CanonicalUUID(text)
 		invalid := slices.ContainsFunc(errs, func(err FieldError) bool { return err.Field == field })
 		if invalid || known.contactIn(text) || unread && !ours && digitsIn(text) > maxDigits {
 			return ""

@@ -52,20 +52,6 @@ func Pseudonymise(v *Valid, a Acceptance) Event {
 	return e
 }
 
-// canonicalUUID reads a UUID, other than the nil UUID, that is spelt as [uuid.UUID.String] spells it.
-func canonicalUUID(text string) (uuid.UUID, bool) {
-	if len(text) != len("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
-		return uuid.Nil, false
-	}
-	for i := range len(text) {
-		if text[i] >= 'A' && text[i] <= 'F' {
-			return uuid.Nil, false // Parse would take it, but it could not be had back from 16 bytes
-		}
-	}
-	id, err := uuid.Parse(text)
-	return id, err == nil && id != uuid.Nil
-}
-
 // hashes returns the wanted variants of what is known; email and name are the person's, trimmed, the address also in lower
 // case, and so is a name in ASCII. Of a datum that the caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
 func (p *person) hashes(email, name string, wanted VariantSet) Hashes {

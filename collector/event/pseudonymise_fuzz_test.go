@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 // FuzzPseudonymise accepts any person that is valid: nothing of the person is in the entry, no hash is that of
@@ -33,7 +34,7 @@ func FuzzPseudonymise(f *testing.F) {
 			}
 		}
 		nobody, _ := acceptPerson(t, "", "", "")
-		entry, without := e.Encode(), nobody.Encode()
+		entry, without := wire.Encode(&e), wire.Encode(&nobody)
 		for _, said := range []string{email, phone, name} {
 			for _, raw := range [][]byte{[]byte(said), []byte(strings.ToLower(strings.TrimSpace(said)))} {
 				if len(raw) > 6 && bytes.Contains(entry, raw) && !bytes.Contains(without, raw) {

@@ -40,7 +40,7 @@ type Valid struct {
 
 // UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
 // serve as the delivery id, which saves another one.
-func (v *Valid) UUID() (uuid.UUID, bool) { return canonicalUUID(v.event.ID) }
+func (v *Valid) UUID() (uuid.UUID, bool) { return CanonicalUUID(v.event.ID) }
 
 // Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
 // stand for; it applies before everything else does. Exactly one of the results is nil; the errors come in the

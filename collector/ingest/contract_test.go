@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -293,7 +294,7 @@ func storedNames(t *testing.T, s *stream.Stream) []string {
 	}
 	var names []string
 	for _, entry := range entries {
-		e, err := event.DecodeEntry(entry.Data)
+		e, err := wire.Decode(entry.Data)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -163,7 +164,7 @@ func (h *Handler) prepare(t *tenant, envelope *event.Envelope, now time.Time) (s
 	}
 	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
-	addition := stream.Addition{Entry: accepted.Encode(), EventID: strings.Clone(accepted.ID)}
+	addition := stream.Addition{Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID)}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = strings.Clone(accepted.OrderID)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/server"
@@ -140,7 +141,7 @@ func (m *memory) stored(t testing.TB) []event.Event {
 	defer m.mu.Unlock()
 	var events []event.Event
 	for _, a := range m.additions {
-		e, err := event.DecodeEntry(a.Entry)
+		e, err := wire.Decode(a.Entry)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -38,7 +39,7 @@ func varied(t *testing.T, budget *analytics.Budget) http.Handler {
 			e.Name, e.Context, e.Value, e.Currency = "purchase", event.Context{}, &value, "EUR"
 		}
 		at := fixtureNow.Add(time.Duration(n-variedEvents) * time.Second)
-		m.entries = append(m.entries, stream.Entry{Position: stream.At(at), Data: e.Encode()})
+		m.entries = append(m.entries, stream.Entry{Position: stream.At(at), Data: wire.Encode(&e)})
 	}
 	fill(t, view, &m)
 	handler := New(Options{Logger: logger, Now: func() time.Time { return fixtureNow.Add(time.Minute) }, Budget: budget})

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -68,7 +69,7 @@ func (f *fixture) entries(t testing.TB, aliases map[string]string) ([]stream.Ent
 		}
 		accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: uuid.UUID{15: byte(i + 1)}, Platforms: f.Platforms})
 		last = max(last+1, stream.At(sent.At))
-		entries = append(entries, stream.Entry{Position: last, Data: accepted.Encode()})
+		entries = append(entries, stream.Entry{Position: last, Data: wire.Encode(&accepted)})
 		for _, r := range sent.Records {
 			records = append(records, stream.Record{
 				Event: last, Platform: r.Platform, Status: statusOf(t, r.Status), Attempts: r.Attempts,

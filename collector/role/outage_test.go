@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
@@ -42,7 +43,7 @@ func (p *pod) accept(redis *redisserver.Server, id string) {
 	}
 	appender := stream.NewAppender(client.Stream("default", p.property.Name), stream.AppenderOptions{Window: time.Hour})
 	e := event.Event{ID: id, Name: "purchase", DeliveryID: [16]byte{1}}
-	if _, err := appender.Append(p.t.Context(), []stream.Addition{{Entry: e.Encode(), EventID: id}}); err != nil {
+	if _, err := appender.Append(p.t.Context(), []stream.Addition{{Entry: wire.Encode(&e), EventID: id}}); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := appender.Close(p.t.Context()); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/demo"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -212,10 +212,10 @@ func (w *watcher) report(count int) error {
 
 // rename returns the addition with another event id.
 func rename(sample stream.Addition, id string) (stream.Addition, error) {
-	e, err := event.DecodeEntry(sample.Entry)
+	e, err := wire.Decode(sample.Entry)
 	if err != nil {
 		return stream.Addition{}, err
 	}
 	e.ID, e.DeliveryID = id, uuid.New()
-	return stream.Addition{Entry: e.Encode(), EventID: id}, nil
+	return stream.Addition{Entry: wire.Encode(&e), EventID: id}, nil
 }

@@ -1,4 +1,4 @@
-package event
+package wire
 
 import (
 	"errors"
@@ -9,30 +9,32 @@ import (
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/weir-dev/weir/collector/event"
 )
 
-// DecodeEntry reads an event that [Event.Encode] wrote. It passes over fields that it does not know and fails
+// Decode reads an event that [Encode] wrote. It passes over fields that it does not know and fails
 // for a format version above its own, for bytes that are no message, and for fields that hold what cannot be.
-func DecodeEntry(data []byte) (Event, error) {
+func Decode(data []byte) (event.Event, error) {
 	// The version decides how everything else is to be read, so it is looked at before anything else.
 	if err := checkVersion(data); err != nil {
-		return Event{}, fmt.Errorf("event entry: %w", err)
+		return event.Event{}, fmt.Errorf("event entry: %w", err)
 	}
 	var r entryReader
 	if err := eachField(data, r.field); err != nil {
-		return Event{}, fmt.Errorf("event entry: %w", err)
+		return event.Event{}, fmt.Errorf("event entry: %w", err)
 	}
 	e := &r.event
 	switch {
 	case e.DeliveryID == uuid.Nil:
-		return Event{}, errors.New("event entry: delivery_id is missing")
+		return event.Event{}, errors.New("event entry: delivery_id is missing")
 	case e.Name == "":
-		return Event{}, errors.New("event entry: the event's name is missing")
+		return event.Event{}, errors.New("event entry: the event's name is missing")
 	case e.ID == "":
 		e.ID = e.DeliveryID.String()
 	}
 	if err := r.setHashes(); err != nil {
-		return Event{}, fmt.Errorf("event entry: %w", err)
+		return event.Event{}, fmt.Errorf("event entry: %w", err)
 	}
 	return *e, nil
 }
@@ -52,8 +54,8 @@ func checkVersion(data []byte) error {
 	return nil
 }
 
-// wireField is a field as it stands on the wire, with its value by its type.
-type wireField struct {
+// field is one as it stands on the wire, with its value by its type.
+type field struct {
 	number  protowire.Number
 	kind    protowire.Type
 	varint  uint64
@@ -62,14 +64,14 @@ type wireField struct {
 }
 
 // eachField calls read for every field of a message; a type that is never written comes without a value.
-func eachField(data []byte, read func(wireField) error) error {
+func eachField(data []byte, read func(field) error) error {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
 			return fmt.Errorf("is malformed: %w", protowire.ParseError(n))
 		}
 		data = data[n:]
-		f := wireField{number: number, kind: kind}
+		f := field{number: number, kind: kind}
 		switch kind {
 		case protowire.VarintType:
 			f.varint, n = protowire.ConsumeVarint(data)
@@ -94,7 +96,7 @@ func eachField(data []byte, read func(wireField) error) error {
 var errWireType = errors.New("has the wrong wire type")
 
 // text reads a string.
-func (f *wireField) text(into *string) error {
+func (f *field) text(into *string) error {
 	if f.kind != protowire.BytesType {
 		return errWireType
 	}
@@ -106,7 +108,7 @@ func (f *wireField) text(into *string) error {
 }
 
 // fixed reads bytes of exactly len(into).
-func (f *wireField) fixed(into []byte) error {
+func (f *field) fixed(into []byte) error {
 	if f.kind != protowire.BytesType {
 		return errWireType
 	}
@@ -118,7 +120,7 @@ func (f *wireField) fixed(into []byte) error {
 }
 
 // number64 reads a varint of at most highest.
-func (f *wireField) number64(into *uint64, highest uint64) error {
+func (f *field) number64(into *uint64, highest uint64) error {
 	if f.kind != protowire.VarintType {
 		return errWireType
 	}
@@ -129,27 +131,27 @@ func (f *wireField) number64(into *uint64, highest uint64) error {
 	return nil
 }
 
-func (f *wireField) amount(into **Amount) error {
+func (f *field) amount(into **event.Amount) error {
 	if f.kind != protowire.VarintType {
 		return errWireType
 	}
-	a := Amount(protowire.DecodeZigZag(f.varint))
-	if a > MaxAmount || a < -MaxAmount {
+	a := event.Amount(protowire.DecodeZigZag(f.varint))
+	if a > event.MaxAmount || a < -event.MaxAmount {
 		return errors.New("is an amount out of range")
 	}
 	*into = &a
 	return nil
 }
 
-func (f *wireField) decision(into *Decision) error {
+func (f *field) decision(into *event.Decision) error {
 	var n uint64
-	err := f.number64(&n, uint64(Denied))
-	*into = Decision(n)
+	err := f.number64(&n, uint64(event.Denied))
+	*into = event.Decision(n)
 	return err
 }
 
 // message calls read for every field of an embedded message.
-func (f *wireField) message(read func(wireField) error) error {
+func (f *field) message(read func(field) error) error {
 	if f.kind != protowire.BytesType {
 		return errWireType
 	}
@@ -158,13 +160,13 @@ func (f *wireField) message(read func(wireField) error) error {
 
 // entryReader gathers an event from the fields of its entry.
 type entryReader struct {
-	event Event
+	event event.Event
 	// hashes are those that are written, one behind the other; written and same are sets of variants.
 	hashes        []byte
 	written, same uint64
 }
 
-func (r *entryReader) field(f wireField) error {
+func (r *entryReader) field(f field) error {
 	e := &r.event
 	switch f.number {
 	case fieldDeliveryID:
@@ -195,9 +197,9 @@ func (r *entryReader) field(f wireField) error {
 	case fieldClientID:
 		return f.text(&e.ClientID)
 	case fieldContents:
-		var item Item
-		err := f.message(item.field)
-		e.Contents = append(e.Contents, item)
+		var read item
+		err := f.message(read.field)
+		e.Contents = append(e.Contents, event.Item(read))
 		return err
 	case fieldPlatforms:
 		var name string
@@ -221,7 +223,7 @@ func (r *entryReader) field(f wireField) error {
 // latestInstant bounds when an event may have occurred.
 var latestInstant = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (r *entryReader) rareField(f wireField) error {
+func (r *entryReader) rareField(f field) error {
 	e := &r.event
 	switch f.number {
 	case fieldContentID:
@@ -234,7 +236,7 @@ func (r *entryReader) rareField(f wireField) error {
 		e.OccurredAt = time.UnixMilli(int64(ms)).UTC()
 		return err
 	case fieldContext:
-		return f.message(e.Context.field)
+		return f.message((*context)(&e.Context).field)
 	case fieldConsentAdUserData:
 		return f.decision(&e.Consent.AdUserData)
 	case fieldConsentAdPersonalization:
@@ -243,7 +245,7 @@ func (r *entryReader) rareField(f wireField) error {
 	return nil
 }
 
-func (r *entryReader) wellKnownName(f wireField) error {
+func (r *entryReader) wellKnownName(f field) error {
 	var n uint64
 	if err := f.number64(&n, uint64(len(wellKnownNames))); err != nil {
 		return err
@@ -254,9 +256,9 @@ func (r *entryReader) wellKnownName(f wireField) error {
 	return nil
 }
 
-func (r *entryReader) currency(f wireField) error {
-	if listed, ok := currencies[string(f.bytes)]; ok {
-		r.event.Currency = listed.code
+func (r *entryReader) currency(f field) error {
+	if code, ok := event.CurrencyCode(f.bytes); ok {
+		r.event.Currency = code
 		return nil
 	}
 	// A code that has left the list since: it was valid when the event was accepted.
@@ -266,40 +268,46 @@ func (r *entryReader) currency(f wireField) error {
 	return f.text(&r.event.Currency)
 }
 
-func (item *Item) field(f wireField) error {
+// item is an item into which its fields are read.
+type item event.Item
+
+func (i *item) field(f field) error {
 	switch f.number {
 	case fieldItemID:
-		return f.text(&item.ID)
+		return f.text(&i.ID)
 	case fieldItemName:
-		return f.text(&item.Name)
+		return f.text(&i.Name)
 	case fieldItemCategory:
-		return f.text(&item.Category)
+		return f.text(&i.Category)
 	case fieldItemQuantity:
-		return f.amount(&item.Quantity)
+		return f.amount(&i.Quantity)
 	case fieldItemPrice:
-		return f.amount(&item.Price)
+		return f.amount(&i.Price)
 	case fieldItemExtra:
 		var extra string
 		err := f.text(&extra)
-		item.Extra = []byte(extra)
+		i.Extra = []byte(extra)
 		return err
 	}
 	return nil
 }
 
-func (c *Context) field(f wireField) error {
+// context is a context into which its fields are read.
+type context event.Context
+
+func (c *context) field(f field) error {
 	if f.number == fieldContextClickIDs {
 		return f.message(c.clickID)
 	}
-	fields := contextFields(c)
+	fields := contextFields((*event.Context)(c))
 	if int(f.number) > len(fields) {
 		return nil
 	}
 	return f.text(fields[f.number-1])
 }
 
-func (c *Context) clickID(f wireField) error {
-	if int(f.number) > len(ClickIDNames) {
+func (c *context) clickID(f field) error {
+	if int(f.number) > len(event.ClickIDNames) {
 		return nil
 	}
 	var id string
@@ -309,28 +317,28 @@ func (c *Context) clickID(f wireField) error {
 	if c.ClickIDs == nil {
 		c.ClickIDs = map[string]string{}
 	}
-	c.ClickIDs[ClickIDNames[f.number-1]] = id
+	c.ClickIDs[event.ClickIDNames[f.number-1]] = id
 	return nil
 }
 
 // setHashes deals the hashes out to their variants.
 func (r *entryReader) setHashes() error {
-	h, size := &r.event.User, len(Hash{})
+	h, size := &r.event.User, len(event.Hash{})
 	if want := bits.OnesCount64(r.written) * size; len(r.hashes) != want {
 		return fmt.Errorf("field %d has %d bytes and must have %d", fieldHashes, len(r.hashes), want)
 	}
 	for v := range variantCount {
-		if VariantSet(r.written).Has(v) {
+		if event.VariantSet(r.written).Has(v) {
 			copy(h[v][:], r.hashes)
 			r.hashes = r.hashes[size:]
 		}
 	}
 	for v := range variantCount {
 		base := hashBases[v]
-		if !VariantSet(r.same).Has(v) {
+		if !event.VariantSet(r.same).Has(v) {
 			continue
 		}
-		if v == base || r.written&r.same != 0 || !VariantSet(r.written).Has(base) {
+		if v == base || r.written&r.same != 0 || !event.VariantSet(r.written).Has(base) {
 			return fmt.Errorf("field %d names a hash that has no base or is written itself", fieldHashesAsBase)
 		}
 		h[v] = h[base]

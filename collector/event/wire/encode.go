@@ -1,4 +1,6 @@
-package event
+// Package wire knows how an event is stored: as one message Entry of entry.proto, the one field of an entry in a
+// property's stream. It reads and writes protobuf's wire format straight from and into [event.Event].
+package wire
 
 import (
 	"math"
@@ -7,6 +9,8 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/weir-dev/weir/collector/event"
 )
 
 // formatVersion is the version of entry.proto that is written, and the highest that is read.
@@ -38,10 +42,21 @@ const (
 	fieldConsentAdPersonalization protowire.Number = 22
 )
 
+// variantCount is how many hashes a person may have.
+const variantCount = event.Variant(len(event.Hashes{}))
+
 // hashBases maps a variant to the one whose hash it often shares.
-var hashBases = [variantCount]Variant{
-	EmailLower: EmailLower, EmailGoogle: EmailLower, EmailMicrosoft: EmailLower, EmailAlnum: EmailLower,
-	PhoneDigits: PhoneDigits, PhoneE164: PhoneDigits, FirstNameMeta: FirstNameLower, FirstNameLower: FirstNameLower,
+var hashBases = [variantCount]event.Variant{
+	event.EmailLower: event.EmailLower, event.EmailGoogle: event.EmailLower, event.EmailMicrosoft: event.EmailLower,
+	event.EmailAlnum: event.EmailLower, event.PhoneDigits: event.PhoneDigits, event.PhoneE164: event.PhoneDigits,
+	event.FirstNameMeta: event.FirstNameLower, event.FirstNameLower: event.FirstNameLower,
+}
+
+// wellKnownNames are the names that are written as a number: their index plus one, as in the enum WellKnownName.
+// New names are appended; a number is never given to another name.
+var wellKnownNames = [...]string{
+	event.Purchase, event.Refund, event.AddToCart, event.Pageview,
+	"view_content", "search", "begin_checkout", "add_payment_info", "lead", "sign_up", "subscribe",
 }
 
 // The field numbers of Item in entry.proto.
@@ -55,44 +70,44 @@ const (
 )
 
 // contextFields returns the texts of a context in the order of their field numbers in entry.proto, from 1.
-func contextFields(c *Context) [9]*string {
+func contextFields(c *event.Context) [9]*string {
 	return [...]*string{
 		&c.PageURL, &c.Referrer, &c.IP, &c.UserAgent, &c.UTMSource, &c.UTMMedium, &c.UTMCampaign, &c.UTMTerm, &c.UTMContent,
 	}
 }
 
-// fieldContextClickIDs is behind the texts; the click ids in it are numbered as in [ClickIDNames], from 1.
+// fieldContextClickIDs is behind the texts; the click ids in it are numbered as in [event.ClickIDNames], from 1.
 const fieldContextClickIDs protowire.Number = 10
 
-// Encode returns the event as the stream keeps it: a message Entry of entry.proto.
-func (e *Event) Encode() []byte { return e.AppendEncoded(make([]byte, 0, 512)) }
+// Encode returns an event as the stream keeps it: a message Entry of entry.proto.
+func Encode(e *event.Event) []byte { return Append(make([]byte, 0, 512), e) }
 
-// AppendEncoded appends what [Event.Encode] returns to b.
-func (e *Event) AppendEncoded(b []byte) []byte {
+// Append appends what [Encode] returns to b.
+func Append(b []byte, e *event.Event) []byte {
 	b = appendVarint(b, fieldFormatVersion, formatVersion)
 	b = appendBytes(b, fieldDeliveryID, e.DeliveryID[:])
-	b = e.appendID(b)
-	b = e.appendName(b)
+	b = appendID(b, e)
+	b = appendName(b, e.Name)
 	b = appendAmount(b, fieldValue, e.Value)
 	b = appendString(b, fieldCurrency, e.Currency)
 	b = appendString(b, fieldOrderID, e.OrderID)
-	b = e.appendClientID(b)
+	b = appendClientID(b, e.ClientID)
 	var scratch [512]byte
 	message := scratch[:0]
 	for i := range e.Contents {
-		message = e.Contents[i].appendTo(message[:0])
+		message = appendItem(message[:0], &e.Contents[i])
 		b = appendBytes(b, fieldContents, message)
 	}
 	for _, platform := range e.Platforms {
 		b = protowire.AppendString(protowire.AppendTag(b, fieldPlatforms, protowire.BytesType), platform)
 	}
-	b = e.User.appendTo(b)
+	b = appendHashes(b, &e.User)
 	b = appendString(b, fieldContentID, e.ContentID)
 	b = appendString(b, fieldContentName, e.ContentName)
 	if !e.OccurredAt.IsZero() {
 		b = protowire.AppendVarint(protowire.AppendTag(b, fieldOccurredAt, protowire.VarintType), uint64(e.OccurredAt.UnixMilli()))
 	}
-	if message = e.Context.appendTo(message[:0]); len(message) > 0 {
+	if message = appendContext(message[:0], &e.Context); len(message) > 0 {
 		b = appendBytes(b, fieldContext, message)
 	}
 	b = appendVarint(b, fieldConsentAdUserData, uint64(e.Consent.AdUserData))
@@ -100,8 +115,8 @@ func (e *Event) AppendEncoded(b []byte) []byte {
 }
 
 // appendID writes the event's id, in 16 bytes where it is a UUID, not at all where it is the delivery's.
-func (e *Event) appendID(b []byte) []byte {
-	if id, ok := canonicalUUID(e.ID); ok {
+func appendID(b []byte, e *event.Event) []byte {
+	if id, ok := event.CanonicalUUID(e.ID); ok {
 		if id == e.DeliveryID {
 			return b
 		}
@@ -110,30 +125,30 @@ func (e *Event) appendID(b []byte) []byte {
 	return appendString(b, fieldEventID, e.ID)
 }
 
-func (e *Event) appendName(b []byte) []byte {
-	for i, name := range wellKnownNames {
-		if name == e.Name {
+func appendName(b []byte, name string) []byte {
+	for i, known := range wellKnownNames {
+		if known == name {
 			return appendVarint(b, fieldWellKnownName, uint64(i+1))
 		}
 	}
-	return appendString(b, fieldName, e.Name)
+	return appendString(b, fieldName, name)
 }
 
 // appendClientID writes the form that Google's cookie has, two numbers joined by a dot, in 8 bytes: most
 // client ids have it, and every event has one.
-func (e *Event) appendClientID(b []byte) []byte {
-	first, second, _ := strings.Cut(e.ClientID, ".")
+func appendClientID(b []byte, id string) []byte {
+	first, second, _ := strings.Cut(id, ".")
 	high, err := strconv.ParseUint(first, 10, 32)
 	if err != nil {
-		return appendString(b, fieldClientID, e.ClientID)
+		return appendString(b, fieldClientID, id)
 	}
 	low, err := strconv.ParseUint(second, 10, 32)
 	// Comparing the text keeps "007.1" and the like out.
 	var text [maxClientIDPair]byte
-	if pair := high<<32 | low; err == nil && string(appendClientIDPair(text[:0], pair)) == e.ClientID {
+	if pair := high<<32 | low; err == nil && string(appendClientIDPair(text[:0], pair)) == id {
 		return protowire.AppendFixed64(protowire.AppendTag(b, fieldClientIDPair, protowire.Fixed64Type), pair)
 	}
-	return appendString(b, fieldClientID, e.ClientID)
+	return appendString(b, fieldClientID, id)
 }
 
 // maxClientIDPair is the length of the longest text of two numbers joined by a dot.
@@ -144,7 +159,7 @@ func appendClientIDPair(b []byte, pair uint64) []byte {
 	return strconv.AppendUint(append(b, '.'), pair&math.MaxUint32, 10)
 }
 
-func (item *Item) appendTo(b []byte) []byte {
+func appendItem(b []byte, item *event.Item) []byte {
 	b = appendString(b, fieldItemID, item.ID)
 	b = appendString(b, fieldItemName, item.Name)
 	b = appendString(b, fieldItemCategory, item.Category)
@@ -156,15 +171,15 @@ func (item *Item) appendTo(b []byte) []byte {
 	return b
 }
 
-func (h *Hashes) appendTo(b []byte) []byte {
-	var written, same VariantSet
+func appendHashes(b []byte, h *event.Hashes) []byte {
+	var written, same event.VariantSet
 	for v := range variantCount {
 		switch base := hashBases[v]; {
 		case h[v].IsZero():
 		case v != base && h[v] == h[base]:
-			same = same.Union(Variants(v))
+			same = same.Union(event.Variants(v))
 		default:
-			written = written.Union(Variants(v))
+			written = written.Union(event.Variants(v))
 		}
 	}
 	if written == 0 {
@@ -173,7 +188,7 @@ func (h *Hashes) appendTo(b []byte) []byte {
 	b = appendVarint(b, fieldHashVariants, uint64(written))
 	b = appendVarint(b, fieldHashesAsBase, uint64(same))
 	b = protowire.AppendTag(b, fieldHashes, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(bits.OnesCount16(uint16(written))*len(Hash{})))
+	b = protowire.AppendVarint(b, uint64(bits.OnesCount16(uint16(written))*len(event.Hash{})))
 	for v := range variantCount {
 		if written.Has(v) {
 			b = append(b, h[v][:]...)
@@ -182,13 +197,13 @@ func (h *Hashes) appendTo(b []byte) []byte {
 	return b
 }
 
-func (c *Context) appendTo(b []byte) []byte {
+func appendContext(b []byte, c *event.Context) []byte {
 	for i, field := range contextFields(c) {
 		b = appendString(b, protowire.Number(i+1), *field)
 	}
 	var scratch [256]byte
 	ids := scratch[:0]
-	for i, name := range ClickIDNames {
+	for i, name := range event.ClickIDNames {
 		ids = appendString(ids, protowire.Number(i+1), c.ClickIDs[name])
 	}
 	if len(ids) > 0 {
@@ -216,7 +231,7 @@ func appendBytes(b []byte, field protowire.Number, value []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), value)
 }
 
-func appendAmount(b []byte, field protowire.Number, a *Amount) []byte {
+func appendAmount(b []byte, field protowire.Number, a *event.Amount) []byte {
 	if a == nil {
 		return b
 	}
