@@ -77,7 +77,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		}
 		name := strings.TrimSuffix(filepath.Base(path), ".md")
 		pages = append(pages, name)
-		for _, part := range []string{"# " + name + "\n", "**What is lost.**", "**Look at**", "**Mend"} {
+		for _, part := range []string{"# " + name + "\n", "**What is lost.**", "**Look at**", "**Fix"} {
 			if !strings.Contains(string(content), part) {
 				t.Errorf("%s has no %q", path, part)
 			}

@@ -36,7 +36,7 @@ modules() {
   local module status=0
   for module in "$@"; do
     if ! (cd "$module" && go mod tidy -diff); then
-      echo "$module/go.mod or $module/go.sum is not tidy; go mod tidy mends it" >&2
+      echo "$module/go.mod or $module/go.sum is not tidy; go mod tidy fixes it" >&2
       status=1
     fi
   done
@@ -47,7 +47,7 @@ format() {
   local unformatted
   unformatted=$(git ls-files -co --exclude-standard -z -- '*.go' | xargs -0 gofmt -l)
   if [ -n "$unformatted" ]; then
-    printf 'not formatted; make fmt mends it:\n%s\n' "$unformatted" >&2
+    printf 'not formatted; make fmt fixes it:\n%s\n' "$unformatted" >&2
     return 1
   fi
 }
