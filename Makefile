@@ -12,7 +12,7 @@ BUILD_FLAGS = -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSIO
 PHASE := hack/phase.sh
 
 # What has a go.mod of its own below hack and tests that need no cluster.
-MODULES := hack/cluster hack/image
+MODULES := hack/cluster hack/guides hack/image
 
 # What `make generate` writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
