@@ -144,16 +144,11 @@ func New(options Options) *Engine {
 // Run delivers until the context ends, then lets requests under way end (at most for DrainTimeout; those that
 // take longer are cut off and count as attempts) and writes their outcomes. A failing Redis or platform does
 // not end it: it goes on trying. It fails only where a required option is missing.
-func (e *Engine) Run(ctx context.Context) error {
+func (e *Engine) Run(taking context.Context) error {
 	o := &e.options
 	if o.Stream == nil || o.Credentials == nil || o.Consumer == "" || o.Metrics == nil || o.Logger == nil {
 		return errors.New("deliver: Stream, Credentials, Consumer, Metrics and Logger must be set")
 	}
-	return e.run(ctx, context.WithoutCancel(ctx))
-}
-
-// run is Run with a second context, whose end stops everything at once and leaves things as a kill would.
-func (e *Engine) run(taking, alive context.Context) error {
 	e.client = newClient(e.options.Property.Egress, e.timing.request, e.options.Now)
 	defer e.client.close()
 	e.clock = stream.NewClock(e.options.Stream, e.options.Now, e.monotonic)
@@ -166,7 +161,7 @@ func (e *Engine) run(taking, alive context.Context) error {
 			platforms.Go(func() { e.suspended(taking, cfg) })
 			continue
 		}
-		platforms.Go(func() { e.serve(taking, alive, cfg) })
+		platforms.Go(func() { e.serve(taking, cfg) })
 	}
 	platforms.Go(func() { e.remove(taking) })
 	platforms.Go(func() { e.trim(taking) })
@@ -184,7 +179,7 @@ func (e *Engine) suspended(taking context.Context, cfg config.Platform) {
 }
 
 // serve delivers to one platform until taking ends.
-func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
+func (e *Engine) serve(taking context.Context, cfg config.Platform) {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	group := e.group(cfg, logger)
 	if !group.await(taking) {
@@ -212,6 +207,7 @@ func (e *Engine) serve(taking, alive context.Context, cfg config.Platform) {
 		&reclaimer{s.queue, group, s, own, 2 * e.timing.block, e.timing.reclaim, logger},
 	}
 
+	alive := context.WithoutCancel(taking)
 	sending, cutOff := context.WithCancel(alive)
 	defer cutOff()
 	writing, giveUp := context.WithCancel(alive)

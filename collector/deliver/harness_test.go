@@ -197,19 +197,22 @@ func (h *harness) advance(d time.Duration) {
 	h.redisClock.Ahead(h.clock)
 }
 
-// running is an engine that has been started.
+// running is an engine that has been started, with connections to Redis of its own.
 type running struct {
-	h          *harness
+	redis      *stream.Client
 	stopTaking context.CancelFunc
-	killAll    context.CancelFunc
 	done       chan struct{}
 }
 
 // start runs an engine with intervals short enough for a test. adjust may change them.
 func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 	h.t.Helper()
+	client, err := stream.Dial(h.url, stream.DialOptions{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
 	e := New(Options{
-		Stream: h.stream, Property: h.property, Credentials: h.credentialsOf, Consumer: consumer, Metrics: h.metrics,
+		Stream: client.Stream("default", "shop"), Property: h.property, Credentials: h.credentialsOf, Consumer: consumer, Metrics: h.metrics,
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, DrainTimeout: 5 * time.Second,
 	})
 	started := time.Now()
@@ -222,19 +225,39 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 	h.engines = append(h.engines, e)
 	h.mu.Unlock()
 	taking, stopTaking := context.WithCancel(context.Background())
-	alive, killAll := context.WithCancel(context.Background())
-	r := &running{h, stopTaking, killAll, make(chan struct{})}
+	r := &running{client, stopTaking, make(chan struct{})}
 	go func() {
 		defer close(r.done)
-		if err := e.run(taking, alive); err != nil {
+		if err := e.Run(taking); err != nil {
 			h.t.Error(err)
 		}
 	}()
 	h.t.Cleanup(func() {
 		r.stop()
-		killAll()
+		_ = client.Close()
 	})
 	return r
+}
+
+// victim is an engine that can be killed.
+type victim struct{ running *running }
+
+// startVictim starts an engine that waits for nothing when it ends.
+func (h *harness) startVictim(consumer string, adjust func(*Engine)) victim {
+	h.t.Helper()
+	return victim{h.start(consumer, func(e *Engine) {
+		e.options.DrainTimeout, e.timing.settle = 0, 0
+		if adjust != nil {
+			adjust(e)
+		}
+	})}
+}
+
+// kill ends the engine without writing what became of what is under way: as after a kill of its process nothing of it
+// reaches Redis any more. So its connections go before any part of it hears that it ends.
+func (v victim) kill() {
+	_ = v.running.redis.Close()
+	v.running.stop()
 }
 
 // quickTiming has intervals short enough for a test.
@@ -253,12 +276,6 @@ func quickTiming() timing {
 func (r *running) stop() {
 	r.stopTaking()
 	<-r.done
-}
-
-// kill ends the engine without writing what became of what is under way.
-func (r *running) kill() {
-	r.killAll()
-	r.stop()
 }
 
 // record is what the listing shows of a delivery.

@@ -26,7 +26,7 @@ func TestTakeoverAfterAKill(t *testing.T) {
 	for range firstRequests - 1 {
 		want[h.accept(pageview)] = record{"delivered", 1, ""}
 	}
-	victim := h.start("victim", nil)
+	victim := h.startVictim("victim", nil)
 	h.await("requests under way", func() string { return cmp.Diff(firstRequests-1, len(hook.arrivals())) })
 	victim.kill()
 	if got := h.records("crm"); len(got) != 0 {

@@ -25,7 +25,7 @@ func TestARestartedProcessResumes(t *testing.T) {
 		want[h.accept(pageview)] = record{"delivered", 1, ""}
 	}
 	slow := func(e *Engine) { e.timing.pendingIdle = time.Hour }
-	victim := h.start("one", slow)
+	victim := h.startVictim("one", slow)
 	h.await("requests under way", func() string { return cmp.Diff(firstRequests-1, len(hook.arrivals())) })
 	victim.kill()
 	hook.setFailure(nil)
@@ -69,7 +69,7 @@ func TestALostGroupWhoseRetriesSurvive(t *testing.T) {
 	hook.setFailure(nil)
 	before := len(hook.arrivals())
 	// The first to find it is killed; the others know no more than Redis does.
-	h.start("two", nil).kill()
+	h.startVictim("two", nil).kill()
 	h.start("three", nil)
 	h.start("four", nil)
 	want[at], want[pending], want[last] = record{"delivered", 0, ""}, record{"delivered", 1, ""}, record{"delivered", 1, ""}
