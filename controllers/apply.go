@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,27 +22,14 @@ import (
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
-// appliedObjects remembers what was applied last and what the object looked like afterwards, so that nothing is
-// sent while neither has changed. An operator that has just started applies everything once; the server does not
-// write what is the same.
-type appliedObjects struct {
-	mu      sync.Mutex
-	objects map[types.NamespacedName]appliedTo
-}
-
-// appliedTo is what was applied for a Property; another one of its name begins anew.
-type appliedTo struct {
-	owner  types.UID
-	states map[objectKey]appliedState
-}
-
 type objectKey struct {
 	schema.GroupVersionKind
 	name string
 }
 
-// appliedState is what was asked for, and digests of what was there before and after. A cache that still has the
-// one before is behind: nobody can bring that back.
+// appliedState remembers what was applied last and what the object looked like before and afterwards, so that nothing
+// is sent while neither has changed. A cache that still has the one before is behind: nobody can bring that back. An
+// operator that has just started applies everything once; the server does not write what is the same.
 type appliedState struct{ asked, before, found digest }
 
 // digest tells texts apart.
@@ -75,7 +61,8 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 		return false, nil
 	}
 	key := objectKey{object.GroupVersionKind, object.Name}
-	known := r.applied.get(property, key)
+	applied := r.memories.of(property).applied
+	known := applied[key]
 	var found digest
 	if current != nil {
 		found = digestOf([]byte(fieldsDigest(current.ManagedFields)))
@@ -88,7 +75,7 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	if err != nil {
 		return false, objectFailed("apply", key, held, err)
 	}
-	r.applied.put(property, key, appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))})
+	applied[key] = appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))}
 	return true, nil
 }
 
@@ -171,7 +158,7 @@ func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Propert
 				errs = append(errs, objectFailed("delete", key, nil, err))
 				continue
 			}
-			r.applied.drop(property, key)
+			delete(r.memories.of(property).applied, key)
 		}
 	}
 	return errors.Join(errs...)
@@ -260,39 +247,4 @@ func slim(object any) (any, error) {
 		accessor.SetAnnotations(map[string]string{resources.AnnotationConfig: told})
 	}
 	return object, nil
-}
-
-func (a *appliedObjects) get(owner *v1alpha1.Property, key objectKey) appliedState {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if known := a.objects[keyOf(owner)]; known.owner == owner.UID {
-		return known.states[key]
-	}
-	return appliedState{}
-}
-
-func (a *appliedObjects) put(owner *v1alpha1.Property, key objectKey, state appliedState) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.objects == nil {
-		a.objects = map[types.NamespacedName]appliedTo{}
-	}
-	known := a.objects[keyOf(owner)]
-	if known.owner != owner.UID {
-		known = appliedTo{owner.UID, map[objectKey]appliedState{}}
-		a.objects[keyOf(owner)] = known
-	}
-	known.states[key] = state
-}
-
-func (a *appliedObjects) drop(owner *v1alpha1.Property, key objectKey) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.objects[keyOf(owner)].states, key)
-}
-
-func (a *appliedObjects) forget(owner types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.objects, owner)
 }

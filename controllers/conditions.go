@@ -182,11 +182,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 	if equality.Semantic.DeepEqual(before.Status, s.property.Status) {
 		return nil
 	}
-	if err := r.patchStatus(ctx, s.property, before); err != nil {
-		return err
-	}
-	r.written.Store(keyOf(s.property), writtenStatus{s.cachedVersion, *s.property.Status.DeepCopy()})
-	return nil
+	return r.patchStatus(ctx, s.property, before)
 }
 
 // notReady says of a Property with which nothing else can be done why that is so. It returns the error, for it to be
@@ -228,6 +224,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, property, before *v1alpha1
 		return err
 	}
 	patched.DeepCopyInto(property)
+	if property.ResourceVersion != before.ResourceVersion {
+		r.memories.of(property).superseded = before.ResourceVersion
+	}
 	for _, condition := range property.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
@@ -251,19 +250,4 @@ func (r *Reconciler) tell(property *v1alpha1.Property, condition metav1.Conditio
 	}
 	note := condition.Reason + ": " + condition.Message
 	r.Recorder.Eventf(property, nil, kind, condition.Type+string(condition.Status), condition.Reason, "%s", shortened(note, mostNote))
-}
-
-// writtenStatus is a status that was written, and the version of the Property that it was made from.
-type writtenStatus struct {
-	version string
-	status  v1alpha1.PropertyStatus
-}
-
-// recallStatus puts in the status that was written last where the cache has not seen it yet: otherwise it would be
-// written twice, and its events made twice.
-func (r *Reconciler) recallStatus(property *v1alpha1.Property) {
-	value, _ := r.written.Load(keyOf(property))
-	if last, found := value.(writtenStatus); found && last.version == property.ResourceVersion {
-		last.status.DeepCopyInto(&property.Status)
-	}
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -84,7 +83,7 @@ func (s *scope) madeCredential(secret *corev1.Secret, name string) string {
 
 func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *conditionReason, error) {
 	field := fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i)
-	value, missing, err := r.secretValue(ctx, property.Namespace, field, *property.Spec.APIKeys[i].SecretKeyRef)
+	value, missing, err := r.secretValue(ctx, property, field, *property.Spec.APIKeys[i].SecretKeyRef)
 	if missing != nil || err != nil {
 		return "", missing, err
 	}
@@ -97,13 +96,13 @@ func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property
 }
 
 // secretValue reads what the spec refers to. The error says which Secret or key is missing.
-func (r *Reconciler) secretValue(ctx context.Context, namespace, field string, ref v1alpha1.SecretKeyReference) (string, *conditionReason, error) {
-	secret, err := r.readSecret(ctx, namespace, ref.Name)
+func (r *Reconciler) secretValue(ctx context.Context, property *v1alpha1.Property, field string, ref v1alpha1.SecretKeyReference) (string, *conditionReason, error) {
+	secret, err := r.readSecret(ctx, property, ref.Name)
 	if err != nil {
 		return "", nil, err
 	}
 	if secret == nil {
-		return "", reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s in namespace %s; create it with the key %s", field, ref.Name, namespace, ref.Key), nil
+		return "", reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s in namespace %s; create it with the key %s", field, ref.Name, property.Namespace, ref.Key), nil
 	}
 	value, found := secret.Data[ref.Key]
 	if !found {
@@ -188,7 +187,7 @@ func secretKey(name string) objectKey {
 // is. It is written with a precondition, so that of two operators one makes the keys. The error says that the name is
 // taken by somebody else's Secret. Beside an error it returns the Secret as it is, where it could be read.
 func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, *conditionReason, error) {
-	current, err := r.readSecret(ctx, s.property.Namespace, name)
+	current, err := r.readSecret(ctx, s.property, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,11 +196,11 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 		return nil, reasonf(v1alpha1.ReasonObjectConflict,
 			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name), nil
 	}
-	key := types.NamespacedName{Namespace: s.property.Namespace, Name: name}
+	memory := r.memories.of(s.property)
 	if current == nil {
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: key.Namespace, Name: key.Name, Labels: resources.Labels(s.property),
+				Namespace: s.property.Namespace, Name: name, Labels: resources.Labels(s.property),
 				OwnerReferences: []metav1.OwnerReference{resources.OwnerReference(s.property)},
 			},
 			Data: next(nil),
@@ -209,7 +208,7 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 		if err := r.Client.Create(ctx, secret, client.FieldOwner(resources.ManagedBy)); err != nil {
 			return nil, nil, objectFailed("create", secretKey(name), secret.Data, err)
 		}
-		r.secrets.put(key, secret)
+		memory.keep(secret)
 		return secret, nil, nil
 	}
 	data := next(current.Data)
@@ -221,6 +220,6 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 	if err := r.Client.Update(ctx, updated, client.FieldOwner(resources.ManagedBy)); err != nil {
 		return current, nil, objectFailed("update", secretKey(name), data, err)
 	}
-	r.secrets.put(key, updated)
+	memory.keep(updated)
 	return updated, nil, nil
 }

@@ -31,8 +31,7 @@ const (
 // a last day. Then it deletes the objects, which would go by their owner references anyway, so that a Property of
 // the same name need not wait for that.
 func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (ctrl.Result, error) {
-	// The cache may still have a Property that we let go; by now another may have its name, and its data.
-	if released, _ := r.released.Load(keyOf(property)); released == property.UID || !controllerutil.ContainsFinalizer(property, Finalizer) {
+	if !controllerutil.ContainsFinalizer(property, Finalizer) {
 		return ctrl.Result{}, nil
 	}
 	overdue := r.Options.Now().Sub(property.DeletionTimestamp.Time) >= releaseTimeout
@@ -62,8 +61,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	if err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, objectFailed("take the finalizer off", propertyKey(before), nil, client.IgnoreNotFound(err))
 	}
-	r.released.Store(keyOf(property), property.UID)
-	r.forget(keyOf(property))
+	r.memories.of(property).superseded = before.ResourceVersion
 	return ctrl.Result{}, nil
 }
 

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,12 +74,8 @@ type Reconciler struct {
 	// Available says which optional kinds the cluster has.
 	Available func() map[schema.GroupVersionKind]bool
 
-	secrets secretCache
-	applied appliedObjects
-	// written are the statuses that were written last, by the Properties' names.
-	written sync.Map
-	// released are the Properties that were let go last, by name: their UIDs.
-	released sync.Map
+	// memories are what reconciles leave to the next one of the same Property.
+	memories memories
 }
 
 // +kubebuilder:rbac:groups=weir.dev,resources=properties,verbs=get;list;watch;patch
@@ -106,10 +100,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	property := &v1alpha1.Property{}
 	if err := r.Client.Get(ctx, request.NamespacedName, property); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.forget(request.NamespacedName)
-			r.released.Delete(request.NamespacedName)
+			r.memories.forget(request.NamespacedName)
+			r.Redis.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.memories.of(property).superseded == property.ResourceVersion {
+		return ctrl.Result{RequeueAfter: cacheLag}, nil // the cache does not have our last write
 	}
 	if leases := r.Options.Leases; leases != nil {
 		rival, err := leases.Rival(ctx, property.Namespace)
@@ -129,8 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
-	r.recallStatus(property)
-	s := &scope{podProblems: r.Options.refusedPods(property), property: property, cachedVersion: property.ResourceVersion, options: r.Options, now: r.Options.Now(), available: r.Available()}
+	s := &scope{podProblems: r.Options.refusedPods(property), property: property, options: r.Options, now: r.Options.Now(), available: r.Available()}
 	r.run(ctx, s)
 	if s.behind {
 		return ctrl.Result{RequeueAfter: cacheLag}, nil // with what a reconcile knows then there is something to say
@@ -176,16 +172,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) error {
 		return objectFailed("set the finalizer of", propertyKey(s.property), nil, err)
 	}
 	s.property.Finalizers, s.property.ResourceVersion = patched.Finalizers, patched.ResourceVersion
-	s.cachedVersion = patched.ResourceVersion // no status has been written since
 	return nil
-}
-
-// forget drops what is remembered of a Property that is gone.
-func (r *Reconciler) forget(property types.NamespacedName) {
-	r.secrets.forget(secretNames(property)...)
-	r.applied.forget(property)
-	r.written.Delete(property)
-	r.Redis.forget(property)
 }
 
 func propertyKey(property *v1alpha1.Property) objectKey {
@@ -195,12 +182,10 @@ func propertyKey(property *v1alpha1.Property) objectKey {
 // scope is what one reconcile finds out, phase by phase. What the owner has to mend is an error, which a condition
 // tells of; the other phases go on.
 type scope struct {
-	property *v1alpha1.Property
-	// cachedVersion is the Property's version at the start; writing changes it.
-	cachedVersion string
-	options       Options
-	now           time.Time
-	available     map[schema.GroupVersionKind]bool
+	property  *v1alpha1.Property
+	options   Options
+	now       time.Time
+	available map[schema.GroupVersionKind]bool
 
 	// exposureProblem is why the Property may not have its hosts.
 	exposureProblem *conditionReason

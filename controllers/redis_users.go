@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -137,7 +136,7 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 		}
 		return redisTarget{url: r.Options.RedisURL, tls: certificates, own: true}, nil, nil
 	}
-	value, missing, err := r.secretValue(ctx, property.Namespace, redisURLField, property.Spec.Redis.URLSecretKeyRef)
+	value, missing, err := r.secretValue(ctx, property, redisURLField, property.Spec.Redis.URLSecretKeyRef)
 	if err != nil || missing != nil {
 		return redisTarget{}, missing, err
 	}
@@ -149,7 +148,7 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 // redisCertificates reads what is trusted and shown in the Property's own Redis. The error names the field that is wrong.
 func (r *Reconciler) redisCertificates(ctx context.Context, property *v1alpha1.Property, target *redisTarget) (*conditionReason, error) {
 	for _, part := range resources.RedisCertificates(property.Spec.Redis) {
-		value, missing, err := r.secretValue(ctx, property.Namespace, part.Field, part.Ref)
+		value, missing, err := r.secretValue(ctx, property, part.Field, part.Ref)
 		if err != nil || missing != nil {
 			return missing, err
 		}
@@ -233,16 +232,6 @@ func redisPort(address *url.URL) int32 {
 
 func keyOf(property *v1alpha1.Property) types.NamespacedName {
 	return types.NamespacedName{Namespace: property.Namespace, Name: property.Name}
-}
-
-// secretNames are the Secrets that are made once for a Property.
-func secretNames(key types.NamespacedName) []types.NamespacedName {
-	property := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	names := []types.NamespacedName{{Namespace: key.Namespace, Name: resources.CredentialsSecretName(property)}}
-	for _, role := range resources.Roles() {
-		names = append(names, types.NamespacedName{Namespace: key.Namespace, Name: resources.RedisSecretName(property, role)})
-	}
-	return names
 }
 
 // roleUser is a role's user as its Secret has it.
