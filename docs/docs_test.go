@@ -169,6 +169,39 @@ func TestNamedPathsExist(t *testing.T) {
 	}
 }
 
+// TestNamesAreInTheReference looks in the tables of the reference, which other tests compare with the code, for the
+// metrics, the Property's fields and the chart's values that pages name.
+func TestNamesAreInTheReference(t *testing.T) {
+	tests := map[string]struct {
+		named, reference string
+		omitted          string // what a row of the reference leaves out of the name
+	}{
+		"metrics": {`\b(weir_(?:append|collect|dead|deliver(?:y|ies)|http|platform|redis|view)_[a-z_]+?)(?:_bucket|_count|_sum)?\b`, "metrics.md", `^$`},
+		"fields":  {"`((?:spec|status)\\.[a-zA-Z][\\w.\\[\\]]*\\w)", "property.md", `^spec\.(?:collector|deliverer|query)\.`},
+		"values":  {"`((?:tenants|redis|networkPolicy|rbac|crds)\\.[a-z][a-zA-Z][\\w.]*\\w)[`=:]", "chart-values.md", `^$`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pages, seen := files(t, ".md"), 0
+			rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(pages["docs/reference/"+test.reference], -1)
+			for page, text := range pages {
+				for _, match := range regexp.MustCompile(test.named).FindAllStringSubmatch(text, -1) {
+					seen++
+					short := regexp.MustCompile(test.omitted).ReplaceAllString(match[1], "")
+					if !slices.ContainsFunc(rows, func(row []string) bool {
+						return row[1] == match[1] || row[1] == short || strings.HasPrefix(row[1], match[1]+".")
+					}) {
+						t.Errorf("%s names %s, which %s does not have", page, match[1], test.reference)
+					}
+				}
+			}
+			if seen < 20 {
+				t.Errorf("%d names: the search has gone blind", seen)
+			}
+		})
+	}
+}
+
 // TestTheMapHasEveryPackage compares the map's rows with the folders that it is a map of.
 func TestTheMapHasEveryPackage(t *testing.T) {
 	page, err := os.ReadFile("internals/architecture.md")

@@ -14,7 +14,7 @@ import (
 //
 //	credentials.json     the keys and tokens of every property, for the person who runs it
 //	redis/               the data of its own Redis
-//	pods/NAMESPACE/NAME  each property's configuration, as its pods would see it; written anew at every start
+//	pods/NAMESPACE/NAME  each property's configuration, as its pods would see it; written again at every start
 //	lock                 held while it runs
 type stateDir struct {
 	path string
@@ -79,7 +79,7 @@ func (s *stateDir) readCredentials() (devCredentials, error) {
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		// The decoder's message could repeat a part of a key.
-		return c, fmt.Errorf("%s is not what weir dev writes; mend it, or remove it to get new keys", s.credentialsFile())
+		return c, fmt.Errorf("%s is not what weir dev writes; fix it, or remove it to get new keys", s.credentialsFile())
 	}
 	return c, nil
 }

@@ -123,7 +123,7 @@ func unitFor(total event.Sum, minorUnit event.Amount) *big.Int {
 
 // apportion rounds amounts to counts of unit that add up to a total count, by largest remainder: each is rounded down, and
 // the units that are then missing go to those with the largest remainders, the first of equals. The amounts add up to the
-// total, but for what the smallest shares have lost to rounding.
+// total, except for what the smallest shares have lost to rounding.
 func apportion(exact []*big.Int, unit, total *big.Int) []*big.Int {
 	counts, remainders := make([]*big.Int, len(exact)), make([]*big.Int, len(exact))
 	order := make([]int, len(exact))

@@ -50,7 +50,7 @@ func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window t
 // which several workers may take a part each. With a window, a pass over all steps finds beforehand how far each visitor
 // comes at all and when they first come that far; any attempt that does begins no earlier than a window before that
 // moment, and the earliest that begins there does: of two attempts that are both within their windows, the one that
-// began earlier is never behind. So what follows is the same as without a window, but for a position for each visitor
+// began earlier is never behind. So what follows is the same as without a window, except for a position for each visitor
 // behind which the attempt begins, and a step at which it ends.
 type funnelPass struct {
 	*snapshot

@@ -77,8 +77,8 @@ func TestCreditGoesByTheMinorUnit(t *testing.T) {
 }
 
 func TestShareComesFromExactCredit(t *testing.T) {
-	// Of a conversion that 3999 touches share each is owed 0.00025006…, which is credited to some of them as 0.00025 and to
-	// others as 0.000251. Of the former 0.0002 would be made, though all are owed the same.
+	// Of a conversion that 3999 touches share each has earned 0.00025006…, which is credited to some of them as 0.00025 and to
+	// others as 0.000251. Of the former 0.0002 would be made, though all have earned the same.
 	const parts = 3999
 	equal := make([]namedCredit, parts)
 	for n := range equal {

@@ -413,7 +413,7 @@ func (o *oracle) attribution(q AttributionQuery) Attribution {
 	return a
 }
 
-// credited lists what a conversion is owed to, once per equal part.
+// credited lists what a conversion is credited to, once per equal part.
 func (o *oracle) credited(conversion oracleEvent, history []oracleEvent, q AttributionQuery) []string {
 	var merged []columns.Touch
 	for _, e := range history {

@@ -41,7 +41,7 @@ type View struct {
 	evicting bool
 }
 
-// ErrReplaying says that the view is being built anew and cannot answer meanwhile.
+// ErrReplaying says that the view is being rebuilt and cannot answer meanwhile.
 var ErrReplaying = errors.New("the view is still being built anew")
 
 // NewView returns an empty view.

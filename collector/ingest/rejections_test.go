@@ -72,7 +72,7 @@ func TestWhatIsRefusedIsListed(t *testing.T) {
 			request{suffix: "/batch", body: []byte(`{}`)}, 422,
 			[]string{`batch "" "" {"message":"The events field is required.","errors":{"events":["The events field is required."]}}`},
 		},
-		"not a valid event":        {request{body: []byte(`{"event": "pageview"}`)}, 202, nil},
+		"not a valid event":                 {request{body: []byte(`{"event": "pageview"}`)}, 202, nil},
 		"not a request without a valid key": {request{path: "/collect/wk_other", body: []byte(`{`)}, 401, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -181,7 +181,7 @@ func (c *Client) Check(ctx context.Context) error {
 	})
 }
 
-// evictionPolicies are Redis's, but for the one under which nothing is evicted.
+// evictionPolicies are Redis's, except the one under which nothing is evicted.
 var evictionPolicies = []string{
 	"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "volatile-lrm",
 	"allkeys-lru", "allkeys-lfu", "allkeys-random", "allkeys-lrm",

@@ -86,6 +86,6 @@ func (k keys) replayRequest() string { return k.prefix + "replay:request" }
 // for two minutes.
 func (k keys) replayAnswers() string { return k.prefix + "replay:answers" }
 
-// paused is a string: why a platform gets nothing until a person has mended something. A deliverer writes it again
+// paused is a string: why a platform gets nothing until a person has fixed something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].
 func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }

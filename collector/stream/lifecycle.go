@@ -104,7 +104,7 @@ func (s *Stream) PausedPlatforms(ctx context.Context, platforms []string) (map[s
 	return paused, nil
 }
 
-// PausePlatform notes for [PausedFor] that deliveries to a platform stand still until a person has mended something,
+// PausePlatform notes for [PausedFor] that deliveries to a platform stand still until a person has fixed something,
 // and why. Whoever cannot reach the API server tells the operator in this way, again and again: so what a process
 // reported that is no more, or of which there are several, needs nobody to take it back.
 func (s *Stream) PausePlatform(ctx context.Context, platform, reason string) error {

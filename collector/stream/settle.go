@@ -15,7 +15,7 @@ const settleCap = 512
 var unsent = time.Time{}.Add(-time.Hour)
 
 // Due takes up to count of the platform's waiting events whose next attempt is due at now, the longest overdue
-// first, but for those of [Stream.PutBack]. Each is leased until now+lease: unless it is settled by then it comes again,
+// first, except those of [Stream.PutBack]. Each is leased until now+lease: unless it is settled by then it comes again,
 // so that a deliverer that died loses nothing. gone are positions whose events were trimmed away meanwhile.
 func (s *Stream) Due(
 	ctx context.Context, platform string, now time.Time, lease time.Duration, count int,

@@ -54,7 +54,7 @@ func NewUsers(client *Client) *Users {
 	return &Users{client: client, lines: map[nodeUser]userLine{}}
 }
 
-// Set makes the users what they shall be on every node, without looking at what is there: those that were set
+// Set makes the users what they should be on every node, without looking at what is there: those that were set
 // already are not set again. It costs nothing where nothing is new; [Users.Check] finds what has gone since. The
 // error is [ErrDenied] where the connection's user may not.
 func (u *Users) Set(ctx context.Context, users []User) error {
@@ -88,18 +88,18 @@ func (u *Users) Set(ctx context.Context, users []User) error {
 }
 
 // Check looks at every node's users and puts right what is missing or has been changed by somebody else. It returns
-// how many users it had to set. What the users shall be is asked for each node while nothing else is done to them, so that
+// how many users it had to set. What the users should be is asked for each node while nothing else is done to them, so that
 // one who is being removed is not put back.
 func (u *Users) Check(ctx context.Context, users func() []User) (int, error) {
-	mended := 0
+	repaired := 0
 	err := u.client.eachNode(ctx, func(ctx context.Context, node *redis.Client) error {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		n, err := u.check(ctx, node, users())
-		mended += n
+		repaired += n
 		return err
 	})
-	return mended, err
+	return repaired, err
 }
 
 func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (int, error) {
@@ -107,7 +107,7 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 	if err != nil {
 		return 0, err
 	}
-	mended, set := 0, map[nodeUser]string{}
+	repaired, set := 0, map[nodeUser]string{}
 	for _, user := range users {
 		user.database = node.Options().DB
 		at, line := nodeUser{node.Options().Addr, user.Name}, listed[user.Name]
@@ -121,10 +121,10 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 		}
 		// One that was set without a look afterwards is set once more: what is listed now may be somebody else's.
 		if line == "" || known.line != "" {
-			mended++
+			repaired++
 		}
 		if err := u.set(ctx, node, user, others); err != nil {
-			return mended, err
+			return repaired, err
 		}
 		set[at] = user.Name
 	}
@@ -132,17 +132,17 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 		return 0, nil
 	}
 	if listed, err = listUsers(ctx, node); err != nil {
-		return mended, err
+		return repaired, err
 	}
 	for at, name := range set {
 		known := u.lines[at]
 		known.line = listed[name]
 		u.lines[at] = known
 	}
-	return mended, saveUsers(ctx, node)
+	return repaired, saveUsers(ctx, node)
 }
 
-// set makes a user on a node what it shall be; others are hashes of passwords that stay in force.
+// set makes a user on a node what it should be; others are hashes of passwords that stay in force.
 func (u *Users) set(ctx context.Context, node *redis.Client, user User, others []string) error {
 	rules := user.rules(others)
 	if err := node.ACLSetUser(ctx, user.Name, rules...).Err(); err != nil {

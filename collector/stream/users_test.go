@@ -18,7 +18,7 @@ func TestAUserWhoIsBeingRemovedIsNotPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var removing sync.WaitGroup
-	mended, err := users.Check(ctx, func() []User {
+	repaired, err := users.Check(ctx, func() []User {
 		removing.Go(func() {
 			if err := users.Remove(ctx, user.Name); err != nil {
 				t.Error(err)
@@ -26,8 +26,8 @@ func TestAUserWhoIsBeingRemovedIsNotPutBack(t *testing.T) {
 		})
 		return []User{user}
 	})
-	if err != nil || mended != 1 {
-		t.Errorf("Check mended %d users, error %v", mended, err)
+	if err != nil || repaired != 1 {
+		t.Errorf("Check repaired %d users, error %v", repaired, err)
 	}
 	removing.Wait()
 	left, err := client.redis.Do(ctx, "acl", "users").StringSlice()

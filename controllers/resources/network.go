@@ -82,7 +82,7 @@ func dnsPorts() []*applynetworking.NetworkPolicyPortApplyConfiguration {
 	return ports
 }
 
-// peers are made anew for every policy, for applying one writes into it.
+// peers are made for every policy, because applying one writes into it.
 func peers(list []networkingv1.NetworkPolicyPeer) []*applynetworking.NetworkPolicyPeerApplyConfiguration {
 	made := make([]*applynetworking.NetworkPolicyPeerApplyConfiguration, len(list))
 	for i := range list {
