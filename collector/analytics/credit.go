@@ -68,7 +68,7 @@ func (c *credit) subtract(o credit) {
 	c.revenue.subtract(o.revenue)
 }
 
-// exactCredit is a credit of any fineness. Of what its units are parts is known to whoever holds it.
+// exactCredit is a credit of any fineness. Whoever holds it knows what its units are parts of.
 type exactCredit struct{ conversions, revenue *big.Int }
 
 // namedCredit is the credit of one name.

@@ -263,7 +263,7 @@ func TestAResetViewIsEmpty(t *testing.T) {
 		t.Errorf("status is %+v, want %+v", got, want)
 	}
 	if _, err := v.Summary(t.Context(), afternoon()); !errors.Is(err, ErrReplaying) {
-		t.Errorf("asked while it is being built anew it says %v, want ErrReplaying", err)
+		t.Errorf("asked while it is being rebuilt it says %v, want ErrReplaying", err)
 	}
 	v.setReady()
 	s, err := v.Summary(t.Context(), afternoon())

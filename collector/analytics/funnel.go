@@ -212,7 +212,7 @@ func (w *funnelPass) find(ctx context.Context, rows columns.RowRange, step int, 
 	})
 }
 
-// enter takes those to a step who were found to come to it, in parts of the rows. Of these the earliest counts.
+// enter takes the visitors to a step who were found, in parts of the rows, to come to it. The earliest of each counts.
 func (w *funnelPass) enter(step int, all *attempts, found []*attempts) {
 	var gaps []int64
 	if step > 0 {

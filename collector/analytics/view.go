@@ -42,7 +42,7 @@ type View struct {
 }
 
 // ErrReplaying says that the view is being rebuilt and cannot answer meanwhile.
-var ErrReplaying = errors.New("the view is still being built anew")
+var ErrReplaying = errors.New("the view is still being rebuilt")
 
 // NewView returns an empty view.
 func NewView(o Options) *View {

@@ -147,7 +147,7 @@ func probe(endpoint string) *applycore.ProbeApplyConfiguration {
 }
 
 // containerResources are the owner's, or what a small property needs. The query role holds the retained events in
-// memory, half of its limit: some eight million of them. Of more it answers for the newest.
+// memory, half of its limit: some eight million of them. Where there are more it answers for the newest.
 func containerResources(role Role, asked *v1alpha1.Resources) (requests, limits corev1.ResourceList) {
 	if asked != nil {
 		return asked.Requests, asked.Limits
