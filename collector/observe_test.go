@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver"
 )
 
@@ -180,7 +181,7 @@ func TestDeliveriesAreTraced(t *testing.T) {
 	receiver := newTraceReceiver(t)
 	s := newSite(t, redisserver.Options{})
 	property := shop()
-	property.Platforms = []config.Platform{{Name: "console", Type: config.TypeLog}}
+	property.Platforms = []platforms.Platform{{Name: "console", Type: platforms.TypeLog}}
 	s.write(config.PropertyFile, property)
 	c := s.start("collect,deliver", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+receiver.URL+"/traces", "OTEL_BSP_SCHEDULE_DELAY=20")
 	if r, err := newClient(t).send(t.Context(), c, "", []byte(`{"event": "lead", "event_id": "zq9marker"}`)); err != nil || r.status != http.StatusAccepted {

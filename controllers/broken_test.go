@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
@@ -50,8 +51,8 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 		}
 	}
 	webhook := func(p *v1alpha1.Property) {
-		p.Spec.Platforms = []v1alpha1.Platform{{Name: "crm", Type: v1alpha1.PlatformWebhook,
-			Webhook: &v1alpha1.WebhookPlatform{URL: "https://crm.example.com"}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}}}
+		p.Spec.Platforms = []v1alpha1.Platform{{Name: "crm", Type: platforms.TypeWebhook,
+			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}}}
 	}
 	ingress := func(e v1alpha1.Exposure) func(*v1alpha1.Property) {
 		return func(p *v1alpha1.Property) { e.Type = v1alpha1.ExposureIngress; p.Spec.Exposure = e }
@@ -157,8 +158,8 @@ func TestWhatDeliverersReportIsAConditionWithoutAffectingReady(t *testing.T) {
 	}
 	create(t, property(namespace, "shop", func(p *v1alpha1.Property) {
 		for _, r := range reports {
-			p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: r.name, Type: v1alpha1.PlatformWebhook, Suspend: r.name == "suspended",
-				Webhook: &v1alpha1.WebhookPlatform{URL: "https://hooks.example.com"}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "hooks"}})
+			p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: r.name, Type: platforms.TypeWebhook, Suspend: r.name == "suspended",
+				Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://hooks.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "hooks"}})
 		}
 	}))
 	settled(t, namespace, "shop")

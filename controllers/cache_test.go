@@ -25,7 +25,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	weirconfig "github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
 )
@@ -139,7 +139,7 @@ func TestAnotherOperatorReplacesPodsForAnotherImageAlone(t *testing.T) {
 
 	// What it allows is another matter than what the pods run.
 	o.EgressAllowCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	o.PlatformEndpoints = map[weirconfig.PlatformType]string{weirconfig.TypeMeta: "https://meta.example.com"}
+	o.PlatformEndpoints = map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"}
 	o.Exposure.AllowedHosts = map[string][]string{"*": {"example.com"}}
 	second := startOperator(t, o)
 	eventually(t, func() error {

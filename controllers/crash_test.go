@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
 )
@@ -186,7 +187,7 @@ func (l *life) run(after dying, policy v1alpha1.DeletionPolicy) (made dying, die
 	create(l.t, property(l.namespace, l.name, func(p *v1alpha1.Property) {
 		p.Spec.DeletionPolicy = policy
 		p.Spec.Collector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: 2, MaxReplicas: 4}
-		p.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: v1alpha1.PlatformLog}}
+		p.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: platforms.TypeLog}}
 		p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: l.name + ".crash.example.com"}
 	}))
 	made.created = note(l.part(after.created, never))

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/controllers"
@@ -92,8 +93,8 @@ func newSigningSecret() string {
 // webhookTo makes a Property deliver to a receiver, with a Secret of the platform's name.
 func webhookTo(r *receiver, name string) func(*v1alpha1.Property) {
 	return func(p *v1alpha1.Property) {
-		p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: name, Type: v1alpha1.PlatformWebhook,
-			Webhook: &v1alpha1.WebhookPlatform{URL: r.URL}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: name}})
+		p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: name, Type: platforms.TypeWebhook,
+			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: r.URL}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: name}})
 	}
 }
 
@@ -208,9 +209,9 @@ func TestAPauseIsWhatADelivererSays(t *testing.T) {
 	var want []v1alpha1.PlatformStatus
 	create(t, property(namespace, "shop", func(p *v1alpha1.Property) {
 		for _, row := range rows {
-			platform := v1alpha1.Platform{Name: row.platform, Type: v1alpha1.PlatformLog}
+			platform := v1alpha1.Platform{Name: row.platform, Type: platforms.TypeLog}
 			if strings.HasPrefix(row.platform, "crm") {
-				platform.Type, platform.Webhook = v1alpha1.PlatformWebhook, &v1alpha1.WebhookPlatform{URL: "https://crm.example.com"}
+				platform.Type, platform.Webhook = platforms.TypeWebhook, &platforms.Webhook{URL: "https://crm.example.com"}
 				platform.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "crm"}
 			}
 			p.Spec.Platforms = append(p.Spec.Platforms, platform)

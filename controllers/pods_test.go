@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/controllers"
@@ -152,7 +153,7 @@ func TestRedisPasswordsAreRotatedUnderRunningPods(t *testing.T) {
 		RedisURL: address, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) },
 	}})
 	create(t, property(namespace, "shop", func(p *v1alpha1.Property) {
-		p.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: v1alpha1.PlatformLog}}
+		p.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: platforms.TypeLog}}
 	}))
 	settled(t, namespace, "shop")
 	generation := get(t, &appsv1.Deployment{}, namespace, "shop-collector").Generation

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -40,7 +40,7 @@ type Options struct {
 	// EgressAllowCIDRs are private ranges that deliveries may reach.
 	EgressAllowCIDRs []netip.Prefix
 	// PlatformEndpoints are base URLs in place of the platforms' own.
-	PlatformEndpoints map[config.PlatformType]string
+	PlatformEndpoints map[platforms.Type]string
 	// Exposure bounds how Properties are reached from outside, Pods what they may say of their pods.
 	Exposure ExposureRules
 	Pods     PodRules

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -77,12 +77,12 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 				return err
 			}
 			if version == "" {
-				traits, _ := config.PlatformType(platform.Type).Traits()
+				traits, _ := platforms.Type(platform.Type).Traits()
 				add(reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s; create it with the key %s", field, name, traits.Credentials[0]))
 				continue
 			}
 		}
-		if platform.Suspend || platform.Type == v1alpha1.PlatformLog {
+		if platform.Suspend || platform.Type == platforms.TypeLog {
 			continue // nothing is sent that could be refused
 		}
 		switch reason := paused[platform.Name]; reason { // anything else is nothing that a deliverer says

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
@@ -56,8 +57,8 @@ func TestNothingSecretIsShown(t *testing.T) {
 	host := namespace + ".example.com"
 	create(t, property(namespace, "shop", webhookTo(newReceiver(t, signing), "crm"), webhookTo(newReceiver(t, signing), "hook"), func(p *v1alpha1.Property) {
 		p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host, APIHost: "api." + host}
-		p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: "meta", Type: v1alpha1.PlatformMeta,
-			Meta: &v1alpha1.MetaPlatform{PixelID: "1"}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "meta"}})
+		p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: "meta", Type: platforms.TypeMeta,
+			Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "meta"}})
 		p.Spec.APIKeys = []v1alpha1.APIKey{{Name: "default"},
 			{Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}},
 			{Name: "short", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "short", Key: "key"}}}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
 )
@@ -60,8 +61,8 @@ func TestEventsTellOfTransitionsAndOfNothingElse(t *testing.T) {
 		}
 	}
 	webhook := func(name string) v1alpha1.Platform {
-		return v1alpha1.Platform{Name: name, Type: v1alpha1.PlatformWebhook,
-			Webhook: &v1alpha1.WebhookPlatform{URL: "https://crm.example.com"}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: name}}
+		return v1alpha1.Platform{Name: name, Type: platforms.TypeWebhook,
+			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: name}}
 	}
 
 	steps := []struct {

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // platformSchema returns the definition's schema of one of a Property's platforms.
@@ -43,84 +43,90 @@ func allowed(schema apiextensionsv1.JSONSchemaProps) []string {
 	return values
 }
 
-// The pods' table of platforms is the source: whatever the API server took beyond it, a pod would refuse.
+// The table of platforms is the source: whatever the API server took beyond it, a pod would refuse.
 func TestTheDefinitionFollowsThePlatformTable(t *testing.T) {
 	schema := platformSchema(t)
 	rules := rulesOf(schema)
 	types := allowed(schema.Properties["type"])
 	slices.Sort(types)
 	var want []string
-	for _, platform := range config.PlatformTypes() {
+	for _, platform := range platforms.Types() {
 		want = append(want, string(platform))
 	}
 	if diff := cmp.Diff(want, types); diff != "" {
 		t.Errorf("types (-table +definition):\n%s", diff)
 	}
-	for _, platform := range config.PlatformTypes() {
+	for _, platform := range platforms.Types() {
 		t.Run(string(platform), func(t *testing.T) {
 			traits, _ := platform.Traits()
 			settings, has := schema.Properties[platform.Member()]
-			if has != (len(traits.Settings) > 0) {
+			if has != (len(traits.Texts) > 0) {
 				t.Fatalf("the definition has the member %s: %t, want %t", platform.Member(), has, !has)
 			}
 			if rule := fmt.Sprintf("(self.type == '%s') == has(self.%s)", platform, platform.Member()); has && rules[rule] == "" {
 				t.Errorf("there is no rule %s", rule)
 			}
-			checkCredentials(t, platform, traits, rules, schema.Properties["credentialsSecretRef"].Description)
-			checkSettings(t, traits.Settings, settings)
+			checkCredentials(t, platform, traits.Credentials, rules, settings.Description)
+			checkTexts(t, traits.Texts, settings)
 		})
 	}
 }
 
-// checkCredentials: the Secret is demanded where the type has keys, and both the demand and the field's description name each.
-func checkCredentials(t *testing.T, platform config.PlatformType, traits config.PlatformTraits, rules map[string]string, description string) {
+// checkCredentials: the Secret is demanded where the type has keys, and both the demand and the member's description name each.
+func checkCredentials(t *testing.T, platform platforms.Type, keys []string, rules map[string]string, description string) {
 	t.Helper()
-	if len(traits.Credentials) == 0 {
+	if len(keys) == 0 {
 		if rule := fmt.Sprintf("self.type != '%s' || !has(self.credentialsSecretRef)", platform); rules[rule] == "" {
 			t.Errorf("there is no rule %s", rule)
 		}
 		return
 	}
 	message := rules[fmt.Sprintf("self.type != '%s' || has(self.credentialsSecretRef)", platform)]
-	for _, key := range traits.Credentials {
+	for _, key := range keys {
 		if !strings.Contains(message, key) {
 			t.Errorf("the rule about the Secret says %q, which does not name the key %s", message, key)
 		}
 		if !strings.Contains(description, key) {
-			t.Errorf("the description of credentialsSecretRef does not name the key %s", key)
+			t.Errorf("the description of the member %s does not name the key %s", platform.Member(), key)
 		}
 	}
 }
 
-// checkSettings: the texts of a member are the table's, with its patterns and values, and as optional.
-func checkSettings(t *testing.T, settings []config.Setting, schema apiextensionsv1.JSONSchemaProps) {
+// checkTexts: the texts of a member are the table's, as long, with its patterns, values and messages, and as optional.
+func checkTexts(t *testing.T, table []platforms.Text, schema apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
-	var texts, names []string
+	var want, got []string
 	for name := range maps.Keys(schema.Properties) {
 		if schema.Properties[name].Type == "string" {
-			texts = append(texts, name)
+			got = append(got, name)
 		}
 	}
-	for _, setting := range settings {
-		names = append(names, setting.Name)
-		property := schema.Properties[setting.Name]
-		if slices.Contains(schema.Required, setting.Name) == setting.Optional {
-			t.Errorf("%s is required: %t, want %t", setting.Name, setting.Optional, !setting.Optional)
+	for _, text := range table {
+		want = append(want, text.Name)
+		property := schema.Properties[text.Name]
+		if slices.Contains(schema.Required, text.Name) == text.Optional {
+			t.Errorf("%s is required: %t, want %t", text.Name, text.Optional, !text.Optional)
 		}
-		if diff := cmp.Diff(setting.Values, allowed(property)); diff != "" {
-			t.Errorf("values of %s (-table +definition):\n%s", setting.Name, diff)
+		if diff := cmp.Diff(text.Values, allowed(property)); diff != "" {
+			t.Errorf("values of %s (-table +definition):\n%s", text.Name, diff)
 		}
-		rule := fmt.Sprintf("self.matches('%s')", setting.Pattern)
-		if setting.Pattern == "" && setting.Values == nil {
+		if text.Values != nil {
+			continue
+		}
+		rule := fmt.Sprintf("self.matches('%s')", text.Pattern)
+		if text.Pattern == "" {
 			rule = "isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHostname() != ''"
 		}
-		if setting.Values == nil && rulesOf(property)[rule] == "" {
-			t.Errorf("%s has no rule %s", setting.Name, rule)
+		if diff := cmp.Diff(text.Rule, rulesOf(property)[rule]); diff != "" {
+			t.Errorf("what the rule %s of %s says (-table +definition):\n%s", rule, text.Name, diff)
+		}
+		if got := property.MaxLength; got == nil || *got != int64(text.MaxLength) {
+			t.Errorf("%s may have %v characters, want %d", text.Name, got, text.MaxLength)
 		}
 	}
-	slices.Sort(texts)
-	slices.Sort(names)
-	if diff := cmp.Diff(names, texts); diff != "" {
-		t.Errorf("settings (-table +definition):\n%s", diff)
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("texts (-table +definition):\n%s", diff)
 	}
 }

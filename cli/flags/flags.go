@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // Errors is what is wrong with a command's input: one line each, naming where and what would be right.
@@ -104,8 +104,8 @@ func ParseRanges(name string, cidrs []string, errs *Errors) []netip.Prefix {
 }
 
 // ParseEndpoints reads the values of --platform-endpoint.
-func ParseEndpoints(list []string, errs *Errors) map[config.PlatformType]string {
-	endpoints := map[config.PlatformType]string{}
+func ParseEndpoints(list []string, errs *Errors) map[platforms.Type]string {
+	endpoints := map[platforms.Type]string{}
 	for _, text := range list {
 		kind, address, err := parseEndpoint(text)
 		if err != nil {
@@ -118,12 +118,12 @@ func ParseEndpoints(list []string, errs *Errors) map[config.PlatformType]string 
 }
 
 // parseEndpoint reads TYPE=URL.
-func parseEndpoint(text string) (config.PlatformType, string, error) {
+func parseEndpoint(text string) (platforms.Type, string, error) {
 	name, address, found := strings.Cut(text, "=")
 	if !found {
 		return "", "", fmt.Errorf("%q must be TYPE=URL, as in Meta=http://127.0.0.1:9100", text)
 	}
-	kind := config.PlatformType(name)
+	kind := platforms.Type(name)
 	if traits, _ := kind.Traits(); !traits.HasEndpoint {
 		return "", "", fmt.Errorf("%q is no platform type with an endpoint of its own; those are %s", name, strings.Join(endpointTypes(), ", "))
 	}
@@ -136,7 +136,7 @@ func parseEndpoint(text string) (config.PlatformType, string, error) {
 
 func endpointTypes() []string {
 	var names []string
-	for _, kind := range config.PlatformTypes() {
+	for _, kind := range platforms.Types() {
 		if traits, _ := kind.Traits(); traits.HasEndpoint {
 			names = append(names, string(kind))
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -128,7 +129,7 @@ func BenchmarkDemo(b *testing.B) {
 	const events = 200_000
 	property := &config.Property{
 		Namespace: "default", Currency: "EUR", TimeZone: "Europe/Berlin", Retention: config.Retention{Days: 30, MaxEvents: events},
-		Platforms: []config.Platform{{Name: "console", Type: config.TypeLog}, {Name: "crm", Type: config.TypeWebhook}},
+		Platforms: []platforms.Platform{{Name: "console", Type: platforms.TypeLog}, {Name: "crm", Type: platforms.TypeWebhook}},
 	}
 	server := redistest.Start(b, redisserver.Options{Persist: true, Fsync: redisserver.FsyncAlways})
 	o, runs := demoOptions{events: events, days: 30, seed: 1}, 0

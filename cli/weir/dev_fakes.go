@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/fakes"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -62,8 +62,8 @@ func (o *devOptions) fakePlatforms(ctx context.Context, properties []*loadedProp
 }
 
 // fakeAccounts are what the fakes have to know: which ids there are, and who may send to them.
-func (o *devOptions) fakeAccounts(properties []*loadedProperty) (map[config.PlatformType][]fakes.Account, error) {
-	accounts := map[config.PlatformType][]fakes.Account{}
+func (o *devOptions) fakeAccounts(properties []*loadedProperty) (map[platforms.Type][]fakes.Account, error) {
+	accounts := map[platforms.Type][]fakes.Account{}
 	for _, p := range properties {
 		rendered, err := resources.PropertyConfig(p.Property, resources.Options{})
 		if err != nil {
@@ -75,7 +75,7 @@ func (o *devOptions) fakeAccounts(properties []*loadedProperty) (map[config.Plat
 			}
 			keys := p.platformSecrets[platform.Name]
 			if platform.Webhook != nil {
-				platform.Webhook = &config.Webhook{URL: fakeWebhookPath(p, platform.Name)}
+				platform.Webhook = &platforms.Webhook{URL: fakeWebhookPath(p, platform.Name)}
 			}
 			platform.Name = p.id().String() + "/" + platform.Name
 			accounts[platform.Type] = append(accounts[platform.Type], fakes.Account{Platform: platform, Credentials: keys})
@@ -89,7 +89,7 @@ func fakeWebhookPath(p *loadedProperty, platform string) string {
 	return path.Join("/", p.Namespace, p.Name, platform)
 }
 
-func (o *devOptions) routeToFake(kind config.PlatformType, base string, properties []*loadedProperty) {
+func (o *devOptions) routeToFake(kind platforms.Type, base string, properties []*loadedProperty) {
 	if traits, _ := kind.Traits(); traits.HasEndpoint {
 		o.endpoints[kind] = base
 		return
@@ -117,7 +117,7 @@ type fakePrinter struct {
 	out io.Writer
 }
 
-func (p *fakePrinter) print(kind config.PlatformType, receipt fakes.Receipt) {
+func (p *fakePrinter) print(kind platforms.Type, receipt fakes.Receipt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	prefix := fmt.Sprintf("fake %s: ", kind)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -20,7 +21,7 @@ type devOptions struct {
 	stateDir      string
 	roles         []role.Name
 	egress        []netip.Prefix
-	endpoints     map[config.PlatformType]string
+	endpoints     map[platforms.Type]string
 	// fakes says to put servers of our own in the platforms' place.
 	fakes bool
 	demo  demoOptions

@@ -11,8 +11,8 @@ import (
 	kubevalidation "k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -146,7 +146,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	values := map[string]string{}
 	complete := true
 	if spec.CredentialsSecretRef != nil {
-		traits, _ := config.PlatformType(spec.Type).Traits()
+		traits, _ := platforms.Type(spec.Type).Traits()
 		for _, key := range traits.Credentials {
 			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: spec.CredentialsSecretRef.Name, Key: key})
 			values[key], complete = value, complete && found
@@ -158,7 +158,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	}
 	rendered, err := resources.PropertyConfig(property.Property, resources.Options{})
 	if err == nil {
-		_, err = platform.Open(rendered.Platforms[i], values)
+		_, err = adapter.Open(rendered.Platforms[i], values)
 	}
 	if err != nil {
 		l.addAt(property, field, "%v", err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -59,11 +60,11 @@ type Property struct {
 	// EventAliases maps event names as sent to the names they stand for.
 	EventAliases map[string]string `json:"eventAliases,omitempty"`
 	// DeduplicationWindowHours is for how long an event_id or order_id is remembered.
-	DeduplicationWindowHours int        `json:"deduplicationWindowHours"`
-	Retention                Retention  `json:"retention"`
-	Limits                   Limits     `json:"limits"`
-	Platforms                []Platform `json:"platforms"`
-	Egress                   Egress     `json:"egress"`
+	DeduplicationWindowHours int                  `json:"deduplicationWindowHours"`
+	Retention                Retention            `json:"retention"`
+	Limits                   Limits               `json:"limits"`
+	Platforms                []platforms.Platform `json:"platforms"`
+	Egress                   Egress               `json:"egress"`
 }
 
 // Retention is what the stream keeps.
@@ -86,25 +87,13 @@ type Egress struct {
 	AllowCIDRs []netip.Prefix `json:"allowCIDRs,omitempty"`
 }
 
-// Platform is one destination of a Property's events. Exactly the member named by Type is set.
-type Platform struct {
-	// Name is the platform in delivery records.
-	Name string       `json:"name"`
-	Type PlatformType `json:"type"`
-	// Events are the names to deliver; empty means all that the platform has a mapping for.
-	Events []string `json:"events,omitempty"`
-	// Suspend stops deliveries; events wait.
-	Suspend bool `json:"suspend,omitempty"`
-	// Endpoint replaces the platform's own base URL; "" in production.
-	Endpoint string `json:"endpoint,omitempty"`
-
-	Meta      *Meta      `json:"meta,omitempty"`
-	GA4       *GA4       `json:"ga4,omitempty"`
-	TikTok    *TikTok    `json:"tiktok,omitempty"`
-	Pinterest *Pinterest `json:"pinterest,omitempty"`
-	Mixpanel  *Mixpanel  `json:"mixpanel,omitempty"`
-	Webhook   *Webhook   `json:"webhook,omitempty"`
-	Log       *Log       `json:"log,omitempty"`
+// variants are the domain's for the hashes that platforms take.
+var variants = map[platforms.Hash]event.Variant{
+	platforms.EmailLower:     event.EmailLower,
+	platforms.PhoneDigits:    event.PhoneDigits,
+	platforms.PhoneE164:      event.PhoneE164,
+	platforms.FirstNameMeta:  event.FirstNameMeta,
+	platforms.FirstNameLower: event.FirstNameLower,
 }
 
 // Variants returns the hashes that the property's platforms need, beside those that are always kept.
@@ -112,7 +101,9 @@ func (p *Property) Variants() event.VariantSet {
 	set := event.Variants(event.EmailLower, event.PhoneDigits)
 	for _, platform := range p.Platforms {
 		traits, _ := platform.Type.Traits()
-		set = set.Union(traits.Variants)
+		for _, hash := range traits.Hashes {
+			set = set.Union(event.Variants(variants[hash]))
+		}
 	}
 	return set
 }

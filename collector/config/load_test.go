@@ -17,6 +17,8 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -66,10 +68,10 @@ func TestLoadReadsAProperty(t *testing.T) {
 		DeduplicationWindowHours: 168,
 		Retention:                config.Retention{Days: 62, MaxEvents: 10_000_000},
 		Limits:                   config.Limits{EventsPerSecond: 500, MaxBodyBytes: 65536},
-		Platforms: []config.Platform{
-			{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1234567890", TestEventCode: "TEST1"}, Events: []string{"purchase"}},
-			{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://crm.example.com/hook"}, Suspend: true},
-			{Name: "console", Type: config.TypeLog},
+		Platforms: []platforms.Platform{
+			{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1234567890", TestEventCode: "TEST1"}}, Events: []string{"purchase"}},
+			{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}}, Suspend: true},
+			{Name: "console", Type: platforms.TypeLog},
 		},
 		Egress: config.Egress{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
 	}
@@ -123,7 +125,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"a platform without its member":           {`"webhook": {"url": "https://crm.example.com/hook"}, `, ``, "platforms[1].webhook: must be set for a platform of type Webhook"},
 		"a platform with another's member":        {`"type": "Log"`, `"type": "Log", "meta": {"pixelID": "1"}`, "platforms[2].meta: must be absent for a platform of type Log"},
 		"a pixel that is no number":               {`1234567890`, `12-34`, "platforms[0].meta.pixelID: must be the digits"},
-		"a test code with space in it":            {`TEST1`, `TEST 1`, "platforms[0].meta.testEventCode: must be a code of the Events Manager"},
+		"a test code with space in it":            {`TEST1`, `TEST 1`, "platforms[0].meta.testEventCode: must be a code of Meta's Events Manager"},
 		"a webhook to no web address":             {`https://crm.example.com/hook`, `ftp://crm.example.com/hook`, "platforms[1].webhook.url: must be an http or https URL"},
 		"a webhook without a host":                {`https://crm.example.com/hook`, `https:///hook`, "platforms[1].webhook.url: must be an http or https URL"},
 		"an endpoint that is none":                {`"type": "Meta"`, `"type": "Meta", "endpoint": "graph.example.com"`, "platforms[0].endpoint: must be an http or https URL"},
@@ -337,7 +339,7 @@ func mount(t *testing.T, volume, version string, files map[string]string) {
 // FuzzLoad reads any property file: what is accepted is valid, and what is not has an error that names the file.
 func FuzzLoad(f *testing.F) {
 	f.Add(fullProperty)
-	f.Add(`{"platforms": [{"type": "Log", "log": {}}, {"type": ""}], "egress": {"allowCIDRs": [""]}}`)
+	f.Add(`{"platforms": [{"type": "Log"}, {"type": ""}], "egress": {"allowCIDRs": [""]}}`)
 	f.Add(`{"eventAliases": {"": ""}, "limits": null, "currency": 1e9999}`)
 	f.Add(`[]`)
 	f.Fuzz(func(t *testing.T, text string) {
@@ -357,4 +359,25 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestVariantsAreThoseThatThePlatformsTake(t *testing.T) {
+	kept := event.Variants(event.EmailLower, event.PhoneDigits)
+	want := map[platforms.Type]event.VariantSet{
+		platforms.TypeMeta:      kept.Union(event.Variants(event.FirstNameMeta)),
+		platforms.TypeGA4:       kept,
+		platforms.TypeTikTok:    kept.Union(event.Variants(event.PhoneE164, event.FirstNameLower)),
+		platforms.TypePinterest: kept.Union(event.Variants(event.FirstNameLower)),
+		platforms.TypeMixpanel:  kept,
+		platforms.TypeWebhook:   kept.Union(event.Variants(event.PhoneE164, event.FirstNameLower)),
+		platforms.TypeLog:       kept,
+	}
+	got := map[platforms.Type]event.VariantSet{}
+	for _, platform := range platforms.Types() {
+		property := config.Property{Platforms: []platforms.Platform{{Type: platform}}}
+		got[platform] = property.Variants()
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variants (-want +got):\n%s", diff)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // The names that Kubernetes objects, platforms and keys may have.
@@ -53,42 +53,27 @@ func (p *Property) Validate() error {
 		platform := &p.Platforms[i]
 		f.check(!names[platform.Name], at+".name", "must be unique among the platforms")
 		names[platform.Name] = true
-		platform.validate(at, &f)
+		validatePlatform(platform, at, &f)
 	}
 	return errors.Join(f...)
 }
 
-func (p *Platform) validate(at string, f *errs) {
+func validatePlatform(p *platforms.Platform, at string, f *errs) {
 	f.check(isName(p.Name), at+".name", nameRule)
 	for i, name := range p.Events {
 		f.check(isEventName(name), fmt.Sprintf("%s.events[%d]", at, i), "must be an event name: 1 to 100 characters without control characters or space around them")
 	}
-	f.check(p.Endpoint == "" || isWebURL(p.Endpoint), at+".endpoint", "must be an http or https URL with a host, or absent")
+	f.check(p.Endpoint == "" || platforms.IsWebURL(p.Endpoint), at+".endpoint", "must be an http or https URL with a host, or absent")
 	if _, known := p.Type.Traits(); !known {
 		f.check(false, at+".type", "must be one of "+strings.Join(typeNames(), ", "))
 		return
 	}
-	for _, other := range PlatformTypes() {
-		traits, member := platformTraits[other], at+"."+other.Member()
-		set := traits.isSet(p)
-		if other != p.Type {
-			f.check(!set, member, fmt.Sprintf("must be absent for a platform of type %s", p.Type))
-		} else if len(traits.Settings) > 0 {
-			f.check(set, member, fmt.Sprintf("must be set for a platform of type %s", p.Type))
-		}
-		if !set {
-			continue
-		}
-		for i := range traits.Settings {
-			setting := &traits.Settings[i]
-			f.check(setting.takes(setting.of(p)), member+"."+setting.Name, setting.Rule)
-		}
-	}
+	p.Type.CheckSettings(&p.Settings, func(member, rule string) { f.check(false, at+"."+member, rule) })
 }
 
 func typeNames() []string {
 	var names []string
-	for _, t := range PlatformTypes() {
+	for _, t := range platforms.Types() {
 		names = append(names, string(t))
 	}
 	return names
@@ -106,11 +91,6 @@ func isTimeZone(name string) bool {
 func isEventName(s string) bool {
 	control := func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
 	return s != "" && strings.TrimSpace(s) == s && utf8.RuneCountInString(s) <= maxEventNameLength && strings.IndexFunc(s, control) < 0
-}
-
-func isWebURL(s string) bool {
-	parsed, err := url.Parse(s)
-	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Hostname() != ""
 }
 
 // errors are what is wrong, in the order in which it was found.

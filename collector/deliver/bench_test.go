@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -46,7 +46,7 @@ func BenchmarkDelivery(b *testing.B) {
 				_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(received)+`}`)
 			}))
 			b.Cleanup(sink.Close)
-			cfg := config.Platform{Name: "p", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "42"}, Endpoint: sink.URL}
+			cfg := platforms.Platform{Name: "p", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}, Endpoint: sink.URL}
 			bare := cfg
 			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
 			h := newHarness(b, cfg, bare)
@@ -95,8 +95,8 @@ func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
 }
 
 // consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
-func consumeAll(b *testing.B, h *harness, cfg config.Platform, batch, n int) float64 {
-	opened, err := platform.Open(cfg, map[string]string{"accessToken": accessToken})
+func consumeAll(b *testing.B, h *harness, cfg platforms.Platform, batch, n int) float64 {
+	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -118,13 +118,13 @@ func consumeAll(b *testing.B, h *harness, cfg config.Platform, batch, n int) flo
 			slots <- struct{}{}
 			requests.Go(func() {
 				defer func() { <-slots }()
-				payloads, positions := make([]platform.Payload, 0, len(taken)), make([]stream.Position, 0, len(taken))
+				payloads, positions := make([]adapter.Payload, 0, len(taken)), make([]stream.Position, 0, len(taken))
 				for _, d := range taken {
 					e, err := wire.Decode(d.Data)
 					if err != nil {
 						b.Error(err)
 					}
-					payload, _ := opened.Map(&platform.Event{Event: e, ReceivedAt: d.Position.Time()})
+					payload, _ := opened.Map(&adapter.Event{Event: e, ReceivedAt: d.Position.Time()})
 					payloads, positions = append(payloads, payload), append(positions, d.Position)
 				}
 				if _, failure := client.exchange(b.Context(), opened.Build(payloads, time.Now())); failure != nil {

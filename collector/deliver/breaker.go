@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -154,11 +154,11 @@ func (b *breaker) succeededSince(then time.Time) bool {
 }
 
 // record tells the breaker what came of a request, given its first event and how long it took.
-func (b *breaker) record(p permit, first stream.Position, verdict platform.Verdict, took time.Duration) assessment {
+func (b *breaker) record(p permit, first stream.Position, verdict adapter.Verdict, took time.Duration) assessment {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	if verdict.Class != platform.Retry && !aboutPlatform(verdict.Class) {
+	if verdict.Class != adapter.Retry && !aboutPlatform(verdict.Class) {
 		b.succeeded = now
 		b.failures.success(first)
 		b.limiter.increase()
@@ -186,7 +186,7 @@ func (b *breaker) record(p permit, first stream.Position, verdict platform.Verdi
 		a.openFor = b.open(p.kind, verdict)
 	case trip:
 		a.openFor = b.open(p.kind, verdict)
-	case verdict.Class == platform.Throttle && poison == 0:
+	case verdict.Class == adapter.Throttle && poison == 0:
 		b.limiter.halve()
 	}
 	if !aboutPlatform(verdict.Class) {
@@ -226,7 +226,7 @@ func (b *breaker) close(p permit) {
 
 // prolong counts several failures that were under way together as one opening, and returns how long that lasts; the lock
 // is held.
-func (b *breaker) prolong(c *circuit, verdict platform.Verdict) time.Duration {
+func (b *breaker) prolong(c *circuit, verdict adapter.Verdict) time.Duration {
 	if until := b.now().Add(max(verdict.After, b.backoff.floor)); verdict.After > 0 && until.After(c.until) {
 		c.until = until
 	}
@@ -234,7 +234,7 @@ func (b *breaker) prolong(c *circuit, verdict platform.Verdict) time.Duration {
 }
 
 // open opens a circuit, or leaves it open for longer, and returns for how long; the lock is held.
-func (b *breaker) open(k kind, verdict platform.Verdict) time.Duration {
+func (b *breaker) open(k kind, verdict adapter.Verdict) time.Duration {
 	c := &b.circuits[k]
 	pause := b.backoff.ceiling(c.failures)
 	if verdict.After > 0 {
@@ -261,13 +261,13 @@ func (b *breaker) open(k kind, verdict platform.Verdict) time.Duration {
 var held = [kinds]string{newEvents: "all events", retries: "events that were attempted before; new ones are sent"}
 
 // advice says what whoever runs the property can do about an open circuit.
-func advice(class platform.Class) string {
+func advice(class adapter.Class) string {
 	switch class {
-	case platform.Auth:
+	case adapter.Auth:
 		return "put a credential that the platform accepts into its Secret; it is used at once"
-	case platform.Config:
+	case adapter.Config:
 		return "correct the platform's address, identifiers or permissions; see its page in the documentation"
-	case platform.Throttle:
+	case adapter.Throttle:
 		return "none needed: the platform limits the rate of requests; if it lasts, ask the platform for a higher limit"
 	default:
 		return "none needed: the platform does not work and is tried from time to time"

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 var (
-	throttled = platform.Verdict{Class: platform.Throttle, Reason: "throttled", After: 7 * time.Second}
-	refused   = platform.Verdict{Class: platform.Auth, Reason: "unauthorized"}
-	delivered = platform.Verdict{Class: platform.Delivered}
+	throttled = adapter.Verdict{Class: adapter.Throttle, Reason: "throttled", After: 7 * time.Second}
+	refused   = adapter.Verdict{Class: adapter.Auth, Reason: "unauthorized"}
+	delivered = adapter.Verdict{Class: adapter.Delivered}
 )
 
 func testBreaker() *breaker {
@@ -40,7 +40,7 @@ func mustAcquire(t *testing.T, b *breaker) permit {
 }
 
 // trip opens the breaker by as many different events as that takes and returns for how long.
-func trip(t *testing.T, b *breaker, verdict platform.Verdict) time.Duration {
+func trip(t *testing.T, b *breaker, verdict adapter.Verdict) time.Duration {
 	t.Helper()
 	p := mustAcquire(t, b)
 	for event := range stream.Position(tripAfter) {
@@ -76,14 +76,14 @@ func TestBreakerProbesLessAndLessOften(t *testing.T) {
 	pauses := []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600}
 	most := []int{1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64}
 	for name, test := range map[string]struct {
-		verdict platform.Verdict
+		verdict adapter.Verdict
 		pauses  []int // in seconds
 		probes  []int // after each
 	}{
-		"no answer":                   {platform.Verdict{Class: platform.Retry, Reason: "timeout"}, pauses, most},
-		"misconfigured or gone":       {platform.Verdict{Class: platform.Config, Reason: "http_404"}, pauses, most},
+		"no answer":                   {adapter.Verdict{Class: adapter.Retry, Reason: "timeout"}, pauses, most},
+		"misconfigured or gone":       {adapter.Verdict{Class: adapter.Config, Reason: "http_404"}, pauses, most},
 		"the credential is refused":   {refused, pauses, []int{1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8}},
-		"throttled for no time":       {platform.Verdict{Class: platform.Throttle}, pauses, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		"throttled for no time":       {adapter.Verdict{Class: adapter.Throttle}, pauses, []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
 		"throttled for seven seconds": {throttled, []int{7, 7, 7}, []int{1, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

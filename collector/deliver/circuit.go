@@ -3,7 +3,7 @@ package deliver
 import (
 	"time"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 )
 
 const (
@@ -73,11 +73,11 @@ func (c *circuit) close() { c.tripped, c.probing, c.failures = false, false, 0 }
 // probesAfter is how many probes may follow a pause of so many units that a verdict led to: as many, so that a platform that
 // is down gets about one a second, and yet a run of events that are refused for their own sake is passed in about as many
 // seconds as it is long.
-func probesAfter(units time.Duration, verdict platform.Verdict) int {
+func probesAfter(units time.Duration, verdict adapter.Verdict) int {
 	switch {
 	case rateLimited(verdict):
 		return 1
-	case verdict.Class == platform.Auth:
+	case verdict.Class == adapter.Auth:
 		return min(max(1, int(units)), maxCredentialProbes)
 	default:
 		return min(max(1, int(units)), maxProbes)
@@ -85,11 +85,11 @@ func probesAfter(units time.Duration, verdict platform.Verdict) int {
 }
 
 // rateLimited says whether a platform asks to be sent less.
-func rateLimited(verdict platform.Verdict) bool {
-	return verdict.Class == platform.Throttle || verdict.After > 0
+func rateLimited(verdict adapter.Verdict) bool {
+	return verdict.Class == adapter.Throttle || verdict.After > 0
 }
 
 // aboutPlatform says whether an answer of the class is about the platform as a whole, as a rule.
-func aboutPlatform(class platform.Class) bool {
-	return class == platform.Throttle || class == platform.Auth || class == platform.Config
+func aboutPlatform(class adapter.Class) bool {
+	return class == adapter.Throttle || class == adapter.Auth || class == adapter.Config
 }

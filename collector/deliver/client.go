@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/egress"
 )
 
@@ -63,17 +63,17 @@ func (c *client) close() { c.http.CloseIdleConnections() }
 
 // exchange makes one request. Where there is no answer, it returns the verdict instead: another attempt, with
 // the reason why.
-func (c *client) exchange(ctx context.Context, request platform.Request) (platform.Response, *platform.Verdict) {
+func (c *client) exchange(ctx context.Context, request adapter.Request) (adapter.Response, *adapter.Verdict) {
 	exchanging, breakOff := context.WithCancel(ctx)
 	defer breakOff()
 	out, err := http.NewRequestWithContext(exchanging, request.Method, request.URL, bytes.NewReader(request.Body))
 	if err != nil {
-		return platform.Response{}, &platform.Verdict{Class: platform.Config, Reason: "url_invalid"}
+		return adapter.Response{}, &adapter.Verdict{Class: adapter.Config, Reason: "url_invalid"}
 	}
 	out.Header = request.Header
 	answer, err := c.http.Do(out)
 	if err != nil {
-		return platform.Response{}, &platform.Verdict{Class: platform.Retry, Reason: failureReason(ctx, err)}
+		return adapter.Response{}, &adapter.Verdict{Class: adapter.Retry, Reason: failureReason(ctx, err)}
 	}
 	defer answer.Body.Close()
 	if request.StatusOnly {
@@ -81,7 +81,7 @@ func (c *client) exchange(ctx context.Context, request platform.Request) (platfo
 	}
 	// A body that breaks off is judged as far as it came: the status has been answered all the same.
 	body, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	return platform.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, At: c.now()}, nil
+	return adapter.Response{Status: answer.StatusCode, Header: answer.Header, Body: body, At: c.now()}, nil
 }
 
 // reasonEgressDenied is why nothing is sent to a host that has only addresses which deliveries may not go to.

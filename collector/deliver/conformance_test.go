@@ -18,15 +18,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/fakes"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 // subject is what the suite has to know of a platform beside its configuration.
 type subject struct {
-	cfg config.Platform
+	cfg platforms.Platform
 	// texts are what the person's hashes must be of; the hash of anything else of the person is an error.
 	texts map[string]string
 	// batches: several events a request, so that one may harm the others.
@@ -53,36 +53,36 @@ const (
 )
 
 // subjects has a row for every platform type.
-var subjects = map[config.PlatformType]subject{
-	config.TypeMeta: {
-		cfg:     config.Platform{Meta: &config.Meta{PixelID: "42"}},
+var subjects = map[platforms.Type]subject{
+	platforms.TypeMeta: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}},
 		texts:   map[string]string{"em": emailLow, "ph": digits, "fn": nameMeta, "external_id": clientID},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "expired",
 	},
-	config.TypeGA4: {
-		cfg:     config.Platform{GA4: &config.GA4{MeasurementID: "G-42"}},
+	platforms.TypeGA4: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{GA4: &platforms.GA4{MeasurementID: "G-42"}}},
 		refused: "delivered", oldest: 72 * time.Hour, tooOld: "delivered", // Google Analytics does not say so
 	},
-	config.TypeTikTok: {
-		cfg:     config.Platform{TikTok: &config.TikTok{EventSourceID: "C42"}},
+	platforms.TypeTikTok: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C42"}}},
 		texts:   map[string]string{"email": emailLow, "phone": rawPhone, "first_name": nameLow, "external_id": clientID},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
-	config.TypePinterest: {
-		cfg:     config.Platform{Pinterest: &config.Pinterest{AdAccountID: "42"}},
+	platforms.TypePinterest: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "42"}}},
 		texts:   map[string]string{"em": emailLow, "ph": digits, "fn": nameLow, "external_id": clientID},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
-	config.TypeMixpanel: {
-		cfg:     config.Platform{Mixpanel: &config.Mixpanel{ProjectID: "42"}},
+	platforms.TypeMixpanel: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "42"}}},
 		batches: true, refused: "failed", tooOld: "delivered",
 	},
-	config.TypeWebhook: {
-		cfg:     config.Platform{Webhook: &config.Webhook{URL: "/hook"}},
+	platforms.TypeWebhook: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "/hook"}}},
 		texts:   map[string]string{"email": emailLow, "phone": rawPhone, "first_name": nameLow},
 		refused: "failed",
 	},
-	config.TypeLog: {cfg: config.Platform{Log: &config.Log{}}},
+	platforms.TypeLog: {cfg: platforms.Platform{}},
 }
 
 var suiteCredentials = map[string]string{
@@ -106,7 +106,7 @@ type site struct {
 	sent     int
 }
 
-func newSite(t *testing.T, kind config.PlatformType) *site {
+func newSite(t *testing.T, kind platforms.Type) *site {
 	s := &site{subject: subjects[kind]}
 	s.cfg.Name, s.cfg.Type = "p", kind
 	s.trap = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
@@ -129,7 +129,7 @@ func (s *site) serve(t *testing.T) {
 	if traits.HasEndpoint {
 		s.cfg.Endpoint = server.URL
 	} else {
-		s.cfg.Webhook = &config.Webhook{URL: server.URL + s.cfg.Webhook.URL}
+		s.cfg.Webhook = &platforms.Webhook{URL: server.URL + s.cfg.Webhook.URL}
 	}
 	var err error
 	s.fake, err = fakes.New(s.cfg.Type, []fakes.Account{{Platform: s.cfg, Credentials: suiteCredentials}}, nil,
@@ -231,7 +231,7 @@ var ordeals = map[string]struct {
 }
 
 func TestConformance(t *testing.T) {
-	for _, kind := range config.PlatformTypes() {
+	for _, kind := range platforms.Types() {
 		t.Run(string(kind), func(t *testing.T) {
 			if _, ok := subjects[kind]; !ok {
 				t.Fatal("the suite has no row for this type")

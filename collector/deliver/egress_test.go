@@ -11,17 +11,17 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 )
 
 var loopback = config.Egress{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
 // exchange makes a request with a client of its own.
-func exchange(t *testing.T, egress config.Egress, url string) (platform.Response, *platform.Verdict) {
+func exchange(t *testing.T, egress config.Egress, url string) (adapter.Response, *adapter.Verdict) {
 	t.Helper()
 	c := newClient(egress, 2*time.Second, time.Now)
 	t.Cleanup(c.close)
-	return c.exchange(context.Background(), platform.Request{Method: http.MethodPost, URL: url, Body: []byte("{}")})
+	return c.exchange(context.Background(), adapter.Request{Method: http.MethodPost, URL: url, Body: []byte("{}")})
 }
 
 func TestClientNamesWhyThereWasNoAnswer(t *testing.T) {
@@ -42,16 +42,16 @@ func TestClientNamesWhyThereWasNoAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		egress config.Egress
 		url    string
-		want   platform.Verdict
+		want   adapter.Verdict
 	}{
-		"an address that is not allowed":         {config.Egress{}, plain.URL, platform.Verdict{Class: platform.Retry, Reason: "egress_denied"}},
-		"a name that resolves to one":            {config.Egress{}, "http://localhost:1/", platform.Verdict{Class: platform.Retry, Reason: "egress_denied"}},
-		"a certificate of an unknown authority":  {loopback, secure.URL, platform.Verdict{Class: platform.Retry, Reason: "tls_failed"}},
-		"a server that does not answer in time":  {loopback, hangs.URL, platform.Verdict{Class: platform.Retry, Reason: "timeout"}},
-		"a server that closes without an answer": {loopback, resets.URL, platform.Verdict{Class: platform.Retry, Reason: "connection_reset"}},
-		"a port at which nobody listens":         {loopback, gone.URL, platform.Verdict{Class: platform.Retry, Reason: "connection_refused"}},
-		"a name that does not exist":             {loopback, "http://weir.invalid/", platform.Verdict{Class: platform.Retry, Reason: "name_not_resolved"}},
-		"a URL that no request can be made for":  {loopback, "http://[::1/", platform.Verdict{Class: platform.Config, Reason: "url_invalid"}},
+		"an address that is not allowed":         {config.Egress{}, plain.URL, adapter.Verdict{Class: adapter.Retry, Reason: "egress_denied"}},
+		"a name that resolves to one":            {config.Egress{}, "http://localhost:1/", adapter.Verdict{Class: adapter.Retry, Reason: "egress_denied"}},
+		"a certificate of an unknown authority":  {loopback, secure.URL, adapter.Verdict{Class: adapter.Retry, Reason: "tls_failed"}},
+		"a server that does not answer in time":  {loopback, hangs.URL, adapter.Verdict{Class: adapter.Retry, Reason: "timeout"}},
+		"a server that closes without an answer": {loopback, resets.URL, adapter.Verdict{Class: adapter.Retry, Reason: "connection_reset"}},
+		"a port at which nobody listens":         {loopback, gone.URL, adapter.Verdict{Class: adapter.Retry, Reason: "connection_refused"}},
+		"a name that does not exist":             {loopback, "http://weir.invalid/", adapter.Verdict{Class: adapter.Retry, Reason: "name_not_resolved"}},
+		"a URL that no request can be made for":  {loopback, "http://[::1/", adapter.Verdict{Class: adapter.Config, Reason: "url_invalid"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, got := exchange(t, test.egress, test.url)

@@ -21,7 +21,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -172,14 +173,14 @@ func (e *Engine) Run(taking context.Context) error {
 }
 
 // suspended makes sure of the platform's group, so that its events wait for it, and does nothing else.
-func (e *Engine) suspended(taking context.Context, cfg config.Platform) {
+func (e *Engine) suspended(taking context.Context, cfg platforms.Platform) {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	logger.Info("platform suspended; its events wait")
 	e.group(cfg, logger).await(taking)
 }
 
 // serve delivers to one platform until taking ends.
-func (e *Engine) serve(taking context.Context, cfg config.Platform) {
+func (e *Engine) serve(taking context.Context, cfg platforms.Platform) {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	group := e.group(cfg, logger)
 	if !group.await(taking) {
@@ -250,13 +251,13 @@ func (e *Engine) pendingOwn(taking context.Context, g *group) (stream.Position, 
 
 // open makes the platform of its configuration and credentials. Where they do not suffice it says so once,
 // and tries again until they do; nil means that taking has ended.
-func (e *Engine) open(taking context.Context, cfg config.Platform, pauses *pauseMetrics) *platform.Platform {
+func (e *Engine) open(taking context.Context, cfg platforms.Platform, pauses *pauseMetrics) *adapter.Platform {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	for said := ""; ; {
 		credentials, err := e.options.Credentials(cfg.Name)
 		if err == nil {
-			var opened *platform.Platform
-			if opened, err = platform.Open(cfg, credentials); err == nil {
+			var opened *adapter.Platform
+			if opened, err = adapter.Open(cfg, credentials); err == nil {
 				pauses.resumed()
 				return opened
 			}
@@ -272,14 +273,14 @@ func (e *Engine) open(taking context.Context, cfg config.Platform, pauses *pause
 	}
 }
 
-func (e *Engine) group(cfg config.Platform, logger *slog.Logger) *group {
+func (e *Engine) group(cfg platforms.Platform, logger *slog.Logger) *group {
 	return &group{
 		stream: e.options.Stream, platform: cfg.Name, backoff: e.timing.redis, pendingIdle: e.timing.pendingIdle,
 		now: e.clock.Now, logger: logger,
 	}
 }
 
-func (e *Engine) queue(cfg config.Platform, logger *slog.Logger) *queue {
+func (e *Engine) queue(cfg platforms.Platform, logger *slog.Logger) *queue {
 	return &queue{
 		stream: e.options.Stream, platform: cfg.Name, consumer: e.options.Consumer, timing: e.timing, now: e.clock.Now, logger: logger,
 		active: map[stream.Position]struct{}{},
@@ -288,7 +289,7 @@ func (e *Engine) queue(cfg config.Platform, logger *slog.Logger) *queue {
 
 // sender makes what sends a platform's events, with the settler of their outcomes.
 func (e *Engine) sender(
-	cfg config.Platform, opened *platform.Platform, q *queue, g *group, pauses *pauseMetrics, logger *slog.Logger,
+	cfg platforms.Platform, opened *adapter.Platform, q *queue, g *group, pauses *pauseMetrics, logger *slog.Logger,
 ) *sender {
 	o, limiter := e.options, newLimiter(opened.Limits.Events)
 	return &sender{

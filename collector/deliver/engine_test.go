@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -19,7 +20,7 @@ const (
 	refund   = `{"event":"refund","client_id":"1.2","data":{"value":9.5,"currency":"EUR","order_id":"A-1"}}`
 )
 
-var console = config.Platform{Name: "console", Type: config.TypeLog, Log: &config.Log{}}
+var console = platforms.Platform{Name: "console", Type: platforms.TypeLog}
 
 func one(p stream.Position, r record) map[stream.Position]record {
 	return map[stream.Position]record{p: r}
@@ -128,7 +129,7 @@ func TestWebhookThatCannotBeReached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHarness(t, config.Platform{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: test.url}})
+			h := newHarness(t, platforms.Platform{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: test.url}}})
 			h.property.Egress = test.egress
 			at := h.accept(purchase)
 			h.start("one", nil)

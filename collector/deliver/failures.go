@@ -3,7 +3,7 @@ package deliver
 import (
 	"math"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -70,7 +70,7 @@ func (f *failures) reset() {
 // failure notes a request that failed and says whether the circuit of that kind is to open. That of new events opens for
 // the sake of different ones only. That of retries also opens where the same events fail again and nothing succeeded
 // meanwhile: that keeps nobody waiting but themselves.
-func (f *failures) failure(k kind, first stream.Position, class platform.Class) (trip bool) {
+func (f *failures) failure(k kind, first stream.Position, class adapter.Class) (trip bool) {
 	f.recent[first]++
 	if f.poison[first] > 0 {
 		return false

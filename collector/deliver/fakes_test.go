@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // personal matches what a body must not hold: any address, and the test person's name and phone number.
@@ -53,8 +53,8 @@ func newReceiver(t testing.TB, f failure) *receiver {
 	return r
 }
 
-func (r *receiver) platform(name string) config.Platform {
-	return config.Platform{Name: name, Type: config.TypeWebhook, Webhook: &config.Webhook{URL: r.URL + "/hook"}}
+func (r *receiver) platform(name string) platforms.Platform {
+	return platforms.Platform{Name: name, Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: r.URL + "/hook"}}}
 }
 
 func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
@@ -188,8 +188,8 @@ func newMeta(t testing.TB, f failure) *meta {
 	return m
 }
 
-func (m *meta) platform(name string) config.Platform {
-	return config.Platform{Name: name, Type: config.TypeMeta, Endpoint: m.URL, Meta: &config.Meta{PixelID: "42"}}
+func (m *meta) platform(name string) platforms.Platform {
+	return platforms.Platform{Name: name, Type: platforms.TypeMeta, Endpoint: m.URL, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}}
 }
 
 type metaFakeEvent struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -52,13 +53,13 @@ type harness struct {
 	wrong time.Duration
 }
 
-func newHarness(t testing.TB, platforms ...config.Platform) *harness {
+func newHarness(t testing.TB, to ...platforms.Platform) *harness {
 	t.Helper()
-	return newHarnessOn(t, redistest.URL(t), platforms...)
+	return newHarnessOn(t, redistest.URL(t), to...)
 }
 
 // newHarnessOn is newHarness with a Redis that the test itself started.
-func newHarnessOn(t testing.TB, url string, platforms ...config.Platform) *harness {
+func newHarnessOn(t testing.TB, url string, to ...platforms.Platform) *harness {
 	t.Helper()
 	client, err := stream.Dial(url, stream.DialOptions{})
 	if err != nil {
@@ -74,14 +75,14 @@ func newHarnessOn(t testing.TB, url string, platforms ...config.Platform) *harne
 		redisClock: redistest.TurnClock(t, url),
 		stream:     client.Stream("default", "shop"),
 		property: config.Property{
-			Namespace: "default", Name: "shop", Platforms: platforms, Egress: loopback,
+			Namespace: "default", Name: "shop", Platforms: to, Egress: loopback,
 			Retention: config.Retention{Days: 62, MaxEvents: 1_000_000},
 		},
 		registry:    prometheus.NewRegistry(),
 		log:         &logBuffer{},
 		credentials: map[string]map[string]string{},
 	}
-	for _, p := range platforms {
+	for _, p := range to {
 		h.credentials[p.Name] = map[string]string{"accessToken": accessToken, "signingSecret": signingSecret}
 	}
 	if h.metrics, err = NewMetrics(h.registry); err != nil {

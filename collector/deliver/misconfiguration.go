@@ -3,7 +3,7 @@ package deliver
 import (
 	"maps"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 )
 
 // Misconfiguration is why a platform gets nothing until a person has mended something. Its values are reasons of the
@@ -24,11 +24,11 @@ const (
 
 // misconfigurationOf returns what has to be mended where a platform is paused for a verdict, "" where nothing has. It goes
 // by the class: the same code of a platform's may be a reason to mend something or to wait.
-func misconfigurationOf(verdict platform.Verdict) Misconfiguration {
+func misconfigurationOf(verdict adapter.Verdict) Misconfiguration {
 	switch {
-	case verdict.Class == platform.Auth:
+	case verdict.Class == adapter.Auth:
 		return CredentialsRejected
-	case verdict.Class == platform.Config:
+	case verdict.Class == adapter.Config:
 		return ConfigurationRejected
 	case verdict.Reason == reasonEgressDenied:
 		return EgressDenied

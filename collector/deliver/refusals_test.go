@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -69,8 +69,8 @@ const (
 type simulation struct {
 	breaker   *breaker
 	scheduler scheduler
-	adapter   platform.Adapter
-	refuse    func(i int) *platform.Response
+	adapter   adapter.Adapter
+	refuse    func(i int) *adapter.Response
 
 	requests atomic.Int64
 	mu       sync.Mutex
@@ -89,14 +89,14 @@ func (s *simulation) send(ctx context.Context, i int, k kind) {
 		}
 		s.requests.Add(1)
 		<-time.After(roundTrip)
-		answer := platform.Response{Status: http.StatusNoContent, At: time.Now()}
+		answer := adapter.Response{Status: http.StatusNoContent, At: time.Now()}
 		if refusal := s.refuse(i); refusal != nil {
 			answer = *refusal
 		}
 		verdict := s.adapter.Classify(answer, 1)[0]
 		verdict = s.scheduler.judge(verdict, s.breaker.record(p, stream.Position(i+1), verdict, roundTrip))
 		settlement := s.scheduler.settlement(task{position: stream.Position(i + 1), attempts: attempts,
-			payload: platform.Payload{Expires: time.Now().Add(time.Hour)}}, verdict, roundTrip)
+			payload: adapter.Payload{Expires: time.Now().Add(time.Hour)}}, verdict, roundTrip)
 		switch settlement.Status {
 		case stream.Delivered:
 			s.mu.Lock()
@@ -131,10 +131,10 @@ func (s *simulation) run(ctx context.Context, attempted int) {
 	}
 }
 
-func newSimulation(t *testing.T, refuse func(i int) *platform.Response) *simulation {
+func newSimulation(t *testing.T, refuse func(i int) *adapter.Response) *simulation {
 	t.Helper()
-	opened, err := platform.Open(
-		config.Platform{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://crm.example/"}},
+	opened, err := adapter.Open(
+		platforms.Platform{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 		map[string]string{"signingSecret": signingSecret})
 	if err != nil {
 		t.Fatal(err)
@@ -151,12 +151,12 @@ func TestRefusals(t *testing.T) {
 	for name, refusal := range refusals {
 		for which, shared := range refusedShares {
 			t.Run(name+" to "+which, func(t *testing.T) {
-				answer := platform.Response{Status: refusal.status, Header: http.Header{}}
+				answer := adapter.Response{Status: refusal.status, Header: http.Header{}}
 				if refusal.retryAfter != "" {
 					answer.Header.Set("Retry-After", refusal.retryAfter)
 				}
 				synctest.Test(t, func(t *testing.T) {
-					s := newSimulation(t, func(i int) *platform.Response {
+					s := newSimulation(t, func(i int) *adapter.Response {
 						if shared.refused(i) {
 							return &answer
 						}
@@ -208,12 +208,12 @@ func TestWhatBecomesOfARefusedEvent(t *testing.T) {
 	for name, refusal := range refusals {
 		for traffic, interval := range map[string]time.Duration{"with others": time.Second, "without others": 0} {
 			t.Run(name+" "+traffic, func(t *testing.T) {
-				answer := platform.Response{Status: refusal.status, Header: http.Header{}}
+				answer := adapter.Response{Status: refusal.status, Header: http.Header{}}
 				if refusal.retryAfter != "" {
 					answer.Header.Set("Retry-After", refusal.retryAfter)
 				}
 				synctest.Test(t, func(t *testing.T) {
-					s := newSimulation(t, func(i int) *platform.Response {
+					s := newSimulation(t, func(i int) *adapter.Response {
 						if i == 0 {
 							return &answer
 						}
@@ -249,9 +249,9 @@ func TestAReplayOfRefusedEventsDelaysNoOther(t *testing.T) {
 	for name, refusal := range refusals {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newSimulation(t, func(i int) *platform.Response {
+				s := newSimulation(t, func(i int) *adapter.Response {
 					if i < 0 {
-						return &platform.Response{Status: refusal.status, Header: http.Header{}}
+						return &adapter.Response{Status: refusal.status, Header: http.Header{}}
 					}
 					return nil
 				})
@@ -268,9 +268,9 @@ func TestAReplayOfRefusedEventsDelaysNoOther(t *testing.T) {
 // all the same. It takes the attempts that are evidence, with the longest pauses that may be drawn between them, and a probe.
 func TestALoneRefusedEventIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulation(t, func(i int) *platform.Response {
+		s := newSimulation(t, func(i int) *adapter.Response {
 			if i == 0 {
-				return &platform.Response{Status: 401}
+				return &adapter.Response{Status: 401}
 			}
 			return nil
 		})

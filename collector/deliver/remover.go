@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -56,7 +56,7 @@ func (e *Engine) removed(ctx context.Context) ([]string, error) {
 }
 
 func (e *Engine) configured(name string) bool {
-	return slices.ContainsFunc(e.options.Property.Platforms, func(p config.Platform) bool { return p.Name == name })
+	return slices.ContainsFunc(e.options.Property.Platforms, func(p platforms.Platform) bool { return p.Name == name })
 }
 
 func (e *Engine) removePlatform(ctx context.Context, name string, seen map[string]time.Time) error {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 )
 
 // requester makes the requests to one platform.
 type requester struct {
-	platform *platform.Platform
+	platform *adapter.Platform
 	client   *client
 	tracing  tracing
 	// count counts the requests.
@@ -25,8 +25,8 @@ type requester struct {
 
 // attempt makes one request and returns a verdict per event and how long the request took. It counts the
 // attempt on the tasks, unless the platform only throttles.
-func (r *requester) attempt(sending context.Context, batch []task) ([]platform.Verdict, time.Duration) {
-	payloads := make([]platform.Payload, len(batch))
+func (r *requester) attempt(sending context.Context, batch []task) ([]adapter.Verdict, time.Duration) {
+	payloads := make([]adapter.Payload, len(batch))
 	for i, t := range batch {
 		payloads[i] = t.payload
 	}
@@ -37,15 +37,15 @@ func (r *requester) attempt(sending context.Context, batch []task) ([]platform.V
 	end(response, failure)
 	r.count.Inc()
 
-	var verdicts []platform.Verdict
+	var verdicts []adapter.Verdict
 	if failure != nil {
-		verdicts = slices.Repeat([]platform.Verdict{*failure}, len(batch))
+		verdicts = slices.Repeat([]adapter.Verdict{*failure}, len(batch))
 	} else {
 		verdicts = r.platform.Classify(response, len(batch))
 	}
 	for i := range batch {
 		batch[i].kind = retries
-		if verdicts[i].Class != platform.Throttle {
+		if verdicts[i].Class != adapter.Throttle {
 			batch[i].attempts++
 		}
 	}
@@ -53,12 +53,12 @@ func (r *requester) attempt(sending context.Context, batch []task) ([]platform.V
 }
 
 // exchange makes the request or, for the Log platform, writes its lines.
-func (r *requester) exchange(sending context.Context, request platform.Request) (platform.Response, *platform.Verdict) {
+func (r *requester) exchange(sending context.Context, request adapter.Request) (adapter.Response, *adapter.Verdict) {
 	if request.Lines == nil {
 		return r.client.exchange(sending, request)
 	}
 	for _, line := range request.Lines {
 		r.logger.LogAttrs(sending, slog.LevelInfo, "event", line...)
 	}
-	return platform.Response{At: r.wall()}, nil
+	return adapter.Response{At: r.wall()}, nil
 }

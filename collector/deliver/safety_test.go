@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 )
 
 // nameServer answers every question for an IPv4 address with the next of its answers, and the last for ever. It
@@ -105,7 +105,7 @@ func transportOf(t *testing.T, c *client) *http.Transport {
 
 func post(t *testing.T, c *client, url string) (int, string) {
 	t.Helper()
-	response, failure := c.exchange(t.Context(), platform.Request{Method: http.MethodPost, URL: url, Body: []byte("{}")})
+	response, failure := c.exchange(t.Context(), adapter.Request{Method: http.MethodPost, URL: url, Body: []byte("{}")})
 	if failure != nil {
 		return 0, failure.Reason
 	}
@@ -247,7 +247,7 @@ func TestClientBoundsTheAnswerAfterDecompression(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := newClient(loopback, 30*time.Second, time.Now)
 	t.Cleanup(c.close)
-	response, failure := c.exchange(t.Context(), platform.Request{Method: http.MethodPost, URL: server.URL, Body: []byte("{}")})
+	response, failure := c.exchange(t.Context(), adapter.Request{Method: http.MethodPost, URL: server.URL, Body: []byte("{}")})
 	if failure != nil || len(response.Body) != maxAnswer {
 		t.Errorf("got %d bytes, %+v; want %d", len(response.Body), failure, maxAnswer)
 	}

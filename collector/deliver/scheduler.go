@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -19,23 +19,23 @@ type scheduler struct {
 
 // judge turns a verdict about the platform into what it means for an event for whose own sake it was given: where the circuit
 // is closed the event is tried again with growing pauses, and one that is refused for good has failed.
-func (s scheduler) judge(verdict platform.Verdict, a assessment) platform.Verdict {
+func (s scheduler) judge(verdict adapter.Verdict, a assessment) adapter.Verdict {
 	switch {
 	case !aboutPlatform(verdict.Class):
 	case a.openFor > 0:
 		verdict.After = a.openFor
-	case verdict.Class == platform.Throttle:
+	case verdict.Class == adapter.Throttle:
 		verdict.After = max(verdict.After, s.backoff.jittered(a.failures-1))
 	case a.poison:
-		verdict.Class = platform.Permanent
+		verdict.Class = adapter.Permanent
 	default:
-		verdict.Class = platform.Retry
+		verdict.Class = adapter.Retry
 	}
 	return verdict
 }
 
 // settlement turns a verdict into what is written.
-func (s scheduler) settlement(t task, verdict platform.Verdict, latency time.Duration) stream.Settlement {
+func (s scheduler) settlement(t task, verdict adapter.Verdict, latency time.Duration) stream.Settlement {
 	now := s.now()
 	settlement := stream.Settlement{Record: stream.Record{
 		Event:    t.position,
@@ -45,19 +45,19 @@ func (s scheduler) settlement(t task, verdict platform.Verdict, latency time.Dur
 		At:       now,
 	}}
 	switch verdict.Class {
-	case platform.Delivered:
+	case adapter.Delivered:
 		settlement.Status = stream.Delivered
-	case platform.Skipped:
+	case adapter.Skipped:
 		settlement.Status = stream.Skipped
-	case platform.Expired:
+	case adapter.Expired:
 		settlement.Status = stream.Expired
-	case platform.Retry:
+	case adapter.Retry:
 		settlement.Status = stream.Retrying
 		settlement.RetryAt = now.Add(s.backoff.jittered(t.attempts - 1))
-	case platform.Throttle:
+	case adapter.Throttle:
 		settlement.Status = stream.Retrying
 		settlement.RetryAt = s.latest().Add(max(verdict.After, s.backoff.floor))
-	case platform.Auth, platform.Config:
+	case adapter.Auth, adapter.Config:
 		// The open circuit holds them back. Due at once, they go out as soon as there is another credential or
 		// configuration, for which a new engine starts.
 		settlement.Status = stream.Retrying
@@ -89,11 +89,11 @@ func (s scheduler) postpone(batch []task, pause time.Duration) outcomes {
 
 // worstOf returns the verdict that says how the platform is: one that is about the platform, else any but a failure, else the
 // first.
-func worstOf(verdicts []platform.Verdict) platform.Verdict {
-	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return aboutPlatform(v.Class) }); i >= 0 {
+func worstOf(verdicts []adapter.Verdict) adapter.Verdict {
+	if i := slices.IndexFunc(verdicts, func(v adapter.Verdict) bool { return aboutPlatform(v.Class) }); i >= 0 {
 		return verdicts[i]
 	}
-	if i := slices.IndexFunc(verdicts, func(v platform.Verdict) bool { return v.Class != platform.Retry }); i >= 0 {
+	if i := slices.IndexFunc(verdicts, func(v adapter.Verdict) bool { return v.Class != adapter.Retry }); i >= 0 {
 		return verdicts[i]
 	}
 	return verdicts[0]

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -22,7 +22,7 @@ const (
 // sender sends a platform's events, as far as the circuit breaker and the limiter allow, and hands what became of them to the
 // settler. The worker, the retrier and the reclaimer share it.
 type sender struct {
-	platform  *platform.Platform
+	platform  *adapter.Platform
 	requester *requester
 	breaker   *breaker
 	limiter   *limiter
@@ -117,7 +117,7 @@ func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes)
 		switch {
 		case !named:
 			decided.ignored = append(decided.ignored, delivery.Position)
-		case verdict.Class == platform.Undecided:
+		case verdict.Class == adapter.Undecided:
 			tasks = append(tasks, t)
 		default:
 			decided.settled = append(decided.settled, s.scheduler.settlement(t, verdict, 0))
@@ -127,22 +127,22 @@ func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes)
 }
 
 // prepare decodes and maps an event. It says whether the event names this platform; the others are ignored.
-func (s *sender) prepare(k kind, delivery stream.Delivery) (task, platform.Verdict, bool) {
+func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdict, bool) {
 	t := task{position: delivery.Position, kind: k, attempts: delivery.Attempts}
 	e, err := wire.Decode(delivery.Data)
 	if err != nil {
 		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
-		return t, platform.Verdict{Class: platform.Permanent, Reason: "undecodable"}, true
+		return t, adapter.Verdict{Class: adapter.Permanent, Reason: "undecodable"}, true
 	}
 	if !slices.Contains(e.Platforms, s.queue.platform) {
-		return t, platform.Verdict{}, false
+		return t, adapter.Verdict{}, false
 	}
-	var verdict platform.Verdict
-	t.payload, verdict = s.platform.Map(&platform.Event{
+	var verdict adapter.Verdict
+	t.payload, verdict = s.platform.Map(&adapter.Event{
 		Event: e, ReceivedAt: delivery.Position.Time(), ReplayedAt: delivery.Replayed,
 	})
-	if verdict.Class == platform.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
-		verdict = platform.Verdict{Class: platform.Expired, Reason: "too_old"}
+	if verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
+		verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
 	}
 	return t, verdict, true
 }
@@ -160,18 +160,18 @@ func (s *sender) deliver(sending context.Context, p permit, batch []task) outcom
 	// A batch may be refused for one event's sake by a status that is about the platform otherwise.
 	suspect := assessed.openFor == 0 && aboutPlatform(worst.Class)
 	switch {
-	case (worst.Class == platform.Split || suspect) && len(batch) > 1:
+	case (worst.Class == adapter.Split || suspect) && len(batch) > 1:
 		half := len(batch) / 2
 		all := s.deliver(sending, p, batch[:half])
 		all.add(s.deliver(sending, p, batch[half:]))
 		return all
-	case worst.Class == platform.Isolate && len(batch) > 1:
+	case worst.Class == adapter.Isolate && len(batch) > 1:
 		return s.isolate(sending, p, batch)
 	}
 	var all outcomes
 	for i, verdict := range verdicts {
 		verdict = s.scheduler.judge(verdict, assessed)
-		if verdict.Class == platform.Permanent {
+		if verdict.Class == adapter.Permanent {
 			s.breaker.forget(batch[i].position)
 		}
 		all.settled = append(all.settled, s.scheduler.settlement(batch[i], verdict, latency))

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -18,11 +19,11 @@ type task struct {
 	// kind says whether a request was made with it; attempts counts those that count.
 	kind     kind
 	attempts int
-	payload  platform.Payload
+	payload  adapter.Payload
 }
 
 // split parts tasks into batches within the limits, those that were attempted more often into smaller ones.
-func split(tasks []task, limits platform.Limits) [][]task {
+func split(tasks []task, limits platforms.Limits) [][]task {
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.attempts, b.attempts) })
 	var batches [][]task
 	start, size := 0, 0

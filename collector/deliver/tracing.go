@@ -8,7 +8,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/deliver/platform"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // tracing makes a span of each request to a platform; its zero value makes none. A span says where to, how many events
@@ -19,7 +20,7 @@ type tracing struct {
 	about []attribute.KeyValue
 }
 
-func newTracing(provider trace.TracerProvider, property config.Property, cfg config.Platform) tracing {
+func newTracing(provider trace.TracerProvider, property config.Property, cfg platforms.Platform) tracing {
 	if provider == nil {
 		return tracing{}
 	}
@@ -30,13 +31,13 @@ func newTracing(provider trace.TracerProvider, property config.Property, cfg con
 }
 
 // start begins the span of a request with so many events; what it returns ends the span.
-func (t tracing) start(ctx context.Context, events int) (end func(platform.Response, *platform.Verdict)) {
+func (t tracing) start(ctx context.Context, events int) (end func(adapter.Response, *adapter.Verdict)) {
 	if t.tracer == nil {
-		return func(platform.Response, *platform.Verdict) {}
+		return func(adapter.Response, *adapter.Verdict) {}
 	}
 	_, span := t.tracer.Start(ctx, "deliver", trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(t.about...), trace.WithAttributes(attribute.Int("weir.events", events)))
-	return func(answer platform.Response, failure *platform.Verdict) {
+	return func(answer adapter.Response, failure *adapter.Verdict) {
 		if failure != nil {
 			span.SetStatus(codes.Error, failure.Reason) // one of our own, not the error's text
 		} else if answer.Status != 0 {

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 // platform is one of the property's, with the troubles that it has had.
 type platform struct {
-	config *config.Platform
+	config *platforms.Platform
 	// latencies are, in ms, what equal parts of the requests took at least; the last one is the longest.
 	latencies []int64
 	// refusal is the reason for which it refuses an event for good, "" where it never does.
@@ -28,13 +28,13 @@ const (
 	maxAge = 7 * 24 * time.Hour
 )
 
-func newPlatform(c *config.Platform, slots []slot, random *rand.Rand) platform {
+func newPlatform(c *platforms.Platform, slots []slot, random *rand.Rand) platform {
 	p := platform{config: c}
 	switch c.Type {
-	case config.TypeLog:
+	case platforms.TypeLog:
 		p.latencies = []int64{0, 0, 0, 0, 1}
 		return p
-	case config.TypeWebhook:
+	case platforms.TypeWebhook:
 		p.latencies, p.refusal = []int64{14, 18, 21, 24, 28, 33, 39, 48, 66, 120, 480}, "http_422"
 	default:
 		p.latencies, p.refusal = []int64{70, 95, 110, 124, 138, 155, 176, 205, 260, 410, 2100}, "code_100"
@@ -78,7 +78,7 @@ func (p *platform) skips(e *event.Event) string {
 	switch {
 	case len(p.config.Events) > 0 && !slices.Contains(p.config.Events, e.Name):
 		return "event_excluded"
-	case p.config.Type != config.TypeMeta:
+	case p.config.Type != platforms.TypeMeta:
 		return ""
 	case e.Name == event.Refund:
 		return "no_mapping"

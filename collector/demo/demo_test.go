@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -23,10 +24,10 @@ var testEnd = time.Date(2026, time.November, 20, 14, 30, 0, 0, time.UTC)
 func testProperty() *config.Property {
 	return &config.Property{
 		Namespace: "default", Name: "shop", Currency: "EUR", TimeZone: "Europe/Berlin",
-		Platforms: []config.Platform{
-			{Name: "console", Type: config.TypeLog},
-			{Name: "crm", Type: config.TypeWebhook, Events: []string{event.Purchase, event.Refund}},
-			{Name: "meta", Type: config.TypeMeta},
+		Platforms: []platforms.Platform{
+			{Name: "console", Type: platforms.TypeLog},
+			{Name: "crm", Type: platforms.TypeWebhook, Events: []string{event.Purchase, event.Refund}},
+			{Name: "meta", Type: platforms.TypeMeta},
 		},
 	}
 }
@@ -258,8 +259,8 @@ func envelope(s *step, e *event.Event) map[string]any {
 func TestEventsAreWhatTheCollectorWouldHaveStored(t *testing.T) {
 	property := testProperty()
 	property.Platforms = nil
-	for _, kind := range config.PlatformTypes() { // so that every hash is needed
-		property.Platforms = append(property.Platforms, config.Platform{Name: strings.ToLower(string(kind)), Type: kind})
+	for _, kind := range platforms.Types() { // so that every hash is needed
+		property.Platforms = append(property.Platforms, platforms.Platform{Name: strings.ToLower(string(kind)), Type: kind})
 	}
 	past := newPast(t, Options{Property: property, Events: 12_000, Days: 21, Seed: 2})
 	g := newGenerator(past.options, past.location)

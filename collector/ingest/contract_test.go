@@ -10,10 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -372,8 +372,8 @@ func TestAKeyThatHasExpiredIsNoKey(t *testing.T) {
 
 func TestPlatformsInForceAreStoredWithTheEvent(t *testing.T) {
 	tenant, kept := inMemory()
-	tenant.Property.Platforms = append(tenant.Property.Platforms, config.Platform{
-		Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}, Suspend: true,
+	tenant.Property.Platforms = append(tenant.Property.Platforms, platforms.Platform{
+		Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}, Suspend: true,
 	})
 	s := newSite(t, tenant)
 	s.send(t, request{body: []byte(`{"event": "pageview", "user": {"email": "Jane@Example.com", "first_name": "Jane"}}`)})

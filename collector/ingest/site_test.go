@@ -22,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -41,9 +42,9 @@ func property(name string) config.Property {
 		DeduplicationWindowHours: 168,
 		Retention:                config.Retention{Days: 62, MaxEvents: 10_000_000},
 		Limits:                   config.Limits{MaxBodyBytes: 64 << 10},
-		Platforms: []config.Platform{
-			{Name: "console", Type: config.TypeLog},
-			{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://crm.example.com/hook"}},
+		Platforms: []platforms.Platform{
+			{Name: "console", Type: platforms.TypeLog},
+			{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}}},
 		},
 	}
 }

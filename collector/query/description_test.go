@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -296,7 +296,7 @@ func (d *description) checkReplays(handler *Handler, api http.Handler) {
 	fails := errors.New("connection lost")
 	i := indexOf(d.t, handler, "berlin")
 	served := slices.Clone(*handler.tenants.Load())
-	served[i].Property.Platforms = []config.Platform{{Name: "crm", Type: config.TypeWebhook}, {Name: "lost", Type: config.TypeWebhook}}
+	served[i].Property.Platforms = []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook}, {Name: "lost", Type: platforms.TypeWebhook}}
 	served[i].Replayer = replayerFunc(func(request stream.ReplayRequest) (int, error) {
 		if request.Platform == "lost" {
 			return 1, fails

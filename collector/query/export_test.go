@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/demo"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -212,7 +213,7 @@ func demoAPI(t testing.TB, events int) (http.Handler, *Handler, *analytics.View)
 	t.Helper()
 	property := config.Property{
 		Namespace: "default", Name: "shop", Currency: "EUR", TimeZone: "Europe/Berlin",
-		Platforms: []config.Platform{{Name: "crm", Type: config.TypeWebhook}, {Name: "meta", Type: config.TypeMeta}},
+		Platforms: []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook}, {Name: "meta", Type: platforms.TypeMeta}},
 	}
 	past, err := demo.New(demo.Options{Property: &property, Events: events, Days: 30, Seed: 1, End: fixtureNow})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -103,7 +104,7 @@ func TestReplay(t *testing.T) {
 			r := &replayer{err: test.err}
 			handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 			handler.Serve([]Tenant{{
-				Property: config.Property{Name: "shop", Platforms: []config.Platform{{Name: "crm"}}}, Location: berlin, Replayer: r,
+				Property: config.Property{Name: "shop", Platforms: []platforms.Platform{{Name: "crm"}}}, Location: berlin, Replayer: r,
 				Tokens: []auth.Credential{
 					{Name: "a", Hash: auth.HashOf("wt_write"), Scope: auth.ScopeWrite}, {Name: "b", Hash: auth.HashOf("wt_read"), Scope: auth.ScopeRead},
 				},

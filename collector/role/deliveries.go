@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -69,7 +70,7 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 	return running, deliver.New(deliver.Options{
 		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
-			if i := slices.IndexFunc(property.Platforms, func(p config.Platform) bool { return p.Name == platform }); i >= 0 {
+			if i := slices.IndexFunc(property.Platforms, func(p platforms.Platform) bool { return p.Name == platform }); i >= 0 {
 				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {
 					return nil, nil // nothing is mounted for it
 				}

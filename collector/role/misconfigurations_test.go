@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -37,15 +38,15 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	var platforms []string
-	add := func(platform config.Platform, reason deliver.Misconfiguration) {
-		property.Platforms, platforms = append(property.Platforms, platform), append(platforms, platform.Name)
+	var names []string
+	add := func(platform platforms.Platform, reason deliver.Misconfiguration) {
+		property.Platforms, names = append(property.Platforms, platform), append(names, platform.Name)
 		if reason != "" {
 			want[platform.Name] = string(reason)
 		}
 	}
-	webhook := func(name, url string) config.Platform {
-		return config.Platform{Name: name, Type: config.TypeWebhook, Webhook: &config.Webhook{URL: url}}
+	webhook := func(name, url string) platforms.Platform {
+		return platforms.Platform{Name: name, Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: url}}}
 	}
 	for status, reason := range map[int]deliver.Misconfiguration{
 		200: "", 401: deliver.CredentialsRejected, 403: deliver.ConfigurationRejected, 404: deliver.ConfigurationRejected, 405: deliver.ConfigurationRejected,
@@ -58,10 +59,10 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	add(webhook("keyless", receiver.URL+"/200"), deliver.SecretInvalid)
 	add(webhook("unfit", receiver.URL+"/200"), deliver.SecretInvalid)
 	// What passes by itself has codes of the platform's own as well.
-	add(config.Platform{Name: "transient", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1"}, Endpoint: receiver.URL + "/400"}, "")
+	add(platforms.Platform{Name: "transient", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}, Endpoint: receiver.URL + "/400"}, "")
 
 	p := startPod(t, property)
-	for _, platform := range platforms {
+	for _, platform := range names {
 		secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 		switch platform {
 		case "keyless":
@@ -102,7 +103,7 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	errs := client.Stream(property.Namespace, property.Name)
 	told := func(want map[string]string) func() bool {
 		return func() bool {
-			got, err := errs.PausedPlatforms(t.Context(), platforms)
+			got, err := errs.PausedPlatforms(t.Context(), names)
 			return err == nil && cmp.Equal(want, got)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
@@ -244,7 +245,7 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 		defer hook.Close()
 		p.writeText(config.PlatformsDir+"/crm/signingSecret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 		changed := p.property
-		changed.Platforms = []config.Platform{{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: hook.URL}}}
+		changed.Platforms = []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: hook.URL}}}}
 		if err := json.Unmarshal([]byte(`{"allowCIDRs": ["127.0.0.0/8"]}`), &changed.Egress); err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // metricsOf returns the lines of /metrics that begin with a name.
@@ -54,9 +55,9 @@ func TestACorrectedSecretHealsItsPlatform(t *testing.T) {
 	defer api.Close()
 
 	property := shop("healing")
-	property.Platforms = []config.Platform{
-		{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "42"}, Endpoint: api.URL},
-		{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: other.URL}},
+	property.Platforms = []platforms.Platform{
+		{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}, Endpoint: api.URL},
+		{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: other.URL}}},
 	}
 	if err := json.Unmarshal([]byte(`{"allowCIDRs": ["127.0.0.0/8"]}`), &property.Egress); err != nil {
 		t.Fatal(err)

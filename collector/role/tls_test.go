@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/stream"
@@ -134,7 +135,7 @@ func TestEveryKindOfRedisOverTLS(t *testing.T) {
 				}
 			}
 			p := newSecurePod(t, config.Redis{URL: address, TLS: identity})
-			p.property.Platforms = []config.Platform{{Name: "console", Type: config.TypeLog}}
+			p.property.Platforms = []platforms.Platform{{Name: "console", Type: platforms.TypeLog}}
 			p.write(config.PropertyFile, p.property)
 			p.run(role.Collect, role.Deliver, role.Query)
 			p.await("ready", func() bool { return p.request(http.MethodGet, p.metrics+"/readyz", "", nil) == http.StatusOK })

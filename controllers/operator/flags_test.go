@@ -20,7 +20,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
@@ -62,7 +62,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1",
 			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			RedisAllowCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
-			PlatformEndpoints: map[config.PlatformType]string{config.TypeMeta: "https://meta.example.com"},
+			PlatformEndpoints: map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{
 				AllowedHosts:       map[string][]string{"shops": {"*.shop.example.com"}, "*": {"example.com"}},
 				AllowedAnnotations: []string{"example.com/*"}, AllowedIngressClasses: []string{"nginx"}, AllowedGateways: []string{"edge/*"},

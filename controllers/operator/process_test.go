@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // election lets an operator take over soon, and gives a busy machine time enough to renew.
@@ -26,7 +27,7 @@ func everything(name string, exposure v1alpha1.Exposure) *v1alpha1.Property {
 	p := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	p.Spec.Currency = "EUR"
 	p.Spec.Collector.Autoscaling = &v1alpha1.Autoscaling{MinReplicas: 2, MaxReplicas: 4}
-	p.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: v1alpha1.PlatformLog}}
+	p.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: platforms.TypeLog}}
 	p.Spec.Exposure = exposure
 	return p
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 const (
@@ -187,7 +188,7 @@ func volumes(property *v1alpha1.Property, role Role) []*applycore.VolumeApplyCon
 		list = append(list, secretVolume(volumeAuth, accessTokensSecretName(property), path.Base(config.AccessTokensFile)))
 	case Deliverer:
 		for _, platform := range property.Spec.Platforms {
-			traits, _ := config.PlatformType(platform.Type).Traits()
+			traits, _ := platforms.Type(platform.Type).Traits()
 			if platform.CredentialsSecretRef == nil || len(traits.Credentials) == 0 {
 				continue
 			}

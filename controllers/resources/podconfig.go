@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // Options are what the operator decides for its Properties, and what is not in them.
@@ -17,7 +18,7 @@ type Options struct {
 	// EgressAllowCIDRs are the private ranges that deliveries may reach.
 	EgressAllowCIDRs []netip.Prefix
 	// PlatformEndpoints are base URLs in place of the platforms' own.
-	PlatformEndpoints map[config.PlatformType]string
+	PlatformEndpoints map[platforms.Type]string
 	// Redis is how the pods reach Redis, with user and password; without a URL its files are left out.
 	Redis config.Redis
 	// Image is what the pods run; it is not part of their configuration.
@@ -79,7 +80,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		DeduplicationWindowHours: int(spec.Deduplication.WindowHours),
 		Retention:                config.Retention{Days: int(spec.Retention.Days), MaxEvents: spec.Retention.MaxEvents},
 		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
-		Platforms:                make([]config.Platform, len(spec.Platforms)),
+		Platforms:                make([]platforms.Platform, len(spec.Platforms)),
 		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs},
 	}
 	if limit := spec.Limits.EventsPerSecond; limit != nil {
@@ -92,25 +93,18 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		}
 	}
 	for i := range spec.Platforms {
-		var err error
-		if rendered.Platforms[i], err = platformConfig(&spec.Platforms[i], options.PlatformEndpoints); err != nil {
-			return config.Property{}, fmt.Errorf("platforms[%d]: %w", i, err)
-		}
+		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
 	}
 	return rendered, rendered.Validate()
 }
 
-// platformConfig renders a platform. The members of the two types have the same names in JSON, so a setting that the Property
-// has reaches the pods without being named here.
-func platformConfig(platform *v1alpha1.Platform, endpoints map[config.PlatformType]string) (config.Platform, error) {
-	var rendered config.Platform
-	text, err := json.Marshal(platform)
-	if err == nil {
-		err = json.Unmarshal(text, &rendered)
+// platformConfig renders a platform.
+func platformConfig(platform *v1alpha1.Platform, endpoints map[platforms.Type]string) platforms.Platform {
+	rendered := platforms.Platform{
+		Name: platform.Name, Type: platform.Type, Suspend: platform.Suspend, Endpoint: endpoints[platform.Type], Settings: platform.Settings,
 	}
-	rendered.Endpoint = endpoints[rendered.Type]
-	if rendered.Type == config.TypeLog {
-		rendered.Log = &config.Log{} // which has no settings
+	for _, name := range platform.Events {
+		rendered.Events = append(rendered.Events, string(name))
 	}
-	return rendered, err
+	return rendered
 }

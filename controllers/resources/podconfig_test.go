@@ -22,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/api/validation"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -29,12 +30,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // input is a golden pair's question.
 type input struct {
-	Property          json.RawMessage                `json:"property"`
-	APIKeys           map[string]string              `json:"apiKeys"`
-	AccessTokens      map[string]string              `json:"accessTokens"`
-	EgressAllowCIDRs  []netip.Prefix                 `json:"egressAllowCIDRs"`
-	PlatformEndpoints map[config.PlatformType]string `json:"platformEndpoints"`
-	RedisURL          string                         `json:"redisURL"`
+	Property          json.RawMessage           `json:"property"`
+	APIKeys           map[string]string         `json:"apiKeys"`
+	AccessTokens      map[string]string         `json:"accessTokens"`
+	EgressAllowCIDRs  []netip.Prefix            `json:"egressAllowCIDRs"`
+	PlatformEndpoints map[platforms.Type]string `json:"platformEndpoints"`
+	RedisURL          string                    `json:"redisURL"`
 }
 
 // TestPodConfig renders every testdata/podconfig/NAME/input.yaml into testdata/podconfig/NAME/want/.

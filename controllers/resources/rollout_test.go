@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -69,7 +69,7 @@ func TestWhatReplacesPods(t *testing.T) {
 			p.Spec.Platforms[0].CredentialsSecretRef = &v1alpha1.SecretReference{Name: "other"}
 		}, deliverer},
 		"a platform without a Secret": {func(p *v1alpha1.Property, _ *resources.Input) {
-			p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: "log", Type: v1alpha1.PlatformLog})
+			p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: "log", Type: platforms.TypeLog})
 		}, nil},
 		"a platform's settings":   {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Platforms[0].Meta.PixelID = "456" }, nil},
 		"a platform is suspended": {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Platforms[0].Suspend = true }, nil},
@@ -89,7 +89,7 @@ func TestWhatReplacesPods(t *testing.T) {
 		"hosts": {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Exposure.CollectHost = "other.example.com" }, nil},
 		"what the operator allows": {func(_ *v1alpha1.Property, in *resources.Input) {
 			in.Options.EgressAllowCIDRs = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}
-			in.Options.PlatformEndpoints = map[config.PlatformType]string{config.TypeMeta: "https://meta.example.com"}
+			in.Options.PlatformEndpoints = map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"}
 			in.Options.Network.Disabled = true
 		}, nil},
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/collector/auth"
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // What a Property may say and what the pods understand are written down in two places that may not import each
@@ -28,7 +28,7 @@ func TestThePodsKnowTheWordsOfTheSchema(t *testing.T) {
 	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 
 	var platformTypes []string
-	for _, known := range config.PlatformTypes() {
+	for _, known := range platforms.Types() {
 		platformTypes = append(platformTypes, string(known))
 	}
 	if diff := cmp.Diff(words(t, spec.Properties["platforms"].Items.Schema.Properties["type"].Enum), platformTypes); diff != "" {

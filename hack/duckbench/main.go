@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // options are what the flags say.
@@ -64,7 +65,7 @@ func run(ctx context.Context, o options) error {
 func property() *config.Property {
 	return &config.Property{
 		Namespace: "default", Name: "shop", Currency: "EUR", TimeZone: "UTC",
-		Platforms: []config.Platform{{Name: "meta", Type: config.TypeMeta}, {Name: "console", Type: config.TypeLog}},
+		Platforms: []platforms.Platform{{Name: "meta", Type: platforms.TypeMeta}, {Name: "console", Type: platforms.TypeLog}},
 	}
 }
 

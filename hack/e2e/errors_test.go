@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 func reportsErrors(t *testing.T, s *suite) {
@@ -40,7 +41,7 @@ func reportsErrors(t *testing.T, s *suite) {
 		"a platform whose Secret is not there": {
 			edit: func(spec *v1alpha1.PropertySpec) {
 				spec.Platforms = append(spec.Platforms, v1alpha1.Platform{
-					Name: "ads", Type: "Meta", Meta: &v1alpha1.MetaPlatform{PixelID: "1234567890"},
+					Name: "ads", Type: "Meta", Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1234567890"}},
 					CredentialsSecretRef: &v1alpha1.SecretReference{Name: "no-ads"},
 				})
 			},

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // helmValues are the values that the chart is installed with, but for the image.
@@ -126,7 +127,7 @@ func becomesReady(t *testing.T, s *suite) {
 		}
 		shop.Spec.Platforms = append(shop.Spec.Platforms, v1alpha1.Platform{
 			Name: "crm", Type: "Webhook",
-			Webhook:              &v1alpha1.WebhookPlatform{URL: "http://peer." + shop.Namespace + ".svc.cluster.local:8080/hook"},
+			Settings:             platforms.Settings{Webhook: &platforms.Webhook{URL: "http://peer." + shop.Namespace + ".svc.cluster.local:8080/hook"}},
 			CredentialsSecretRef: &v1alpha1.SecretReference{Name: secret.Name},
 		})
 	}

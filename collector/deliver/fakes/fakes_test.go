@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -26,10 +26,12 @@ const (
 )
 
 var account = Account{
-	Platform: config.Platform{
-		Name: "p", Meta: &config.Meta{PixelID: "1"}, GA4: &config.GA4{MeasurementID: "G-1"}, TikTok: &config.TikTok{EventSourceID: "C1"},
-		Pinterest: &config.Pinterest{AdAccountID: "1"}, Mixpanel: &config.Mixpanel{ProjectID: "1"},
-		Webhook: &config.Webhook{URL: "http://127.0.0.1/hook"},
+	Platform: platforms.Platform{
+		Name: "p", Settings: platforms.Settings{
+			Meta: &platforms.Meta{PixelID: "1"}, GA4: &platforms.GA4{MeasurementID: "G-1"}, TikTok: &platforms.TikTok{EventSourceID: "C1"},
+			Pinterest: &platforms.Pinterest{AdAccountID: "1"}, Mixpanel: &platforms.Mixpanel{ProjectID: "1"},
+			Webhook: &platforms.Webhook{URL: "http://127.0.0.1/hook"},
+		},
 	},
 	Credentials: map[string]string{
 		"accessToken": "token", "apiSecret": "token", "conversionToken": "token",
@@ -38,34 +40,34 @@ var account = Account{
 }
 
 // dialects say how a request to each platform is made: with the right credential or another.
-var dialects = map[config.PlatformType]struct {
+var dialects = map[platforms.Type]struct {
 	url, header, value, wrong string
 	// event is a good one, with %d for its time and %q for its id; body is what it is put into.
 	event, body string
 	seconds     func(time.Time) int64
 }{
-	config.TypeMeta: {
+	platforms.TypeMeta: {
 		url:   "/v25.0/1/events?access_token=token",
 		event: `{"event_name":"Lead","event_time":%d,"event_id":%q,"action_source":"other","user_data":{"em":["` + hash + `"]}}`,
 		body:  `{"data":[%s]}`, seconds: time.Time.Unix,
 	},
-	config.TypeGA4: {
+	platforms.TypeGA4: {
 		url:  "/mp/collect?measurement_id=G-1&api_secret=token",
 		body: "%s", seconds: time.Time.UnixMicro,
 		event: `{"client_id":"1.2","user_id":"7","timestamp_micros":%d,"user_data":{"sha256_email_address":["` + hash +
 			`"]},"events":[{"name":"purchase","params":{"value":1,"currency":"EUR","transaction_id":%q}}]}`,
 	},
-	config.TypeTikTok: {
+	platforms.TypeTikTok: {
 		url: "/open_api/v1.3/event/track/", header: "Access-Token", value: "token",
 		event: `{"event":"Lead","event_time":%d,"event_id":%q,"user":{"email":"` + hash + `"}}`,
 		body:  `{"event_source":"web","event_source_id":"C1","data":[%s]}`, seconds: time.Time.Unix,
 	},
-	config.TypePinterest: {
+	platforms.TypePinterest: {
 		url: "/v5/ad_accounts/1/events", header: "Authorization", value: "Bearer token",
 		event: `{"event_name":"lead","event_time":%d,"event_id":%q,"action_source":"web","user_data":{"em":["` + hash + `"]}}`,
 		body:  `{"data":[%s]}`, seconds: time.Time.Unix,
 	},
-	config.TypeMixpanel: {
+	platforms.TypeMixpanel: {
 		url: "/import?strict=1&project_id=1", header: "Authorization",
 		value: "Basic " + base64.StdEncoding.EncodeToString([]byte("weir:token")),
 		event: `{"event":"lead","properties":{"time":%d,"$insert_id":%q,"distinct_id":"1.2"}}`,
@@ -81,7 +83,7 @@ type exchanged struct {
 	Refusals  []string
 }
 
-func newFake(t *testing.T, kind config.PlatformType) (*Server, *httptest.Server) {
+func newFake(t *testing.T, kind platforms.Type) (*Server, *httptest.Server) {
 	t.Helper()
 	fake, err := New(kind, []Account{account}, nil, func() time.Time { return now })
 	if err != nil {
@@ -134,8 +136,8 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 		refusal  string
 	}
 	meta := func(subcode string) string { return `"error_subcode":` + subcode }
-	for kind, rows := range map[config.PlatformType]map[string]row{
-		config.TypeMeta: {
+	for kind, rows := range map[platforms.Type]map[string]row{
+		platforms.TypeMeta: {
 			"a good event":                   {"", "", 200, `"events_received":1`, ""},
 			"a raw address in place of em":   {hash, "ada", 400, meta("2804019"), "em is no SHA-256"},
 			"a hash in capitals":             {hash, strings.ToUpper(hash), 400, meta("2804019"), "em is no SHA-256"},
@@ -150,7 +152,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"an unknown action_source":       {`"other"`, `"shop"`, 400, meta("2804019"), "action_source must be valid"},
 			"a hash that has been forbidden": {hash, strings.Repeat("f", 64), 400, meta("2804019"), "was not normalised"},
 		},
-		config.TypeGA4: {
+		platforms.TypeGA4: {
 			"a good event":                  {"", "", 204, "", ""},
 			"no client_id":                  {`"1.2"`, `""`, 204, "", "client_id must not be empty"},
 			"an event of four days ago":     {"TIME", "-96h", 204, "", "timestamp_micros must be within the last 72 hours"},
@@ -163,7 +165,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"user_data without a user_id":   {`"user_id":"7",`, "", 204, "", "must come with a user_id"},
 			"a click, which Google tells":   {`"purchase"`, `"click"`, 204, "", "is reserved"},
 		},
-		config.TypeTikTok: {
+		platforms.TypeTikTok: {
 			"a good event":                  {"", "", 200, `"code":0`, ""},
 			"an address in place of email":  {hash, "ada", 200, `"code":40002`, "email is no SHA-256"},
 			"no identifier":                 {`"email":"` + hash + `"`, "", 200, `"code":40002`, "no identifier"},
@@ -172,7 +174,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a content_id that is a number": {`"user"`, `"properties":{"contents":[{"content_id":1,"quantity":1}]},"user"`, 200, `"code":40002`, "-"},
 			"a currency it does not know":   {`"user"`, `"properties":{"value":1,"currency":"XOF"},"user"`, 200, `"code":40002`, "the currency is not supported"},
 		},
-		config.TypePinterest: {
+		platforms.TypePinterest: {
 			"a good event":               {"", "", 200, `"num_events_processed":1`, ""},
 			"an address in place of em":  {hash, "ada", 422, `"status":"failed"`, "em is no SHA-256"},
 			"em that is no list":         {`["` + hash + `"]`, `"` + hash + `"`, 400, `"code":4196`, "-"},
@@ -182,7 +184,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a value that is a number":   {`"user_data"`, `"custom_data":{"value":1},"user_data"`, 400, `"code":4196`, "-"},
 			"an event of eight days ago": {"TIME", "-192h", 422, `"status":"failed"`, "too old"},
 		},
-		config.TypeMixpanel: {
+		platforms.TypeMixpanel: {
 			"a good event":                  {"", "", 200, `"num_records_imported":1`, ""},
 			"an id with a space":            {`"e-1"`, `"e 1"`, 400, `"properties.$insert_id"`, "must be 1 to 36"},
 			"an event of 1970":              {"TIME", "-500000h", 400, `"properties.time"`, "must be a time since 1971"},
@@ -229,11 +231,11 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 
 // A bad event among good ones: all are refused, or it alone.
 func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
-	for kind, want := range map[config.PlatformType]map[string]int{
-		config.TypeMeta:      {},
-		config.TypeTikTok:    {},
-		config.TypePinterest: {"e-1": 1, "e-3": 1},
-		config.TypeMixpanel:  {"e-1": 1, "e-3": 1},
+	for kind, want := range map[platforms.Type]map[string]int{
+		platforms.TypeMeta:      {},
+		platforms.TypeTikTok:    {},
+		platforms.TypePinterest: {"e-1": 1, "e-3": 1},
+		platforms.TypeMixpanel:  {"e-1": 1, "e-3": 1},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -252,12 +254,12 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 }
 
 func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
-	for kind, want := range map[config.PlatformType]exchanged{
-		config.TypeMeta:      {Status: 400, Body: `"code":190`, Complaint: "the token is refused"},
-		config.TypeGA4:       {Status: 204, Complaint: "another api_secret; Google Analytics does not say so"},
-		config.TypeTikTok:    {Status: 200, Body: `"code":40105`, Complaint: "the token is refused"},
-		config.TypePinterest: {Status: 401, Body: `"code":2`, Complaint: "the token is refused"},
-		config.TypeMixpanel:  {Status: 401, Body: `"status":"Unauthorized"`, Complaint: "the service account is refused"},
+	for kind, want := range map[platforms.Type]exchanged{
+		platforms.TypeMeta:      {Status: 400, Body: `"code":190`, Complaint: "the token is refused"},
+		platforms.TypeGA4:       {Status: 204, Complaint: "another api_secret; Google Analytics does not say so"},
+		platforms.TypeTikTok:    {Status: 200, Body: `"code":40105`, Complaint: "the token is refused"},
+		platforms.TypePinterest: {Status: 401, Body: `"code":2`, Complaint: "the token is refused"},
+		platforms.TypeMixpanel:  {Status: 401, Body: `"status":"Unauthorized"`, Complaint: "the service account is refused"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -307,7 +309,7 @@ func TestFakeWebhookVerifies(t *testing.T) {
 		"no JSON":                      {"/hook", secret, "<html>", 0, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, server := newFake(t, config.TypeWebhook)
+			_, server := newFake(t, platforms.TypeWebhook)
 			signer, err := standardwebhooks.NewWebhook(test.secret)
 			if err != nil {
 				t.Fatal(err)
@@ -338,7 +340,7 @@ func TestFakeWebhookVerifies(t *testing.T) {
 }
 
 func TestFakeGA4HasAValidationServer(t *testing.T) {
-	fake, server := newFake(t, config.TypeGA4)
+	fake, server := newFake(t, platforms.TypeGA4)
 	got := send(t, fake, server.URL, "/debug/mp/collect", "", "", `{"client_id":"","timestamp_micros":`+strconv.FormatInt(now.UnixMicro(), 10)+
 		`,"events":[{"name":"ga_x","params":{}}]}`)
 	for _, part := range []string{`"fieldPath":"client_id"`, `"validationCode":"VALUE_REQUIRED"`, `"validationCode":"NAME_RESERVED"`} {
@@ -349,11 +351,11 @@ func TestFakeGA4HasAValidationServer(t *testing.T) {
 }
 
 func TestThereIsNoFakeOfWhatIsNoServer(t *testing.T) {
-	if _, err := New(config.TypeLog, nil, nil, time.Now); err == nil || Has(config.TypeLog) {
+	if _, err := New(platforms.TypeLog, nil, nil, time.Now); err == nil || Has(platforms.TypeLog) {
 		t.Errorf("got error %v", err)
 	}
-	for _, kind := range config.PlatformTypes() {
-		if Has(kind) == (kind == config.TypeLog) {
+	for _, kind := range platforms.Types() {
+		if Has(kind) == (kind == platforms.TypeLog) {
 			t.Errorf("%s: has a fake: %t", kind, Has(kind))
 		}
 	}

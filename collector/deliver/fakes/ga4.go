@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // failGA4 has no body: Google Analytics says nothing.
@@ -75,7 +75,7 @@ func judgeGA4(q *request) answer {
 	}
 	given := answer{status: http.StatusNoContent}
 	query := q.URL.Query()
-	account := q.account(func(p config.Platform) bool {
+	account := q.account(func(p platforms.Platform) bool {
 		return p.GA4 != nil && p.GA4.MeasurementID == query.Get("measurement_id")
 	})
 	switch {

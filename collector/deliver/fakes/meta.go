@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 type metaError struct {
@@ -71,7 +71,7 @@ func judgeMeta(q *request) answer {
 	if path == nil || q.Method != http.MethodPost {
 		return metaRefuses(http.StatusBadRequest, 100, 33, "Unsupported request").complain("no such address")
 	}
-	account := q.account(func(p config.Platform) bool { return p.Meta != nil && p.Meta.PixelID == path[1] })
+	account := q.account(func(p platforms.Platform) bool { return p.Meta != nil && p.Meta.PixelID == path[1] })
 	switch {
 	case account == nil:
 		return metaRefuses(http.StatusBadRequest, 100, 33, "Object does not exist").complain("no pixel of that id")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // failMixpanel words failures as Mixpanel's import does.
@@ -46,7 +46,7 @@ func judgeMixpanel(q *request) answer {
 	if q.URL.Path != "/import" || !q.isJSON() || q.URL.Query().Get("strict") != "1" {
 		return failMixpanel(http.StatusNotFound).complain("no such address")
 	}
-	account := q.account(func(p config.Platform) bool {
+	account := q.account(func(p platforms.Platform) bool {
 		return p.Mixpanel != nil && p.Mixpanel.ProjectID == q.URL.Query().Get("project_id")
 	})
 	name, secret, _ := q.BasicAuth()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 func pinterestError(status, code int, message string) answer {
@@ -87,7 +87,7 @@ func judgePinterest(q *request) answer {
 	if path == nil || !q.isJSON() {
 		return pinterestError(http.StatusNotFound, 0, "Not found").complain("no such address")
 	}
-	account := q.account(func(p config.Platform) bool { return p.Pinterest != nil && p.Pinterest.AdAccountID == path[1] })
+	account := q.account(func(p platforms.Platform) bool { return p.Pinterest != nil && p.Pinterest.AdAccountID == path[1] })
 	switch {
 	case account == nil:
 		return failPinterest(http.StatusForbidden).complain("no ad account of that id")

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // request is what a fake judges.
@@ -28,7 +28,7 @@ type request struct {
 }
 
 // account returns the one that matches, or nil.
-func (q *request) account(matches func(config.Platform) bool) *Account {
+func (q *request) account(matches func(platforms.Platform) bool) *Account {
 	for i := range q.accounts {
 		if matches(q.accounts[i].Platform) {
 			q.platform = q.accounts[i].Platform.Name

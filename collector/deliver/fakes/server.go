@@ -14,12 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // Account is a platform of a Property, as its provider knows it: who may send to which id.
 type Account struct {
-	Platform    config.Platform
+	Platform    platforms.Platform
 	Credentials map[string]string
 }
 
@@ -89,24 +89,24 @@ type kind struct {
 }
 
 // kinds has a row for every platform type that is spoken to by HTTP.
-var kinds = map[config.PlatformType]kind{
-	config.TypeMeta:      {judgeMeta, failMeta},
-	config.TypeGA4:       {judgeGA4, failGA4},
-	config.TypeTikTok:    {judgeTikTok, failTikTok},
-	config.TypePinterest: {judgePinterest, failPinterest},
-	config.TypeMixpanel:  {judgeMixpanel, failMixpanel},
-	config.TypeWebhook:   {judgeWebhook, failWebhook},
+var kinds = map[platforms.Type]kind{
+	platforms.TypeMeta:      {judgeMeta, failMeta},
+	platforms.TypeGA4:       {judgeGA4, failGA4},
+	platforms.TypeTikTok:    {judgeTikTok, failTikTok},
+	platforms.TypePinterest: {judgePinterest, failPinterest},
+	platforms.TypeMixpanel:  {judgeMixpanel, failMixpanel},
+	platforms.TypeWebhook:   {judgeWebhook, failWebhook},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
-func Has(platform config.PlatformType) bool {
+func Has(platform platforms.Type) bool {
 	_, ok := kinds[platform]
 	return ok
 }
 
 // New makes a platform's server for these accounts. report is told of every request that was judged, and may be
 // nil. It fails for a type that there is no fake for.
-func New(platform config.PlatformType, accounts []Account, report func(Receipt), now func() time.Time) (*Server, error) {
+func New(platform platforms.Type, accounts []Account, report func(Receipt), now func() time.Time) (*Server, error) {
 	row, ok := kinds[platform]
 	if !ok {
 		return nil, fmt.Errorf("there is no fake %s", platform)

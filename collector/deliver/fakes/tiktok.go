@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 func tiktokAnswer(code int, message string) answer {
@@ -73,7 +73,9 @@ func judgeTikTok(q *request) answer {
 		return answer{status: http.StatusNotFound}.complain("no such address")
 	}
 	body, problem := unmarshal[tiktokBody](q.body)
-	account := q.account(func(p config.Platform) bool { return p.TikTok != nil && p.TikTok.EventSourceID == body.EventSourceID })
+	account := q.account(func(p platforms.Platform) bool {
+		return p.TikTok != nil && p.TikTok.EventSourceID == body.EventSourceID
+	})
 	switch {
 	case problem != "":
 		return failTikTok(http.StatusBadRequest).complain("%s", problem)

@@ -9,7 +9,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 func failWebhook(status int) answer {
@@ -32,7 +32,7 @@ type webhookBody struct {
 // account is found by the path of its URL, and any of its secrets will do, as for a receiver that is being moved
 // from one to the next.
 func judgeWebhook(q *request) answer {
-	account := q.account(func(p config.Platform) bool {
+	account := q.account(func(p platforms.Platform) bool {
 		if p.Webhook == nil {
 			return false
 		}

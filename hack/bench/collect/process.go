@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -193,9 +194,9 @@ func writeConfiguration(directory, redisURL string) error {
 	property := config.Property{
 		Namespace: "default", Name: "bench", Currency: "EUR", TimeZone: "UTC", DeduplicationWindowHours: 168,
 		Retention: config.Retention{Days: 62, MaxEvents: 1 << 40}, Limits: config.Limits{MaxBodyBytes: 65536},
-		Platforms: []config.Platform{
-			{Name: "meta", Type: config.TypeMeta, Meta: &config.Meta{PixelID: "1234567890"}},
-			{Name: "crm", Type: config.TypeWebhook, Webhook: &config.Webhook{URL: "https://crm.example.com/hook"}},
+		Platforms: []platforms.Platform{
+			{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1234567890"}}},
+			{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}}},
 		},
 		Egress: config.Egress{AllowCIDRs: []netip.Prefix{}},
 	}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -59,8 +60,8 @@ func (b *bench) property(i int) *v1alpha1.Property {
 	p := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	p.Spec.Currency = "EUR"
 	p.Spec.Platforms = []v1alpha1.Platform{
-		{Name: "console", Type: v1alpha1.PlatformLog},
-		{Name: "crm", Type: v1alpha1.PlatformWebhook, Webhook: &v1alpha1.WebhookPlatform{URL: "https://crm.example.com/hook"},
+		{Name: "console", Type: platforms.TypeLog},
+		{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 			CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}},
 	}
 	p.Spec.Exposure = v1alpha1.Exposure{

@@ -1,0 +1,154 @@
+// Package platform knows how each platform type is spoken to: which events it takes, how a batch of them
+// becomes a request, and what its answer means for each event. All of it is pure: sending, waiting and
+// recording are the deliverer's. A new platform is one file and one row of the table below.
+package adapter
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
+)
+
+// Event is an event as the adapters see it.
+type Event struct {
+	event.Event
+	// ReceivedAt is the time of its place in the stream.
+	ReceivedAt time.Time
+	// ReplayedAt is when a replay put it back; zero where none did.
+	ReplayedAt time.Time
+}
+
+// Time is when the event happened: the caller's own timestamp, else when it was received. It never depends
+// on when the event is sent.
+func (e *Event) Time() time.Time {
+	if e.OccurredAt.IsZero() {
+		return e.ReceivedAt
+	}
+	return e.OccurredAt
+}
+
+// Payload is one event in a platform's own form, ready to be put into a request.
+type Payload struct {
+	// Body is the event as the platform reads it.
+	Body []byte
+	// MessageID is the same on every attempt: the event's delivery id.
+	MessageID string
+	// Expires is when the event is given up: the platform is about to stop taking it.
+	Expires time.Time
+	// Line is what the Log platform writes; nil for all others.
+	Line []slog.Attr
+}
+
+// Request is what one attempt sends: an HTTP request or, for the Log platform alone, lines of the log.
+type Request struct {
+	Method, URL string
+	Header      http.Header
+	Body        []byte
+	// StatusOnly says that the answer is judged by its status, whatever its body.
+	StatusOnly bool
+	// Lines is nil where there is an HTTP request to make.
+	Lines [][]slog.Attr
+}
+
+// Response is a platform's answer.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body is the beginning of the body; what is beyond the deliverer's bound has been cut off.
+	Body []byte
+	// At is when it arrived.
+	At time.Time
+}
+
+// Adapter speaks to one platform with one Property's configuration and credentials. Its methods are pure and
+// may be called concurrently. Nothing they return but a [Request] holds a credential.
+type Adapter interface {
+	// Map renders an event. The verdict's class is [Undecided] where the payload is to be sent; else it is final and
+	// says why the event is not.
+	Map(e *Event) (Payload, Verdict)
+	// Build makes the request for payloads that are within the type's [Limits], as of now.
+	Build(batch []Payload, now time.Time) Request
+	// Classify says what the answer to a request with n events means for each of them, in their order.
+	Classify(response Response, n int) []Verdict
+}
+
+// openers has a row for every platform type: what makes its adapter of settings and credentials that are as the type's traits
+// demand, or says what else is wrong with them without repeating it.
+var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[string]string) (Adapter, error){
+	platforms.TypeMeta:      openMeta,
+	platforms.TypeGA4:       openGA4,
+	platforms.TypeTikTok:    openTikTok,
+	platforms.TypePinterest: openPinterest,
+	platforms.TypeMixpanel:  openMixpanel,
+	platforms.TypeWebhook:   openWebhook,
+	platforms.TypeLog:       openLog,
+}
+
+const (
+	// maxDeliveryAge is for how long after its receipt, or its last replay, an event is tried to be delivered at all.
+	maxDeliveryAge = 7 * 24 * time.Hour
+	// ageMargin is how much earlier than the platform we let go of an event, so that it is not refused on its
+	// way and with it the batch.
+	ageMargin = time.Hour
+)
+
+// Platform is one of a Property's platforms, ready to be delivered to.
+type Platform struct {
+	Adapter
+	Limits platforms.Limits
+	events []string
+	maxAge time.Duration
+}
+
+// Open makes a platform of its configuration and the keys of its Secret. An error names the field or key that
+// is missing or wrong, never its value.
+func Open(cfg platforms.Platform, credentials map[string]string) (*Platform, error) {
+	open, ok := openers[cfg.Type]
+	if !ok {
+		return nil, fmt.Errorf("platform %q: type %q is unknown; the types are %v", cfg.Name, cfg.Type, platforms.Types())
+	}
+	traits, _ := cfg.Type.Traits()
+	trimmed := make(map[string]string, len(traits.Credentials))
+	for _, key := range traits.Credentials {
+		// Secrets written by hand end in a line feed more often than not.
+		if trimmed[key] = strings.TrimSpace(credentials[key]); trimmed[key] == "" {
+			return nil, fmt.Errorf("platform %q: its Secret must have the key %s", cfg.Name, key)
+		}
+	}
+	var errs []error
+	cfg.Type.CheckSettings(&cfg.Settings, func(member, rule string) {
+		errs = append(errs, fmt.Errorf("platform %q: %s %s", cfg.Name, member, rule))
+	})
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	adapter, err := open(cfg, trimmed)
+	if err != nil {
+		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
+	}
+	return &Platform{Adapter: adapter, Limits: traits.Limits, events: cfg.Events, maxAge: traits.MaxAge}, nil
+}
+
+// Map renders an event unless the platform's configuration excludes its name, and sets when it expires.
+func (p *Platform) Map(e *Event) (Payload, Verdict) {
+	if len(p.events) > 0 && !slices.Contains(p.events, e.Name) {
+		return Payload{}, Skip("event_excluded")
+	}
+	payload, verdict := p.Adapter.Map(e)
+	payload.MessageID = e.DeliveryID.String()
+	payload.Expires = e.ReceivedAt.Add(maxDeliveryAge)
+	if e.ReplayedAt.After(e.ReceivedAt) {
+		payload.Expires = e.ReplayedAt.Add(maxDeliveryAge)
+	}
+	if end := e.Time().Add(p.maxAge - ageMargin); p.maxAge > 0 && end.Before(payload.Expires) {
+		payload.Expires = end
+	}
+	return payload, verdict
+}

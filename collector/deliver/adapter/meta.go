@@ -1,0 +1,241 @@
+package adapter
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
+)
+
+const metaBaseURL = "https://graph.facebook.com"
+
+// metaAdapter sends events to Meta's Conversions API.
+type metaAdapter struct {
+	url string
+	// tail closes the body, behind the list of events.
+	tail []byte
+}
+
+func openMeta(cfg platforms.Platform, credentials map[string]string) (Adapter, error) {
+	tail := []byte("]}")
+	if cfg.Meta.TestEventCode != "" {
+		tail = []byte(`],"test_event_code":"` + cfg.Meta.TestEventCode + `"}`) // the setting's pattern takes nothing to escape
+	}
+	return &metaAdapter{
+		url: baseURL(cfg, metaBaseURL) + "/" + apiVersion(cfg) + "/" + url.PathEscape(cfg.Meta.PixelID) + "/events?" +
+			url.Values{"access_token": {credentials["accessToken"]}}.Encode(),
+		tail: tail,
+	}, nil
+}
+
+// metaNames are Meta's standard events, which are told apart by case. Another name is sent as it is, as a custom event.
+var metaNames = newStandardNames(map[string]string{
+	"pageview":         "PageView",
+	"view_content":     "ViewContent",
+	"search":           "Search",
+	"add_to_cart":      "AddToCart",
+	"begin_checkout":   "InitiateCheckout",
+	"add_payment_info": "AddPaymentInfo",
+	"purchase":         "Purchase",
+	"lead":             "Lead",
+	"sign_up":          "CompleteRegistration",
+	"subscribe":        "Subscribe",
+})
+
+type metaEvent struct {
+	EventName      string          `json:"event_name"`
+	EventTime      int64           `json:"event_time"`
+	EventID        string          `json:"event_id"`
+	ActionSource   string          `json:"action_source"`
+	EventSourceURL string          `json:"event_source_url,omitzero"`
+	UserData       metaUserData    `json:"user_data"`
+	CustomData     *metaCustomData `json:"custom_data,omitzero"`
+}
+
+type metaUserData struct {
+	Email           []string `json:"em,omitempty"`
+	Phone           []string `json:"ph,omitempty"`
+	FirstName       []string `json:"fn,omitempty"`
+	ExternalID      []string `json:"external_id,omitempty"`
+	ClientIPAddress string   `json:"client_ip_address,omitzero"`
+	ClientUserAgent string   `json:"client_user_agent,omitzero"`
+	FBC             string   `json:"fbc,omitzero"`
+	FBP             string   `json:"fbp,omitzero"`
+}
+
+// identifies says whether Meta takes an event with these data: a first name or a user agent is not enough.
+func (u *metaUserData) identifies() bool {
+	return len(u.Email) > 0 || len(u.Phone) > 0 || len(u.ExternalID) > 0 || u.ClientIPAddress != "" || u.FBC != "" || u.FBP != ""
+}
+
+type metaCustomData struct {
+	Value       *event.Amount `json:"value,omitzero"`
+	Currency    string        `json:"currency,omitzero"`
+	OrderID     string        `json:"order_id,omitzero"`
+	ContentType string        `json:"content_type,omitzero"`
+	ContentName string        `json:"content_name,omitzero"`
+	ContentIDs  []string      `json:"content_ids,omitempty"`
+	Contents    []metaContent `json:"contents,omitempty"`
+	NumItems    int64         `json:"num_items,omitzero"`
+}
+
+type metaContent struct {
+	ID        string        `json:"id"`
+	Quantity  int64         `json:"quantity"`
+	ItemPrice *event.Amount `json:"item_price,omitzero"`
+	Title     string        `json:"title,omitzero"`
+	Category  string        `json:"category,omitzero"`
+}
+
+func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
+	name, reason := metaNames.of(e.Name, e.Name)
+	if reason != "" {
+		return Payload{}, Skip(reason)
+	}
+	// There is no field to hand a refusal on by, so nothing is sent.
+	if deniesAds(e.Consent) {
+		return Payload{}, Skip("consent_denied")
+	}
+	user := metaUser(e)
+	if !user.identifies() {
+		return Payload{}, Skip("no_identifier")
+	}
+	out := metaEvent{
+		EventName:    name,
+		EventTime:    e.Time().Unix(),
+		EventID:      e.DedupID(),
+		ActionSource: "other",
+		UserData:     user,
+		CustomData:   metaCustom(e),
+	}
+	// Meta refuses website events that lack one of the two.
+	if e.Context.UserAgent != "" && e.Context.PageURL != "" {
+		out.ActionSource, out.EventSourceURL = "website", e.Context.PageURL
+	}
+	return bodyPayload(out)
+}
+
+func metaUser(e *Event) metaUserData {
+	user := metaUserData{
+		Email:           hashes(e.User.Get(event.EmailLower)),
+		Phone:           hashes(e.User.Get(event.PhoneDigits)),
+		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
+		ExternalID:      hashes(e.ExternalID()),
+		ClientIPAddress: publicIP(e.Context.IP),
+		ClientUserAgent: e.Context.UserAgent,
+		FBC:             e.Context.ClickIDs["fbc"],
+		FBP:             e.Context.ClickIDs["fbp"],
+	}
+	if click := e.Context.ClickIDs["fbclid"]; user.FBC == "" && click != "" {
+		// The cookie's documented form, for a click whose cookie the caller did not pass on.
+		user.FBC = "fb.1." + strconv.FormatInt(e.Time().UnixMilli(), 10) + "." + click
+	}
+	return user
+}
+
+func metaCustom(e *Event) *metaCustomData {
+	goods := goodsOf(e)
+	custom := metaCustomData{
+		Value:       goods.Value,
+		Currency:    goods.Currency,
+		OrderID:     e.OrderID,
+		ContentName: e.ContentName,
+	}
+	for _, item := range goods.Items {
+		if item.ID == "" {
+			continue // Meta needs an id
+		}
+		custom.Contents = append(custom.Contents, metaContent{
+			ID: item.ID, Quantity: item.Quantity, ItemPrice: item.Price, Title: item.Name, Category: item.Category,
+		})
+		custom.ContentIDs = append(custom.ContentIDs, item.ID)
+		custom.NumItems += item.Quantity
+	}
+	if len(custom.ContentIDs) == 0 && e.ContentID != "" {
+		custom.ContentIDs = []string{e.ContentID}
+	}
+	if len(custom.ContentIDs) > 0 {
+		custom.ContentType = "product"
+	}
+	if custom.Value == nil && custom.Currency == "" && custom.OrderID == "" && custom.ContentName == "" && custom.ContentIDs == nil {
+		return nil
+	}
+	return &custom
+}
+
+func (a *metaAdapter) Build(batch []Payload, _ time.Time) Request {
+	body := joinBodies(`{"data":[`, batch, a.tail)
+	return Request{Method: http.MethodPost, URL: a.url, Header: jsonHeader(), Body: body}
+}
+
+// metaAnswer is what of an answer has a meaning for us.
+type metaAnswer struct {
+	EventsReceived *int `json:"events_received"`
+	Error          *struct {
+		Code        int  `json:"code"`
+		Subcode     int  `json:"error_subcode"`
+		IsTransient bool `json:"is_transient"`
+	} `json:"error"`
+}
+
+// Classify goes by the code in the body, as Meta's statuses are not to be relied on.
+func (a *metaAdapter) Classify(r Response, n int) []Verdict {
+	var answer metaAnswer
+	switch err := json.Unmarshal(r.Body, &answer); {
+	case err == nil && answer.Error != nil:
+		return forAll(n, classifyMetaError(r, n, answer.Error.Code, answer.Error.Subcode, answer.Error.IsTransient))
+	case r.Status < 200 || r.Status >= 300:
+		if isHTML(r) && r.Status >= 400 {
+			return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
+		}
+		return forAll(n, classifyStatus(r, n))
+	case err != nil || answer.EventsReceived == nil:
+		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
+	case *answer.EventsReceived < n && n > 1:
+		return forAll(n, Verdict{Class: Isolate, Reason: "not_received"})
+	case *answer.EventsReceived < n:
+		return forAll(n, Verdict{Class: Retry, Reason: "not_received"})
+	default:
+		return forAll(n, Verdict{Class: Delivered})
+	}
+}
+
+// Codes and subcodes of the Graph API.
+const (
+	metaInvalidParameter = 100
+	metaObjectMissing    = 33
+	metaEventTooOld      = 2804003
+)
+
+func classifyMetaError(r Response, n, code, subcode int, transient bool) Verdict {
+	reason := "code_" + strconv.Itoa(code)
+	if subcode != 0 {
+		reason += "_" + strconv.Itoa(subcode)
+	}
+	switch {
+	case code == 190, code == 102:
+		return Verdict{Class: Auth, Reason: "unauthorized"}
+	case code == 4, code == 17, code == 32, code == 613, code >= 80000 && code <= 80014:
+		after, _ := retryAfter(r.Header, r.At)
+		return Verdict{Class: Throttle, Reason: "throttled", After: after}
+	case code == 3, code == 10, code >= 200 && code <= 299, code == metaInvalidParameter && subcode == metaObjectMissing:
+		return Verdict{Class: Config, Reason: reason}
+	case transient, code == 1, code == 2, code == 341, code == 368, code == 5000, code == 21009:
+		return Verdict{Class: Retry, Reason: reason}
+	case code == metaInvalidParameter && subcode == metaEventTooOld && n == 1:
+		return Verdict{Class: Expired, Reason: "too_old"}
+	case code == metaInvalidParameter:
+		return refused(n, reason)
+	default:
+		verdict := classifyStatus(r, n)
+		if verdict.Class == Delivered { // an error in a 200
+			return refused(n, reason)
+		}
+		return verdict
+	}
+}

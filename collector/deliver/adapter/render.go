@@ -1,0 +1,106 @@
+package adapter
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/platforms"
+)
+
+// timestampFormat is RFC 3339 with milliseconds.
+const timestampFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// jsonHeader is what every request with a JSON body starts from.
+func jsonHeader() http.Header {
+	return http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Weir"}}
+}
+
+// nullable is nil for "", so that it becomes null.
+func nullable(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// baseURL is the platform's own base URL, or the endpoint that the operator has put in its place.
+func baseURL(cfg platforms.Platform, own string) string {
+	if cfg.Endpoint != "" {
+		return strings.TrimSuffix(cfg.Endpoint, "/")
+	}
+	return own
+}
+
+// apiVersion is the version of the platform's interface that is spoken.
+func apiVersion(cfg platforms.Platform) string {
+	traits, _ := cfg.Type.Traits()
+	return traits.APIVersion
+}
+
+// bodyPayload renders an event in the platform's own form.
+func bodyPayload(own any) (Payload, Verdict) {
+	body, err := json.Marshal(own)
+	if err != nil {
+		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
+	}
+	return Payload{Body: body}, Verdict{}
+}
+
+// joinBodies writes the payloads as the members of a JSON array, with head before and tail behind them.
+func joinBodies(head string, batch []Payload, tail []byte) []byte {
+	size := len(head) + len(batch) + len(tail)
+	for _, payload := range batch {
+		size += len(payload.Body)
+	}
+	body := append(make([]byte, 0, size), head...)
+	for i, payload := range batch {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, payload.Body...)
+	}
+	return append(body, tail...)
+}
+
+// hashes is a list of one, or none for the zero hash.
+func hashes(hash event.Hash) []string {
+	if hash.IsZero() {
+		return nil
+	}
+	return []string{hash.String()}
+}
+
+// publicIP is the visitor's address where it is one of the internet's. Those of a private network or of the machine itself
+// are shared by all who look at a shop through the same proxy, and tell of nobody.
+func publicIP(text string) string {
+	address, err := netip.ParseAddr(text)
+	if err != nil || !address.IsGlobalUnicast() || address.IsPrivate() {
+		return ""
+	}
+	return text
+}
+
+// deniesAds says whether the visitor has refused what an advertising platform would do with the event.
+func deniesAds(c event.Consent) bool {
+	return c.AdUserData == event.Denied || c.AdPersonalization == event.Denied
+}
+
+// amountText is an amount as text, "" for none.
+func amountText(amount *event.Amount) string {
+	if amount == nil {
+		return ""
+	}
+	return amount.String()
+}
+
+func setOf(words ...string) map[string]bool {
+	set := make(map[string]bool, len(words))
+	for _, word := range words {
+		set[word] = true
+	}
+	return set
+}

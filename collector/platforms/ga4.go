@@ -1,0 +1,38 @@
+package platforms
+
+import "time"
+
+// TypeGA4 is Google Analytics 4.
+const TypeGA4 Type = "GA4"
+
+// GA4 configures Google Analytics 4, spoken to by its Measurement Protocol.
+type GA4 struct {
+	// The id of the web data stream.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^G-[A-Z0-9]+$')",message="must be the id of a web data stream, such as G-ABC123DEF4"
+	MeasurementID string `json:"measurementID"`
+
+	// EU collects the events in the EU. Default: at the nearest of Google's servers.
+	// +optional
+	// +kubebuilder:validation:Enum=EU
+	Region Region `json:"region,omitempty"`
+}
+
+var ga4Traits = Traits{
+	// Google takes the hashes of a person with a user_id alone, which an envelope does not have: there are no hashes.
+	Credentials: []string{"apiSecret"},
+	// A request speaks of one visitor.
+	Limits: Limits{Events: 1},
+	// What is older is put at another time by GA4, or refused.
+	MaxAge:      72 * time.Hour,
+	HasEndpoint: true,
+	Texts: []Text{
+		{
+			Name: "measurementID", MaxLength: 32, Pattern: "^G-[A-Z0-9]+$", Rule: "must be the id of a web data stream, such as G-ABC123DEF4",
+			of: func(s *Settings) string { return s.GA4.MeasurementID },
+		},
+		{Name: "region", Values: []string{"EU"}, Optional: true, of: func(s *Settings) string { return string(s.GA4.Region) }},
+	},
+	isSet: func(s *Settings) bool { return s.GA4 != nil },
+}

@@ -1,0 +1,42 @@
+package platforms
+
+import "time"
+
+// TypeMeta is Meta's Conversions API.
+const TypeMeta Type = "Meta"
+
+// Meta configures Meta's Conversions API.
+type Meta struct {
+	// The id of the pixel or dataset. Quote it: it is text.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+$')",message="must be the digits of a pixel's or dataset's id, in quotes"
+	PixelID string `json:"pixelID"`
+
+	// Makes the events test events, shown in Meta's Events Manager under this code.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be a code of Meta's Events Manager, such as TEST12345"
+	TestEventCode string `json:"testEventCode,omitempty"`
+}
+
+var metaTraits = Traits{
+	Credentials: []string{"accessToken"},
+	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameMeta},
+	APIVersion:  "v25.0",
+	// A request that Meta refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
+	Limits:      Limits{Events: 100, Bytes: 1 << 20},
+	MaxAge:      7 * 24 * time.Hour,
+	HasEndpoint: true,
+	Texts: []Text{
+		{
+			Name: "pixelID", MaxLength: 32, Pattern: digits, Rule: "must be the digits of a pixel's or dataset's id, in quotes",
+			of: func(s *Settings) string { return s.Meta.PixelID },
+		},
+		{
+			Name: "testEventCode", MaxLength: 64, Pattern: testCode, Optional: true, Rule: "must be a code of Meta's Events Manager, such as TEST12345",
+			of: func(s *Settings) string { return s.Meta.TestEventCode },
+		},
+	},
+	isSet: func(s *Settings) bool { return s.Meta != nil },
+}

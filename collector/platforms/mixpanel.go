@@ -1,0 +1,33 @@
+package platforms
+
+// TypeMixpanel is Mixpanel's import of events.
+const TypeMixpanel Type = "Mixpanel"
+
+// Mixpanel configures Mixpanel's import of events.
+type Mixpanel struct {
+	// The id of the project. Quote it: it is text.
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+$')",message="must be the digits of a project's id, in quotes"
+	ProjectID string `json:"projectID"`
+
+	// Where the project's data resides. Default: US.
+	// +optional
+	// +kubebuilder:validation:Enum=US;EU;IN
+	Region Region `json:"region,omitempty"`
+}
+
+var mixpanelTraits = Traits{
+	Credentials: []string{"serviceAccountUsername", "serviceAccountSecret"},
+	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
+	Limits:      Limits{Events: 200, Bytes: 2 << 20},
+	HasEndpoint: true,
+	Texts: []Text{
+		{
+			Name: "projectID", MaxLength: 32, Pattern: digits, Rule: "must be the digits of a project's id, in quotes",
+			of: func(s *Settings) string { return s.Mixpanel.ProjectID },
+		},
+		{Name: "region", Values: []string{"US", "EU", "IN"}, Optional: true, of: func(s *Settings) string { return string(s.Mixpanel.Region) }},
+	},
+	isSet: func(s *Settings) bool { return s.Mixpanel != nil },
+}

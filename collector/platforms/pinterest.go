@@ -1,0 +1,36 @@
+package platforms
+
+import "time"
+
+// TypePinterest is Pinterest's API for Conversions.
+const TypePinterest Type = "Pinterest"
+
+// Pinterest configures Pinterest's API for Conversions.
+type Pinterest struct {
+	// The id of the ad account. Quote it: it is text.
+	// +required
+	// +kubebuilder:validation:MaxLength=18
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+$')",message="must be the digits of an ad account's id, in quotes"
+	AdAccountID string `json:"adAccountID"`
+
+	// Makes the events test events: checked and shown by Pinterest, and not counted.
+	// +optional
+	Test bool `json:"test,omitempty"`
+}
+
+var pinterestTraits = Traits{
+	Credentials: []string{"conversionToken"},
+	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameLower},
+	APIVersion:  "v5",
+	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
+	Limits:      Limits{Events: 200, Bytes: 2 << 20},
+	MaxAge:      7 * 24 * time.Hour,
+	HasEndpoint: true,
+	Texts: []Text{
+		{
+			Name: "adAccountID", MaxLength: 18, Pattern: digits, Rule: "must be the digits of an ad account's id, in quotes",
+			of: func(s *Settings) string { return s.Pinterest.AdAccountID },
+		},
+	},
+	isSet: func(s *Settings) bool { return s.Pinterest != nil },
+}

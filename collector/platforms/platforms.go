@@ -1,0 +1,159 @@
+// Package platforms says, once for the Property, the operator and the pods, what a platform type is: its settings with
+// their rules, the credentials and the hashes it needs, and what bounds a request to it. How a platform is spoken to is
+// the business of its adapter.
+//
+// The markers are read by controller-gen: the settings are the Property's own. What the pods check again is the traits',
+// and a test holds the two against each other.
+package platforms
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Type discriminates platforms.
+//
+// +kubebuilder:validation:Enum=Meta;GA4;TikTok;Pinterest;Mixpanel;Webhook;Log
+type Type string
+
+// table has a row for every type; a file for each has the rest.
+var table = map[Type]Traits{
+	TypeMeta:      metaTraits,
+	TypeGA4:       ga4Traits,
+	TypeTikTok:    tiktokTraits,
+	TypePinterest: pinterestTraits,
+	TypeMixpanel:  mixpanelTraits,
+	TypeWebhook:   webhookTraits,
+	TypeLog:       logTraits,
+}
+
+// Settings are what a platform's type needs to know: the member that the type names is set, and no other. Log has none.
+// Here the rules of the Property's definition also say what Secret the type demands.
+//
+// +kubebuilder:object:generate=true
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Meta') == has(self.meta)",fieldPath=".meta",message="must be set for a platform of type Meta, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Meta' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of Meta's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'GA4') == has(self.ga4)",fieldPath=".ga4",message="must be set for a platform of type GA4, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'GA4' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key apiSecret is a Measurement Protocol API secret of the data stream",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'TikTok') == has(self.tiktok)",fieldPath=".tiktok",message="must be set for a platform of type TikTok, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'TikTok' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of TikTok's Events API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Pinterest') == has(self.pinterest)",fieldPath=".pinterest",message="must be set for a platform of type Pinterest, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Pinterest' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key conversionToken is a conversion access token of the ad account",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Mixpanel') == has(self.mixpanel)",fieldPath=".mixpanel",message="must be set for a platform of type Mixpanel, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Mixpanel' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose keys serviceAccountUsername and serviceAccountSecret are a service account of the project",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Webhook') == has(self.webhook)",fieldPath=".webhook",message="must be set for a platform of type Webhook, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Webhook' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key signingSecret signs the webhook's requests",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'Log' || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be absent: a platform of type Log needs no credentials",reason=FieldValueForbidden
+type Settings struct {
+	// Meta's Conversions API: the settings of type Meta. Its Secret has the key accessToken, the token of Meta's
+	// Conversions API.
+	// +optional
+	Meta *Meta `json:"meta,omitempty"`
+
+	// Google Analytics 4 by its Measurement Protocol: the settings of type GA4. Its Secret has the key apiSecret, a
+	// Measurement Protocol API secret of the data stream.
+	// +optional
+	GA4 *GA4 `json:"ga4,omitempty"`
+
+	// TikTok's Events API 2.0: the settings of type TikTok. Its Secret has the key accessToken, the token of TikTok's
+	// Events API.
+	// +optional
+	TikTok *TikTok `json:"tiktok,omitempty"`
+
+	// Pinterest's API for Conversions: the settings of type Pinterest. Its Secret has the key conversionToken, a
+	// conversion access token of the ad account.
+	// +optional
+	Pinterest *Pinterest `json:"pinterest,omitempty"`
+
+	// Mixpanel's import of events: the settings of type Mixpanel. Its Secret has the keys serviceAccountUsername and
+	// serviceAccountSecret, a service account of the project.
+	// +optional
+	Mixpanel *Mixpanel `json:"mixpanel,omitempty"`
+
+	// An HTTP receiver of the owner's: the settings of type Webhook. Its Secret has the key signingSecret: whsec_
+	// followed by 24 to 64 bytes in base64, or several of these with spaces between them while receivers are moved from
+	// one to the next.
+	// +optional
+	Webhook *Webhook `json:"webhook,omitempty"`
+}
+
+// Platform is one destination of a Property's events, as the pods know it. It holds no credential.
+type Platform struct {
+	// Name is the platform in delivery records.
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	// Events are the names to deliver; empty means all that the platform has a mapping for.
+	Events []string `json:"events,omitempty"`
+	// Suspend stops deliveries; events wait.
+	Suspend bool `json:"suspend,omitempty"`
+	// Endpoint replaces the platform's own base URL; "" in production.
+	Endpoint string `json:"endpoint,omitempty"`
+
+	Settings `json:",inline"`
+}
+
+// Traits is what is known of a type without speaking to it.
+type Traits struct {
+	// Credentials are the keys that the platform's Secret must hold.
+	Credentials []string
+	// Hashes are what of a person the platform matches by.
+	Hashes []Hash
+	// APIVersion is the version of the platform's interface that is spoken, as its documentation writes it; "" where it has none.
+	APIVersion string
+	// Limits bound one request.
+	Limits Limits
+	// MaxAge is how long after an event's own time the platform takes it; 0 where it does not care.
+	MaxAge time.Duration
+	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
+	HasEndpoint bool
+	// Texts are the settings that are texts.
+	Texts []Text
+
+	// isSet says whether there are settings of this type; nil for a type without settings.
+	isSet func(*Settings) bool
+}
+
+// Limits bound one request to a platform.
+type Limits struct {
+	// Events is how many a request may carry.
+	Events int
+	// Bytes bounds the sum of a request's payloads, 0 for no bound; one payload alone may be above it.
+	Bytes int
+}
+
+// Hash names a normalisation of a person's datum of which a platform takes the SHA-256. The domain has their definitions, and
+// some more.
+type Hash string
+
+// The hashes that platforms take.
+const (
+	EmailLower     Hash = "EmailLower"
+	PhoneDigits    Hash = "PhoneDigits"
+	PhoneE164      Hash = "PhoneE164"
+	FirstNameMeta  Hash = "FirstNameMeta"
+	FirstNameLower Hash = "FirstNameLower"
+)
+
+// Traits returns the type's traits and whether the type is known.
+func (t Type) Traits() (Traits, bool) {
+	traits, ok := table[t]
+	return traits, ok
+}
+
+// Member is the name of the member of [Settings] that holds the type's.
+func (t Type) Member() string { return strings.ToLower(string(t)) }
+
+// Types returns all types, sorted.
+func Types() []Type { return slices.Sorted(maps.Keys(table)) }
+
+// Region is where a platform keeps what it gets; "" is the platform's default.
+type Region string
+
+// The regions.
+const (
+	RegionUS Region = "US"
+	RegionEU Region = "EU"
+	RegionIN Region = "IN"
+)

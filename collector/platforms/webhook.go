@@ -1,0 +1,27 @@
+package platforms
+
+// TypeWebhook is an HTTP receiver of the customer's.
+const TypeWebhook Type = "Webhook"
+
+// Webhook configures an HTTP receiver of the owner's, spoken to as Standard Webhooks has it.
+type Webhook struct {
+	// Where each event is posted to. Addresses inside the cluster are reached only where the operator allows it.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHostname() != ''",message="must be an http or https URL with a host, such as https://crm.example.com/hook"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[^/]*//[^/?#]*@')",message="must hold no user name or password: requests are signed with signingSecret instead"
+	URL string `json:"url"`
+}
+
+var webhookTraits = Traits{
+	Credentials: []string{"signingSecret"},
+	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower},
+	Limits:      Limits{Events: 1},
+	Texts: []Text{
+		{
+			Name: "url", MaxLength: 2048, Rule: "must be an http or https URL with a host, such as https://crm.example.com/hook",
+			of: func(s *Settings) string { return s.Webhook.URL },
+		},
+	},
+	isSet: func(s *Settings) bool { return s.Webhook != nil },
+}
