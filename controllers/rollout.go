@@ -77,7 +77,7 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 				return err
 			}
 			if version == "" {
-				traits, _ := platforms.Type(platform.Type).Traits()
+				traits, _ := platform.Type.Traits()
 				add(reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s; create it with the key %s", field, name, traits.Credentials[0]))
 				continue
 			}

@@ -161,7 +161,7 @@ func (r *Reconciler) deployment(ctx context.Context, property *v1alpha1.Property
 func (r *Reconciler) tellPods(ctx context.Context, s *scope, files map[string][]byte) error {
 	var errs []error
 	for _, role := range resources.Roles() {
-		if !s.hasAccess(role) || (s.credentialsUnknown && role != resources.Deliverer) {
+		if !s.hasAccess(role) || (s.credentialsUnknown && role.HasCredentials()) {
 			continue // what they have mounted stays as it is
 		}
 		errs = append(errs, r.tellPodsOf(ctx, s, role, files))
@@ -171,7 +171,7 @@ func (r *Reconciler) tellPods(ctx context.Context, s *scope, files map[string][]
 
 func (r *Reconciler) tellPodsOf(ctx context.Context, s *scope, role resources.Role, files map[string][]byte) error {
 	versions := map[string]string{}
-	if role == resources.Deliverer {
+	if role.Delivers() {
 		for _, name := range resources.PlatformSecrets(s.property) {
 			version, err := r.secretVersion(ctx, s.property.Namespace, name)
 			if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
-	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -146,7 +145,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	values := map[string]string{}
 	complete := true
 	if spec.CredentialsSecretRef != nil {
-		traits, _ := platforms.Type(spec.Type).Traits()
+		traits, _ := spec.Type.Traits()
 		for _, key := range traits.Credentials {
 			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: spec.CredentialsSecretRef.Name, Key: key})
 			values[key], complete = value, complete && found

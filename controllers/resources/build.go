@@ -42,7 +42,7 @@ func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[s
 		if !in.Options.Network.Disabled {
 			objects = append(objects, networkPolicy(property, role, in))
 		}
-		if role != Deliverer {
+		if role.traits().takesRequests {
 			objects = append(objects, service(property, role))
 		}
 		if fewestReplicas(property, role) > 1 {
@@ -82,55 +82,4 @@ func ConfigHash(files map[string][]byte, redis config.Redis, secretVersions map[
 		part(secretVersions[name])
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
-}
-
-// RoleFiles are those of a pod's configuration files that the role mounts.
-func RoleFiles(role Role, files map[string][]byte) map[string][]byte {
-	mounted := map[string][]byte{config.PropertyFile: files[config.PropertyFile]}
-	switch role {
-	case Collector:
-		mounted[config.APIKeysFile] = files[config.APIKeysFile]
-	case Query:
-		mounted[config.AccessTokensFile] = files[config.AccessTokensFile]
-	case Deliverer: // its platforms' Secrets are mounted as they are
-	}
-	return mounted
-}
-
-// fewestReplicas is how many pods of the role run at least.
-func fewestReplicas(property *v1alpha1.Property, role Role) int32 {
-	if role == Collector && property.Spec.Collector.Autoscaling != nil {
-		return property.Spec.Collector.Autoscaling.MinReplicas
-	}
-	return replicas(property, role)
-}
-
-// replicas is how many pods the spec asks for where no autoscaler decides.
-func replicas(property *v1alpha1.Property, role Role) int32 {
-	var asked *int32
-	fallback := int32(1)
-	switch role {
-	case Collector:
-		asked, fallback = property.Spec.Collector.Replicas, 2
-	case Deliverer:
-		asked = property.Spec.Deliverer.Replicas
-	case Query:
-		asked = property.Spec.Query.Replicas
-	}
-	if asked == nil {
-		return fallback
-	}
-	return *asked
-}
-
-// PodOptions is what the spec says of a role's pods.
-func PodOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
-	switch role {
-	case Collector:
-		return &property.Spec.Collector.PodOptions
-	case Deliverer:
-		return &property.Spec.Deliverer.PodOptions
-	default:
-		return &property.Spec.Query.PodOptions
-	}
 }

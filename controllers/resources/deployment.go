@@ -18,7 +18,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/platforms"
 )
 
 const (
@@ -67,7 +66,7 @@ func deployment(property *v1alpha1.Property, role Role, in Input) Object {
 		WithRevisionHistoryLimit(3).
 		WithProgressDeadlineSeconds(progressDeadline).
 		WithTemplate(podTemplate(property, role, in))
-	if role != Collector || property.Spec.Collector.Autoscaling == nil {
+	if role.traits().spec(&property.Spec).autoscaling == nil {
 		spec.WithReplicas(replicas(property, role))
 	}
 	return Object{kindDeployment, property.Namespace, name, applyapps.Deployment(name, property.Namespace).
@@ -83,7 +82,7 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 		annotations = map[string]string{}
 	}
 	annotations[annotationRedis] = redisHash(in.RedisURLs[role])
-	if role == Query {
+	if role.traits().reports {
 		annotations[annotationCurrency] = property.Spec.Currency
 	}
 	pod := applycore.PodSpec().
@@ -101,11 +100,12 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 }
 
 func container(property *v1alpha1.Property, role Role, in Input) *applycore.ContainerApplyConfiguration {
-	args := []string{"--roles=" + role.serves(), "--config-dir=" + configDir, "--metrics-listen=:9090"}
+	traits := role.traits()
+	args := []string{"--roles=" + traits.serves, "--config-dir=" + configDir, "--metrics-listen=:9090"}
 	ports := []*applycore.ContainerPortApplyConfiguration{
 		applycore.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP),
 	}
-	if role != Deliverer {
+	if traits.takesRequests {
 		args = append(args, "--listen=:8080", "--drain-delay="+drainDelay.String())
 		ports = append(ports, applycore.ContainerPort().WithName("http").WithContainerPort(httpPort).WithProtocol(corev1.ProtocolTCP))
 	}
@@ -113,9 +113,12 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 	for _, volume := range volumes(property, role) {
 		mounts = append(mounts, applycore.VolumeMount().WithName(*volume.Name).WithMountPath(mountPath(*volume.Name)).WithReadOnly(true))
 	}
-	requests, limits := containerResources(role, PodOptions(property, role).Resources)
-	return applycore.Container().
-		WithEnv(environment(role)...).
+	requests, limits := containerResources(traits, PodOptions(property, role).Resources)
+	built := applycore.Container()
+	if traits.gogc != "" {
+		built.WithEnv(applycore.EnvVar().WithName("GOGC").WithValue(traits.gogc))
+	}
+	return built.
 		WithName(containerName).
 		WithImage(in.Options.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
@@ -133,32 +136,17 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 			WithCapabilities(applycore.Capabilities().WithDrop("ALL")))
 }
 
-// environment sets what Go's runtime has no other setting for. A collector has so little memory in use that a collection
-// of garbage at twice that, as Go does by default, would come every 500 requests; the container's memory limit, which the
-// program keeps to by itself, starts one in time all the same.
-func environment(role Role) []*applycore.EnvVarApplyConfiguration {
-	if role != Collector {
-		return nil
-	}
-	return []*applycore.EnvVarApplyConfiguration{applycore.EnvVar().WithName("GOGC").WithValue("400")}
-}
-
 func probe(endpoint string) *applycore.ProbeApplyConfiguration {
 	return applycore.Probe().WithHTTPGet(applycore.HTTPGetAction().WithPath(endpoint).WithPort(intstr.FromString("metrics")))
 }
 
-// containerResources are the owner's, or what a small property needs. The query role holds the retained events in
-// memory, half of its limit: some eight million of them. Where there are more it answers for the newest.
-func containerResources(role Role, asked *v1alpha1.Resources) (requests, limits corev1.ResourceList) {
+// containerResources are the owner's, or what a small property needs.
+func containerResources(role roleTraits, asked *v1alpha1.Resources) (requests, limits corev1.ResourceList) {
 	if asked != nil {
 		return asked.Requests, asked.Limits
 	}
-	requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
-	if role == Query {
-		requests[corev1.ResourceMemory] = resource.MustParse("256Mi")
-		return requests, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
-	}
-	return requests, corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse(role.memory)},
+		corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(role.memoryLimit)}
 }
 
 // Volumes, by their names. Each is a directory of its own rather than a subPath, which would never be updated.
@@ -181,22 +169,28 @@ func volumes(property *v1alpha1.Property, role Role) []*applycore.VolumeApplyCon
 		applycore.Volume().WithName(volumeProperty).WithConfigMap(applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)),
 		secretVolume(volumeRedis, RedisSecretName(property, role), slices.Sorted(maps.Keys(RedisSecretData(config.Redis{})))...),
 	}
-	switch role {
-	case Collector:
-		list = append(list, secretVolume(volumeAuth, apiKeysSecretName(property), path.Base(config.APIKeysFile)))
-	case Query:
-		list = append(list, secretVolume(volumeAuth, accessTokensSecretName(property), path.Base(config.AccessTokensFile)))
-	case Deliverer:
-		for _, platform := range property.Spec.Platforms {
-			traits, _ := platforms.Type(platform.Type).Traits()
-			if platform.CredentialsSecretRef == nil || len(traits.Credentials) == 0 {
-				continue
-			}
-			// One platform's missing Secret must not keep the deliverer of the others from starting.
-			volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, traits.Credentials...)
-			volume.Secret.WithOptional(true)
-			list = append(list, volume)
+	traits := role.traits()
+	if traits.credentials != "" {
+		list = append(list, secretVolume(volumeAuth, traits.credentialsSecret(property), path.Base(traits.credentials)))
+	}
+	if traits.delivers {
+		list = append(list, platformVolumes(property)...)
+	}
+	return list
+}
+
+// platformVolumes are the platforms' Secrets.
+func platformVolumes(property *v1alpha1.Property) []*applycore.VolumeApplyConfiguration {
+	var list []*applycore.VolumeApplyConfiguration
+	for _, platform := range property.Spec.Platforms {
+		traits, _ := platform.Type.Traits()
+		if platform.CredentialsSecretRef == nil || len(traits.Credentials) == 0 {
+			continue
 		}
+		// One platform's missing Secret must not keep the deliverer of the others from starting.
+		volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, traits.Credentials...)
+		volume.Secret.WithOptional(true)
+		list = append(list, volume)
 	}
 	return list
 }

@@ -44,7 +44,7 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	allowed := []*applynetworking.NetworkPolicyIngressRuleApplyConfiguration{
 		applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.MetricsFrom)...).WithPorts(tcp(metricsPort)),
 	}
-	if role != Deliverer {
+	if role.traits().takesRequests {
 		allowed = append(allowed, applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.IngressFrom)...).WithPorts(tcp(httpPort)))
 	}
 	redis := applynetworking.NetworkPolicyEgressRule()
@@ -55,7 +55,7 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 		applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.DNSTo)...).WithPorts(dnsPorts()...),
 		redis,
 	}
-	if role == Deliverer {
+	if role.traits().delivers {
 		out = append(out, applynetworking.NetworkPolicyEgressRule().WithTo(deliveryRanges(in.Options.EgressAllowCIDRs)...))
 	}
 	return Object{kindNetworkPolicy, property.Namespace, name, applynetworking.NetworkPolicy(name, property.Namespace).

@@ -79,31 +79,6 @@ const (
 	ManagedBy = "weir"
 )
 
-// Role is one of a Property's three deployments.
-type Role string
-
-// The roles, by the names that their objects end in.
-const (
-	Collector Role = "collector"
-	Deliverer Role = "deliverer"
-	Query     Role = "query"
-)
-
-// Roles returns all roles.
-func Roles() []Role { return []Role{Collector, Deliverer, Query} }
-
-// serves is the name by which the collector binary knows the role.
-func (r Role) serves() string {
-	switch r {
-	case Collector:
-		return "collect"
-	case Deliverer:
-		return "deliver"
-	default:
-		return "query"
-	}
-}
-
 // ObjectName is the name of a role's objects: shop-collector.
 func ObjectName(property *v1alpha1.Property, role Role) string {
 	return property.Name + "-" + string(role)

@@ -1,0 +1,122 @@
+package resources
+
+import (
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
+)
+
+// Role is one of a Property's three deployments.
+type Role string
+
+// The roles, by the names that their objects end in.
+const (
+	Collector Role = "collector"
+	Deliverer Role = "deliverer"
+	Query     Role = "query"
+)
+
+// Roles returns all roles.
+func Roles() []Role { return []Role{Collector, Deliverer, Query} }
+
+// roleTraits is in what a role's objects differ from the others'. What it may do in Redis is not here but where its user is made.
+type roleTraits struct {
+	// serves is the name by which the collector binary knows the role.
+	serves string
+	// takesRequests says that the role is reached by HTTP: it has a port and a Service, and waits to be left alone before it ends.
+	takesRequests bool
+	// credentials is the configuration file with the hashes of what requests show, in a Secret of its own; "" for none.
+	credentials string
+	// credentialsSecret names that Secret.
+	credentialsSecret func(*v1alpha1.Property) string
+	// delivers says that the role has the platforms' Secrets mounted and may reach their hosts.
+	delivers bool
+	// reports says that the role computes in the reporting currency, and begins anew with another.
+	reports bool
+	// replicas is how many pods run where the spec does not say.
+	replicas int32
+	// memory and memoryLimit are what the container has where the spec does not say.
+	memory, memoryLimit string
+	// gogc is GOGC in the container's environment, "" for Go's own default.
+	gogc string
+	// spec is what the owner says of the role.
+	spec func(*v1alpha1.PropertySpec) roleSpec
+}
+
+// roleSpec is what a Property says of a role's pods.
+type roleSpec struct {
+	pods        *v1alpha1.PodOptions
+	replicas    *int32
+	autoscaling *v1alpha1.Autoscaling
+}
+
+// traits returns the role's row.
+func (r Role) traits() roleTraits {
+	switch r {
+	case Collector:
+		return roleTraits{
+			serves: "collect", takesRequests: true, credentials: config.APIKeysFile, credentialsSecret: apiKeysSecretName,
+			replicas: 2, memory: "64Mi", memoryLimit: "256Mi",
+			// A collector has so little memory in use that a collection of garbage at twice that, as Go does by default, would come
+			// every 500 requests; the container's memory limit, which the program keeps to by itself, starts one in time all the same.
+			gogc: "400",
+			spec: func(s *v1alpha1.PropertySpec) roleSpec {
+				return roleSpec{&s.Collector.PodOptions, s.Collector.Replicas, s.Collector.Autoscaling}
+			},
+		}
+	case Deliverer:
+		return roleTraits{
+			serves: "deliver", delivers: true, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
+			spec: func(s *v1alpha1.PropertySpec) roleSpec {
+				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil}
+			},
+		}
+	default:
+		return roleTraits{
+			serves: "query", takesRequests: true, credentials: config.AccessTokensFile, credentialsSecret: accessTokensSecretName,
+			reports: true, replicas: 1,
+			// The retained events are held in memory, in half of the limit: some eight million of them. Where there are
+			// more it answers for the newest.
+			memory: "256Mi", memoryLimit: "2Gi",
+			spec: func(s *v1alpha1.PropertySpec) roleSpec {
+				return roleSpec{&s.Query.PodOptions, s.Query.Replicas, nil}
+			},
+		}
+	}
+}
+
+// HasCredentials says whether requests to the role show API keys or access tokens.
+func (r Role) HasCredentials() bool { return r.traits().credentials != "" }
+
+// Delivers says whether the role has the platforms' Secrets mounted.
+func (r Role) Delivers() bool { return r.traits().delivers }
+
+// PodOptions is what the spec says of a role's pods.
+func PodOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
+	return role.traits().spec(&property.Spec).pods
+}
+
+// RoleFiles are those of a pod's configuration files that the role mounts.
+func RoleFiles(role Role, files map[string][]byte) map[string][]byte {
+	mounted := map[string][]byte{config.PropertyFile: files[config.PropertyFile]}
+	if credentials := role.traits().credentials; credentials != "" {
+		mounted[credentials] = files[credentials]
+	}
+	return mounted
+}
+
+// fewestReplicas is how many pods of the role run at least.
+func fewestReplicas(property *v1alpha1.Property, role Role) int32 {
+	if autoscaling := role.traits().spec(&property.Spec).autoscaling; autoscaling != nil {
+		return autoscaling.MinReplicas
+	}
+	return replicas(property, role)
+}
+
+// replicas is how many pods the spec asks for where no autoscaler decides.
+func replicas(property *v1alpha1.Property, role Role) int32 {
+	traits := role.traits()
+	if asked := traits.spec(&property.Spec).replicas; asked != nil {
+		return *asked
+	}
+	return traits.replicas
+}
