@@ -9,17 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// FieldError is one thing that is wrong with a Property.
-type FieldError struct {
-	// Field is a path such as "spec.platforms[0].name", or "" for the whole Property.
-	Field string
-	// Message says what would be right. It never repeats the value, which may be a secret in the wrong place.
-	Message string
-}
-
 // Describe makes one error of each thing that is wrong, ordered by their fields, where the API server's code may find several errors in
-// one value of the wrong type.
-func Describe(errs field.ErrorList) []FieldError {
+// one value of the wrong type. Its detail says what would be right. No error repeats the value, which may be a secret in the wrong place.
+func Describe(errs field.ErrorList) field.ErrorList {
 	var wrongTypes []string
 	for _, err := range errs {
 		if err.Type == field.ErrorTypeTypeInvalid {
@@ -31,18 +23,18 @@ func Describe(errs field.ErrorList) []FieldError {
 			return err.Field == path || strings.HasSuffix(err.Detail, " in "+path)
 		})
 	}
-	var found []FieldError
+	var found field.ErrorList
 	for _, err := range errs {
 		if !follows(err) {
 			found = append(found, describe(err))
 		}
 	}
 	// The rules are evaluated in no order.
-	slices.SortStableFunc(found, func(a, b FieldError) int { return cmp.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(found, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
 	return found
 }
 
-func describe(err *field.Error) FieldError {
+func describe(err *field.Error) *field.Error {
 	path, message := err.Field, err.Detail
 	if path == "<nil>" {
 		path = ""
@@ -64,7 +56,7 @@ func describe(err *field.Error) FieldError {
 	case field.ErrorTypeTypeInvalid:
 		message, _, _ = strings.Cut(message, ": \"") // the type, or the value, that was found
 	}
-	return FieldError{Field: path, Message: message}
+	return &field.Error{Type: err.Type, Field: path, Detail: message, BadValue: field.OmitValueType{}}
 }
 
 // unknownField says which fields there are beside the unknown one at path.

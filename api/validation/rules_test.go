@@ -35,9 +35,9 @@ func describe(errs field.ErrorList) []string {
 	var lines []string
 	for _, fieldErr := range validation.Describe(errs) {
 		if fieldErr.Field == "" {
-			lines = append(lines, fieldErr.Message)
+			lines = append(lines, fieldErr.Detail)
 		} else {
-			lines = append(lines, fieldErr.Field+": "+fieldErr.Message)
+			lines = append(lines, fieldErr.Field+": "+fieldErr.Detail)
 		}
 	}
 	return lines

@@ -122,9 +122,9 @@ func (l *propertyLoader) readProperty(ctx context.Context, file string, manifest
 	property, errs := l.validator.Create(ctx, manifest.object)
 	for _, wrong := range validation.Describe(errs) {
 		if wrong.Field == "" {
-			l.errs.Add("%s: %s: %s", file, label, wrong.Message)
+			l.errs.Add("%s: %s: %s", file, label, wrong.Detail)
 		} else {
-			l.errs.Add("%s: %s: %s: %s", file, label, wrong.Field, wrong.Message)
+			l.errs.Add("%s: %s: %s: %s", file, label, wrong.Field, wrong.Detail)
 		}
 	}
 	if property == nil {
