@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"math/bits"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -361,23 +361,16 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-func TestVariantsAreThoseThatThePlatformsTake(t *testing.T) {
-	kept := event.Variants(event.EmailLower, event.PhoneDigits)
-	want := map[platforms.Type]event.VariantSet{
-		platforms.TypeMeta:      kept.Union(event.Variants(event.FirstNameMeta)),
-		platforms.TypeGA4:       kept,
-		platforms.TypeTikTok:    kept.Union(event.Variants(event.PhoneE164, event.FirstNameLower)),
-		platforms.TypePinterest: kept.Union(event.Variants(event.FirstNameLower)),
-		platforms.TypeMixpanel:  kept,
-		platforms.TypeWebhook:   kept.Union(event.Variants(event.PhoneE164, event.FirstNameLower)),
-		platforms.TypeLog:       kept,
-	}
-	got := map[platforms.Type]event.VariantSet{}
+func TestEveryHashThatAPlatformTakesIsMade(t *testing.T) {
 	for _, platform := range platforms.Types() {
+		traits, _ := platform.Traits()
+		wanted := map[platforms.Hash]bool{platforms.EmailLower: true, platforms.PhoneDigits: true}
+		for _, hash := range traits.Hashes {
+			wanted[hash] = true
+		}
 		property := config.Property{Platforms: []platforms.Platform{{Type: platform}}}
-		got[platform] = property.Variants()
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("variants (-want +got):\n%s", diff)
+		if got := bits.OnesCount16(uint16(property.Variants())); got != len(wanted) {
+			t.Errorf("for %s %d hashes are made of a person, want %d: %v", platform, got, len(wanted), wanted)
+		}
 	}
 }
