@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // repeated makes a YAML flow sequence's inside: format with 0 to n-1.
@@ -35,7 +37,7 @@ platforms:
 - {name: console, type: Log}`},
 		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},
 
-		"an unknown type is refused": {spec: "platforms: [{name: a, type: meta}]", want: []string{`spec.platforms[0].type: must be one of "Meta", "GA4", "TikTok", "Pinterest", "Mixpanel", "Webhook", "Log"`}},
+		"an unknown type is refused": {spec: "platforms: [{name: a, type: meta}]", want: []string{fmt.Sprintf("spec.platforms[0].type: must be one of %s", strings.ReplaceAll(strings.Trim(fmt.Sprintf("%q", platforms.Types()), "[]"), " ", ", "))}},
 		"a platform needs a type":    {spec: "platforms: [{name: a}]", want: []string{"spec.platforms[0].type: is required"}},
 		"a platform needs a name":    {spec: "platforms: [{type: Log}]", want: []string{"spec.platforms[0].name: is required"}},
 		"a name is a label": {

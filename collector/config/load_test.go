@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math/bits"
@@ -121,7 +122,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"no address range":                        {`10.0.0.0/8`, `10.0.0.0`, "egress.allowCIDRs[0]: "},
 		"two platforms of one name":               {`"name": "crm"`, `"name": "meta"`, "platforms[1].name: must be unique"},
 		"a platform's name with a path in it":     {`"name": "crm"`, `"name": "../crm"`, "platforms[1].name: must be lower-case letters"},
-		"an unknown platform type":                {`"type": "Log"`, `"type": "Pigeon"`, "platforms[2].type: must be one of GA4, Log, Meta, Mixpanel, Pinterest, TikTok, Webhook"},
+		"an unknown platform type":                {`"type": "Log"`, `"type": "Pigeon"`, "platforms[2].type: must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(platforms.Types()), " ", ", "), "[]")},
 		"a platform without its member":           {`"webhook": {"url": "https://crm.example.com/hook"}, `, ``, "platforms[1].webhook: must be set for a platform of type Webhook"},
 		"a platform with another's member":        {`"type": "Log"`, `"type": "Log", "meta": {"pixelID": "1"}`, "platforms[2].meta: must be absent for a platform of type Log"},
 		"a pixel that is no number":               {`1234567890`, `12-34`, "platforms[0].meta.pixelID: must be the digits"},

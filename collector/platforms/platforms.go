@@ -15,7 +15,7 @@ import (
 
 // Type discriminates platforms.
 //
-// +kubebuilder:validation:Enum=Meta;GA4;TikTok;Pinterest;Mixpanel;Webhook;Log
+// +kubebuilder:validation:Enum=GA4;Log;Meta;Mixpanel;Pinterest;TikTok;Webhook
 type Type string
 
 // table has a row for every type; a file for each has the rest.

@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	}{
 		"an unknown type": {
 			platforms.Platform{Name: "x", Type: "Fax"}, nil,
-			`platform "x": type "Fax" is unknown; the types are [GA4 Log Meta Mixpanel Pinterest TikTok Webhook]`,
+			fmt.Sprintf(`platform "x": type "Fax" is unknown; the types are %v`, platforms.Types()),
 		},
 		"a missing key": {
 			platforms.Platform{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}}, nil,
