@@ -65,7 +65,7 @@ func IsNews(backoff workqueue.TypedRateLimiter[reconcile.Request], before, after
 
 // Overdue says whether what is left in a Redis is given up after it was looked at so often.
 func Overdue(own bool, looks int) bool {
-	return (&redisDebt{target: redisTarget{own: own}, looks: looks}).overdue()
+	return (&redisDebt{looks: looks}).overdue(redisTarget{own: own})
 }
 
 // ObjectFailed words what the API server answered about a Secret.

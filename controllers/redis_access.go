@@ -40,8 +40,10 @@ var errTooMany = fmt.Errorf("the Properties of this namespace bring more than %d
 // RedisFiles are the files with the certificates of the operator's Redis.
 type RedisFiles = stream.TLSFiles
 
-// RedisAccess administers the Redis servers that Properties are kept in: the function library, a user per property
-// and role. It is the one place of the operator that speaks Redis. It is safe for concurrent use.
+// RedisAccess keeps each Redis at what is desired of the Properties there: the function library, a user for each role,
+// data that lasts; or nothing, of a Property that was let go. A reconcile says what is desired and has it made so at
+// once, as far as Redis answers; Start keeps it so, and tells of changes. It is the one place of the operator that
+// speaks Redis. It is safe for concurrent use.
 type RedisAccess struct {
 	logger *slog.Logger
 	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
@@ -51,12 +53,11 @@ type RedisAccess struct {
 	// guard is asked where a tenant's Redis may be.
 	guard egress.Guard
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// desired says where each Property is kept and what shall be there, also when the Secret that says so is gone.
+	desired map[types.NamespacedName]*desiredProperty
+	// servers are the Redis servers of these, and no others.
 	servers map[redisTarget]*redisServer
-	// homes remembers where each Property is kept, for when its Secret is gone.
-	homes map[types.NamespacedName]redisTarget
-	// debts are what Properties that are gone have left behind.
-	debts map[types.NamespacedName]*redisDebt
 }
 
 // TLSSource says what is trusted and shown in a Redis now; it changes when certificates are rotated. Errors are those of [stream.TLSFiles].
@@ -89,8 +90,7 @@ func (a *RedisAccess) check(target redisTarget) error {
 func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix) *RedisAccess {
 	return &RedisAccess{
 		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
-		servers: map[redisTarget]*redisServer{}, homes: map[types.NamespacedName]redisTarget{},
-		debts: map[types.NamespacedName]*redisDebt{},
+		desired: map[types.NamespacedName]*desiredProperty{}, servers: map[redisTarget]*redisServer{},
 	}
 }
 
@@ -127,8 +127,8 @@ func (a *RedisAccess) lookAtCertificates(ctx context.Context) {
 	}
 	a.mu.Lock()
 	var tell []types.NamespacedName
-	for property, target := range a.homes {
-		if target.own && target.tls != now {
+	for property, desired := range a.desired {
+		if desired.debt == nil && desired.target.own && desired.target.tls != now {
 			tell = append(tell, property)
 		}
 	}
@@ -161,32 +161,6 @@ func (a *RedisAccess) close() error {
 	return errors.Join(errs...)
 }
 
-// server returns a Redis and remembers that the Property is kept there, and no longer where it was before.
-func (a *RedisAccess) server(target redisTarget, property types.NamespacedName) (*redisServer, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.homes[property] != target {
-		a.leave(property)
-	}
-	server := a.servers[target]
-	if server == nil {
-		if !target.own && a.brought(property.Namespace) >= mostTenantServers {
-			return nil, errTooMany
-		}
-		link, err := a.dial(target)
-		if err != nil {
-			return nil, err
-		}
-		server = &redisServer{
-			target: target, properties: map[types.NamespacedName]residentProperty{},
-		}
-		server.link.Store(link)
-		a.servers[target] = server
-	}
-	a.homes[property] = target
-	return server, nil
-}
-
 func (a *RedisAccess) dial(target redisTarget) (*redisLink, error) {
 	link, how := &redisLink{}, a.dialOptions(target)
 	if control := how.Control; control != nil {
@@ -206,17 +180,6 @@ func (a *RedisAccess) dial(target redisTarget) (*redisLink, error) {
 	return link, nil
 }
 
-// brought counts the Redis servers of a namespace's own; the lock is held.
-func (a *RedisAccess) brought(namespace string) int {
-	found := map[redisTarget]bool{}
-	for property, target := range a.homes {
-		if property.Namespace == namespace && !target.own {
-			found[target] = true
-		}
-	}
-	return len(found)
-}
-
 // renew begins anew with a Redis of a tenant's: what it has had the library note, such as nodes by other and other names, goes.
 func (a *RedisAccess) renew(server *redisServer) {
 	a.mu.Lock()
@@ -233,32 +196,23 @@ func (a *RedisAccess) renew(server *redisServer) {
 	}
 }
 
-// home returns the Redis that the Property is kept in, as far as is known.
-func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, known bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	target, known = a.homes[property]
-	return target, known
-}
-
 // look checks a Redis and puts back what it forgot. Properties are told when the state changes.
 func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	ctx, cancel := context.WithTimeout(whole, redisTimeout)
 	defer cancel()
-	server.mu.Lock()
-	before, properties := server.state, maps.Clone(server.properties)
-	server.mu.Unlock()
+	before, _ := server.lastLook()
+	properties := a.desiredIn(server.target)
 
 	after := server.check(ctx)
 	tell := map[types.NamespacedName]bool{}
 	if after.reachable() {
-		mended, err := server.link.Load().users.Check(ctx, server.allUsers)
+		mended, err := server.link.Load().users.Check(ctx, func() []stream.User { return a.usersIn(server.target) })
 		if err != nil && !errors.Is(err, stream.ErrDenied) {
 			after.fitness = server.link.Load().blame(err)
 		} else if mended > 0 {
 			a.logger.InfoContext(ctx, "redis users put back", "users", mended)
 		}
-		for property := range server.lookAtPlatforms(ctx, properties) {
+		for property := range a.lookAtPlatforms(ctx, server, properties) {
 			tell[property] = true
 		}
 	}
@@ -281,15 +235,33 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	a.pay(whole, server, after.reachable())
 }
 
+// lookAtPlatforms reads which platforms the deliverers have paused and returns the Properties for which that is
+// another answer than before.
+func (a *RedisAccess) lookAtPlatforms(ctx context.Context, server *redisServer, properties map[types.NamespacedName]desiredProperty) map[types.NamespacedName]bool {
+	changed := map[types.NamespacedName]bool{}
+	for property, known := range properties {
+		paused, err := server.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, known.platforms)
+		if err != nil {
+			return changed
+		}
+		a.mu.Lock()
+		if now := a.desired[property]; now != nil && now.target == server.target && !maps.Equal(now.paused, paused) {
+			now.paused = paused
+			changed[property] = true
+		}
+		a.mu.Unlock()
+	}
+	return changed
+}
+
 // reach says how a Property's Redis is; nothing of the Property is made there. Where it was found unreachable less than an interval
 // ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
 func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v1alpha1.Property) (redisState, error) {
 	a.cancel(keyOf(property))
-	server, err := a.server(target, keyOf(property))
+	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.platforms = platformNames(property) })
 	if err != nil {
 		return redisState{}, err
 	}
-	server.note(keyOf(property), func(known *residentProperty) { known.platforms = platformNames(property) })
 	state, looked := server.lastLook()
 	if looked {
 		return state, nil
@@ -303,30 +275,29 @@ func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v
 
 // ensure makes the Property's users what they shall be and its data last, in a Redis that answers.
 func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []roleUser) error {
-	key := keyOf(property)
-	server, err := a.server(target, key)
+	all := make([]stream.User, len(users))
+	for i, user := range users {
+		all[i] = stream.User{
+			Name: user.name, Password: user.password, KeepPasswords: user.rolling, Access: accessOf(user.role),
+			Namespace: property.Namespace, Property: property.Name,
+		}
+	}
+	var lasts bool
+	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.users, lasts = all, desired.lasts })
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.timeout())
 	defer cancel()
-	wanted := make([]stream.User, len(users))
-	for i, user := range users {
-		wanted[i] = stream.User{
-			Name: user.name, Password: user.password, KeepPasswords: user.rolling, Access: accessOf(user.role),
-			Namespace: property.Namespace, Property: property.Name,
-		}
-	}
-	server.note(key, func(known *residentProperty) { known.users = wanted })
 	link := server.link.Load()
-	if err := link.users.Set(ctx, wanted); err != nil || server.property(key).lasts {
+	if err := link.users.Set(ctx, all); err != nil || lasts {
 		return server.failed(err)
 	}
 	if err := link.client.Stream(property.Namespace, property.Name).Keep(ctx, platformNames(property)); err != nil {
 		return server.failed(err)
 	}
-	server.note(key, func(known *residentProperty) { known.lasts = true })
-	return nil
+	_, err = a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.lasts = true })
+	return err
 }
 
 // timeout is how long a reconcile waits for it.
@@ -337,37 +308,20 @@ func (t redisTarget) timeout() time.Duration {
 	return tenantTimeout
 }
 
-// share notes that the Property's pods share the URL's own user: there is nobody to put back.
+// share says that the Property's pods share the URL's own user: there is nobody to put back.
 func (a *RedisAccess) share(target redisTarget, property *v1alpha1.Property) error {
-	server, err := a.server(target, keyOf(property))
-	if err != nil {
-		return err
-	}
-	server.note(keyOf(property), func(known *residentProperty) { known.users = nil })
-	return nil
-}
-
-// paused returns the platforms that the deliverers have paused, with the reasons.
-func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
-	a.mu.Lock()
-	server := a.servers[a.homes[property]]
-	a.mu.Unlock()
-	if server == nil {
-		return nil
-	}
-	return server.property(property).paused
+	_, err := a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.users = nil })
+	return err
 }
 
 // release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
 func (a *RedisAccess) release(ctx context.Context, target redisTarget, property *v1alpha1.Property) error {
-	key := keyOf(property)
-	server, err := a.server(target, key)
+	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.users = nil })
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.timeout())
 	defer cancel()
-	server.note(key, func(known *residentProperty) { known.users = nil })
 	state, _ := server.lastLook()
 	if !target.own && !state.reachable() {
 		return state.fitness
@@ -375,42 +329,8 @@ func (a *RedisAccess) release(ctx context.Context, target redisTarget, property 
 	if err := server.clear(ctx, property); err != nil {
 		return server.failed(err)
 	}
-	a.forget(key)
+	a.forget(keyOf(property))
 	return nil
-}
-
-// forget drops what is known of a Property that is gone, and the Redis that it was the last one in.
-func (a *RedisAccess) forget(property types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.leave(property)
-}
-
-// leave does that; the lock is held.
-func (a *RedisAccess) leave(property types.NamespacedName) {
-	target := a.homes[property]
-	delete(a.homes, property)
-	server := a.servers[target]
-	if server == nil {
-		return
-	}
-	server.mu.Lock()
-	delete(server.properties, property)
-	server.mu.Unlock()
-	a.closeUnused(target)
-}
-
-// closeUnused ends the connections to a Redis in which no Property is kept and nothing is left; the lock is held.
-func (a *RedisAccess) closeUnused(target redisTarget) {
-	server := a.servers[target]
-	owed := func(debt *redisDebt) bool { return debt.target == target }
-	if server == nil || slices.Contains(slices.Collect(maps.Values(a.homes)), target) || slices.ContainsFunc(slices.Collect(maps.Values(a.debts)), owed) {
-		return
-	}
-	delete(a.servers, target)
-	if err := server.link.Load().client.Close(); err != nil {
-		a.logger.Warn("close the connections to a Redis", "error", stream.Explain(err))
-	}
 }
 
 func accessOf(role resources.Role) stream.Access {

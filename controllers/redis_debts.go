@@ -25,7 +25,6 @@ const (
 
 // redisDebt is what is left of a Property that was let go while its Redis was away. It is removed when that Redis is back.
 type redisDebt struct {
-	target   redisTarget
 	property *v1alpha1.Property
 	// gone says whether there is no Property of the name: another one's users and data would be removed.
 	gone func(context.Context) bool
@@ -33,43 +32,42 @@ type redisDebt struct {
 	// paying is held while somebody removes it, or decides that nobody shall.
 	paying    sync.Mutex
 	cancelled bool
-	looks     int
+	// looks is how often its Redis has been looked at in vain.
+	looks int
 }
 
 // overdue says whether nobody looks any longer whether the Redis is back.
-func (d *redisDebt) overdue() bool { return !d.target.own && d.looks >= mostLooks }
+func (d *redisDebt) overdue(target redisTarget) bool { return !target.own && d.looks >= mostLooks }
 
 // owe remembers what is left of a Property that is let go, and forgets the Property otherwise. It returns false where that cannot be
 // remembered: where its Redis is not known, or too much is left already.
 func (a *RedisAccess) owe(property *v1alpha1.Property, gone func(context.Context) bool) bool {
-	defer a.forget(keyOf(property))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	target, known := a.homes[keyOf(property)]
-	if !known {
+	desired := a.desired[keyOf(property)]
+	if desired == nil {
 		return false
 	}
 	others, most := 0, mostTenantDebts
-	if target.own {
+	if desired.target.own {
 		most = mostDebts
 	}
-	for key, debt := range a.debts {
-		if debt.target.own == target.own && (target.own || key.Namespace == property.Namespace) {
+	for key, other := range a.desired {
+		if other.debt != nil && other.target.own == desired.target.own && (other.target.own || key.Namespace == property.Namespace) {
 			others++
 		}
 	}
 	if others >= most {
+		a.drop(keyOf(property))
 		return false
 	}
-	a.debts[keyOf(property)] = &redisDebt{target: target, property: property.DeepCopy(), gone: gone}
+	a.desired[keyOf(property)] = &desiredProperty{target: desired.target, debt: &redisDebt{property: property.DeepCopy(), gone: gone}}
 	return true
 }
 
 // cancel has what is left of a Property stay: there is one of the name again, and it is its.
 func (a *RedisAccess) cancel(property types.NamespacedName) {
-	a.mu.Lock()
-	debt := a.debts[property]
-	a.mu.Unlock()
+	debt := a.desiredOf(property).debt
 	if debt == nil {
 		return
 	}
@@ -82,9 +80,13 @@ func (a *RedisAccess) cancel(property types.NamespacedName) {
 // pay removes what is left in a Redis that answers; where it does not, it counts that somebody has looked.
 func (a *RedisAccess) pay(ctx context.Context, server *redisServer, reachable bool) {
 	paid := 0
-	for _, debt := range a.debtsOf(server.target) {
+	for _, desired := range a.desiredIn(server.target) {
+		debt := desired.debt
+		if debt == nil {
+			continue
+		}
 		if !reachable {
-			if debt.looks++; debt.overdue() {
+			if debt.looks++; debt.overdue(server.target) {
 				a.settled(debt)
 				a.logger.WarnContext(ctx, "nobody looks any longer for the Redis in which a deleted Property has left users", "property", keyOf(debt.property).String())
 			}
@@ -116,26 +118,13 @@ func (a *RedisAccess) payOne(ctx context.Context, server *redisServer, debt *red
 	return nil
 }
 
-func (a *RedisAccess) debtsOf(target redisTarget) []*redisDebt {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var debts []*redisDebt
-	for _, debt := range a.debts {
-		if debt.target == target {
-			debts = append(debts, debt)
-		}
-	}
-	return debts
-}
-
 // settled drops a debt, and the Redis that was looked at for its sake alone.
 func (a *RedisAccess) settled(debt *redisDebt) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if key := keyOf(debt.property); a.debts[key] == debt {
-		delete(a.debts, key)
+	if desired := a.desired[keyOf(debt.property)]; desired != nil && desired.debt == debt {
+		a.drop(keyOf(debt.property))
 	}
-	a.closeUnused(debt.target)
 }
 
 // clear removes a Property's users and then, by the deletion policy, its data or what keeps it for ever.

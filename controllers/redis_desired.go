@@ -1,0 +1,138 @@
+package controllers
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// desiredProperty is what a Redis shall have of a Property, and what it has. The lock of RedisAccess is held to use it.
+type desiredProperty struct {
+	target redisTarget
+	// users are its roles', none where these share the URL's own.
+	users     []stream.User
+	platforms []string
+	// lasts says that its data has no last day.
+	lasts bool
+	// paused are the platforms that the deliverers have paused, with the reasons.
+	paused map[string]string
+	// debt is what is left of a Property that was let go, and shall not be there; nil of one that there is.
+	debt *redisDebt
+}
+
+// desire says where a Property shall be kept, no longer where it was before, and changes what shall be there.
+func (a *RedisAccess) desire(target redisTarget, property types.NamespacedName, change func(*desiredProperty)) (*redisServer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	desired := a.desired[property]
+	if desired == nil || desired.target != target {
+		a.drop(property)
+		server, err := a.server(target, property.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		desired = &desiredProperty{target: target}
+		a.desired[property], a.servers[target] = desired, server
+	}
+	change(desired)
+	return a.servers[target], nil
+}
+
+// server returns a Redis, which is a new one where no Property is kept in it; the lock is held.
+func (a *RedisAccess) server(target redisTarget, namespace string) (*redisServer, error) {
+	if server := a.servers[target]; server != nil {
+		return server, nil
+	}
+	if !target.own && a.brought(namespace) >= mostTenantServers {
+		return nil, errTooMany
+	}
+	link, err := a.dial(target)
+	if err != nil {
+		return nil, err
+	}
+	server := &redisServer{target: target}
+	server.link.Store(link)
+	return server, nil
+}
+
+// brought counts the Redis servers of a namespace's own; the lock is held.
+func (a *RedisAccess) brought(namespace string) int {
+	found := map[redisTarget]bool{}
+	for property, desired := range a.desired {
+		if property.Namespace == namespace && desired.debt == nil && !desired.target.own {
+			found[desired.target] = true
+		}
+	}
+	return len(found)
+}
+
+// desiredOf is what is desired of a Property, the zero value where that is not known.
+func (a *RedisAccess) desiredOf(property types.NamespacedName) desiredProperty {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if desired := a.desired[property]; desired != nil {
+		return *desired
+	}
+	return desiredProperty{}
+}
+
+// desiredIn is what is desired in a Redis.
+func (a *RedisAccess) desiredIn(target redisTarget) map[types.NamespacedName]desiredProperty {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := map[types.NamespacedName]desiredProperty{}
+	for property, desired := range a.desired {
+		if desired.target == target {
+			all[property] = *desired
+		}
+	}
+	return all
+}
+
+// usersIn are the users that a Redis shall have.
+func (a *RedisAccess) usersIn(target redisTarget) []stream.User {
+	var users []stream.User
+	for _, desired := range a.desiredIn(target) {
+		users = append(users, desired.users...)
+	}
+	return users
+}
+
+// home returns the Redis that the Property is kept in, as far as is known.
+func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, known bool) {
+	target = a.desiredOf(property).target
+	return target, target != redisTarget{}
+}
+
+// paused returns the platforms that the deliverers have paused, with the reasons.
+func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
+	return a.desiredOf(property).paused
+}
+
+// forget drops a Property that is gone, but for what is left of it.
+func (a *RedisAccess) forget(property types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if desired := a.desired[property]; desired != nil && desired.debt == nil {
+		a.drop(property)
+	}
+}
+
+// drop drops a Property, and ends the connections to a Redis in which it was the last one; the lock is held.
+func (a *RedisAccess) drop(property types.NamespacedName) {
+	dropped := a.desired[property]
+	if dropped == nil {
+		return
+	}
+	delete(a.desired, property)
+	for _, desired := range a.desired {
+		if desired.target == dropped.target {
+			return
+		}
+	}
+	server := a.servers[dropped.target]
+	delete(a.servers, dropped.target)
+	if err := server.link.Load().client.Close(); err != nil {
+		a.logger.Warn("close the connections to a Redis", "error", stream.Explain(err))
+	}
+}
