@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 )
 
 // runtimes are the languages whose examples are run. `make examples` names all of them; a runtime that is named and not
@@ -149,11 +149,11 @@ func TestTheExamplesThatSendEvents(t *testing.T) {
 						t.Errorf("sent %s and then %s", sink.bodies[0], body)
 					}
 				}
-				envelope := new(event.Envelope)
-				if err := envelope.Decode([]byte(sink.bodies[0])); err != nil {
+				sent := new(envelope.Envelope)
+				if err := sent.Decode([]byte(sink.bodies[0])); err != nil {
 					t.Fatal(err)
 				}
-				if _, errs := envelope.Validate(time.Now(), nil); len(errs) > 0 {
+				if _, errs := sent.Validate(time.Now(), nil); len(errs) > 0 {
 					t.Errorf("a collector refuses %s: %v", sink.bodies[0], errs)
 				}
 				if !strings.Contains(sink.bodies[0], `"event_id"`) {

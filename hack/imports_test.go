@@ -37,6 +37,14 @@ var (
 	equipment = []string{"cli/weir", "collector/demo", "collector/deliver/fakes", "collector/redisserver", "config", "hack"}
 )
 
+// eventImports are what the packages of the domain and below it may import of ours.
+var eventImports = map[string][]string{
+	"collector/event":          {},
+	"collector/event/personal": {"collector/event"},
+	"collector/event/envelope": {"collector/event", "collector/event/personal"},
+	"collector/event/wire":     {"collector/event"},
+}
+
 // drawers are package names that say nothing about what is inside.
 var drawers = []string{"base", "common", "helper", "helpers", "lib", "misc", "pkg", "shared", "util", "utils"}
 
@@ -118,8 +126,13 @@ func brokenImportRule(folder, imported string) string {
 	}
 	target, isOurs := ours(imported)
 	switch {
-	case isOurs && inTree(folder, "collector/event") && !inTree(target, "collector/event"):
-		return "the domain imports no other package of ours"
+	case isOurs && inTree(folder, "collector/event") && !slices.Contains(eventImports[folder], target):
+		return "the domain imports no other package of ours; personal and wire import the domain, and envelope personal as well"
+	case target == "collector/event/envelope" && folder != "collector/ingest":
+		return "what senders write is read by ingest alone"
+	case target == "collector/event/personal" &&
+		!slices.Contains([]string{"collector/event/envelope", "collector/deliver/adapter"}, folder):
+		return "what tells of a person is known to envelope alone; adapters have a client's id hashed"
 	case isOurs && inTree(folder, "collector") && !inTree(target, "collector"):
 		return "the collector reaches no package outside of collector"
 	case isOurs && folder == "collector/platforms":
@@ -269,6 +282,7 @@ func TestTheProgramsOfTheImageBringWhatAnImageFromScratchLacks(t *testing.T) {
 
 func TestImportRulesBite(t *testing.T) {
 	const chi, goRedis = `"github.com/go-chi/chi/v5"`, `"github.com/redis/go-redis/v9"`
+	const domainAlone = "the domain imports no other package of ours; personal and wire import the domain, and envelope personal as well"
 	tests := map[string]struct {
 		// files maps paths to their imports.
 		files map[string]string
@@ -282,6 +296,11 @@ func TestImportRulesBite(t *testing.T) {
 				"collector/role/role.go":           chi + `; "github.com/weir-dev/weir/collector/stream"`,
 				"collector/stream/append.go":       goRedis + `; "github.com/weir-dev/weir/collector/event"`,
 				"collector/event/event.go":         `"time"`,
+				"collector/event/personal/hash.go": `"github.com/weir-dev/weir/collector/event"`,
+				"collector/event/envelope/user.go": `"github.com/weir-dev/weir/collector/event/personal"; "github.com/weir-dev/weir/collector/event"`,
+				"collector/event/wire/encode.go":   `"github.com/weir-dev/weir/collector/event"`,
+				"collector/ingest/collect.go":      `"github.com/weir-dev/weir/collector/event/envelope"`,
+				"collector/deliver/adapter/a.go":   `"github.com/weir-dev/weir/collector/event/personal"`,
 				"collector/redisserver/start.go":   `"os/exec"`,
 				"controllers/redis.go":             goRedis + `; "github.com/weir-dev/weir/collector/stream"`,
 				"controllers/redis_problems.go":    `"github.com/weir-dev/weir/collector/stream"`,
@@ -295,11 +314,24 @@ func TestImportRulesBite(t *testing.T) {
 		"the domain that imports another package of ours": {
 			files: map[string]string{
 				"collector/event/event.go":       `"github.com/weir-dev/weir/collector/config"`,
+				"collector/event/hash.go":        `"github.com/weir-dev/weir/collector/event/personal"`,
 				"collector/event/wire/encode.go": `"github.com/weir-dev/weir/collector/event"; "github.com/weir-dev/weir/collector/stream"`,
 			},
 			want: []string{
-				"collector/event/event.go imports github.com/weir-dev/weir/collector/config: the domain imports no other package of ours",
-				"collector/event/wire/encode.go imports github.com/weir-dev/weir/collector/stream: the domain imports no other package of ours",
+				"collector/event/event.go imports github.com/weir-dev/weir/collector/config: " + domainAlone,
+				"collector/event/hash.go imports github.com/weir-dev/weir/collector/event/personal: " + domainAlone,
+				"collector/event/wire/encode.go imports github.com/weir-dev/weir/collector/stream: " + domainAlone,
+			},
+		},
+		"others that read what senders write, or look for personal data": {
+			files: map[string]string{
+				"collector/stream/append.go":     `"github.com/weir-dev/weir/collector/event/envelope"`,
+				"collector/ingest/rejections.go": `"github.com/weir-dev/weir/collector/event/personal"`,
+			},
+			want: []string{
+				"collector/ingest/rejections.go imports github.com/weir-dev/weir/collector/event/personal: " +
+					"what tells of a person is known to envelope alone; adapters have a client's id hashed",
+				"collector/stream/append.go imports github.com/weir-dev/weir/collector/event/envelope: what senders write is read by ingest alone",
 			},
 		},
 		"the collector that reaches the Property type, the operator or the root": {

@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -104,10 +104,10 @@ func newHarnessOn(t testing.TB, url string, to ...platforms.Platform) *harness {
 }
 
 // accept appends an envelope the way the collector does and returns its position.
-func (h *harness) accept(envelope string) stream.Position {
+func (h *harness) accept(body string) stream.Position {
 	h.t.Helper()
-	decoded := new(event.Envelope)
-	if err := decoded.Decode([]byte(envelope)); err != nil {
+	decoded := new(envelope.Envelope)
+	if err := decoded.Decode([]byte(body)); err != nil {
 		h.t.Fatal(err)
 	}
 	valid, errs := decoded.Validate(time.Now(), nil)
@@ -118,7 +118,7 @@ func (h *harness) accept(envelope string) stream.Position {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	e := event.Pseudonymise(valid, event.Acceptance{
+	e := envelope.Pseudonymise(valid, envelope.Acceptance{
 		DeliveryID: id, Variants: h.property.Variants(), Platforms: h.property.PlatformNames(),
 	})
 	return h.append(stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})

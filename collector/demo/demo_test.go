@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
@@ -219,8 +220,8 @@ func TestAPastIsBelievable(t *testing.T) {
 	}
 }
 
-// envelope is what a customer's server would have sent for a step.
-func envelope(s *step, e *event.Event) map[string]any {
+// asSent is what a customer's server would have sent for a step.
+func asSent(s *step, e *event.Event) map[string]any {
 	email, phone, firstName := s.visit.person.identity()
 	if e.User == (event.Hashes{}) {
 		email, phone, firstName = "", "", ""
@@ -271,11 +272,11 @@ func TestEventsAreWhatTheCollectorWouldHaveStored(t *testing.T) {
 	for i := range g.ahead {
 		s := &g.ahead[i]
 		e := g.eventOf(s)
-		body, err := json.Marshal(envelope(s, &e))
+		body, err := json.Marshal(asSent(s, &e))
 		if err != nil {
 			t.Fatal(err)
 		}
-		decoded := new(event.Envelope)
+		decoded := new(envelope.Envelope)
 		if err := decoded.Decode(body); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +284,7 @@ func TestEventsAreWhatTheCollectorWouldHaveStored(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatalf("%s: %v", body, errs)
 		}
-		want := event.Pseudonymise(valid, event.Acceptance{
+		want := envelope.Pseudonymise(valid, envelope.Acceptance{
 			DeliveryID: e.DeliveryID, Variants: property.Variants(), Platforms: property.PlatformNames(),
 		})
 		if !reflect.DeepEqual(want, e) {

@@ -1,6 +1,6 @@
-// Package event is the domain: what a customer's server sends (the envelope), what must hold of it, what of
-// it survives (the event, in which a person is a handful of hashes) and how that is written to the stream.
-// It imports none of Weir's other packages and does no I/O.
+// Package event is the domain: an event as Weir keeps it, in which a person is a handful of hashes, its money, and how
+// it is said that a field is wrong. Below it, envelope makes events of what customers' servers send, personal knows what
+// tells of a person, and wire stores events. None of them imports another package of Weir's or does I/O.
 package event
 
 import (

@@ -19,17 +19,14 @@ func (h Hash) String() string {
 	return hex.EncodeToString(h[:])
 }
 
-// ExternalID is the hash as which an advertising platform gets the client's id: of the id trimmed and lower-cased, or the id
-// itself where the caller has hashed it already. It is zero where there is no client.
-func (e *Event) ExternalID() Hash {
-	id := trim(e.ClientID)
-	if isNobody(id) {
-		return Hash{}
+// ParseHash reads 64 hexadecimal digits of either case.
+func ParseHash(s string) (Hash, bool) {
+	var h Hash
+	if len(s) != hex.EncodedLen(len(h)) {
+		return Hash{}, false
 	}
-	if hash, ok := parseHash(id); ok {
-		return hash
-	}
-	return sha256.Sum256([]byte(lower(id)))
+	_, err := hex.Decode(h[:], []byte(s))
+	return h, err == nil
 }
 
 // Variant names a normalisation of a person's datum before it is hashed; platforms differ in theirs.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -46,7 +47,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 	release := sync.OnceFunc(func() { h.bodies.release(body) })
 	defer release()
 
-	items, err := event.DecodeBatch(body.bytes, maxBatchEvents)
+	items, err := envelope.DecodeBatch(body.bytes, maxBatchEvents)
 	if err != nil {
 		h.refuse(t, w, endpointBatch, err)
 		return
@@ -92,15 +93,15 @@ type preparedBatch struct {
 	rejections []stream.Rejection
 }
 
-func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch {
+func (h *Handler) prepareBatch(t *tenant, items []envelope.BatchItem) preparedBatch {
 	p := preparedBatch{errs: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
-	now, envelope := h.now(), h.envelope()
-	defer h.forget(envelope)
+	now, sent := h.now(), h.envelope()
+	defer h.forget(sent)
 	for i, item := range items {
-		addition, errs := h.prepareItem(t, item, envelope, now)
+		addition, errs := h.prepareItem(t, item, sent, now)
 		if len(errs) > 0 {
 			p.errs[i] = errs
-			p.rejections = append(p.rejections, rejectionOf(endpointBatch, now, envelope, errs))
+			p.rejections = append(p.rejections, rejectionOf(endpointBatch, now, sent, errs))
 			continue
 		}
 		p.additions = append(p.additions, addition)
@@ -108,17 +109,17 @@ func (h *Handler) prepareBatch(t *tenant, items []event.BatchItem) preparedBatch
 	return p
 }
 
-// prepareItem prepares an event, which it reads into envelope.
-func (h *Handler) prepareItem(t *tenant, item event.BatchItem, envelope *event.Envelope, now time.Time) (stream.Addition, event.Errors) {
-	envelope.Reset() // which may go on holding the event before
+// prepareItem prepares an event, which it reads into sent.
+func (h *Handler) prepareItem(t *tenant, item envelope.BatchItem, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+	sent.Reset() // which may go on holding the event before
 	if limit := t.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
 		field := "events." + strconv.Itoa(item.Index)
 		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
 	}
-	if errs := item.Decode(envelope); len(errs) > 0 {
+	if errs := item.Decode(sent); len(errs) > 0 {
 		return stream.Addition{}, errs
 	}
-	return h.prepare(t, envelope, now)
+	return h.prepare(t, sent, now)
 }
 
 // appendAnswer appends the answer to a batch: totals, and a result for every event in order.

@@ -48,9 +48,9 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.bodies.release(body)
 
-	envelope := h.envelope()
-	defer h.forget(envelope)
-	if err := envelope.Decode(body.bytes); err != nil {
+	sent := h.envelope()
+	defer h.forget(sent)
+	if err := sent.Decode(body.bytes); err != nil {
 		h.refuse(t, w, endpointCollect, err)
 		return
 	}
@@ -60,10 +60,10 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := h.now()
-	addition, errs := h.prepare(t, envelope, now)
+	addition, errs := h.prepare(t, sent, now)
 	if len(errs) > 0 {
 		t.counters.reject(errs)
-		t.list(rejectionOf(endpointCollect, now, envelope, errs))
+		t.list(rejectionOf(endpointCollect, now, sent, errs))
 		t.invalid(w, errs)
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -64,7 +65,7 @@ type Handler struct {
 	newID   func() uuid.UUID
 	metrics *metrics
 	bodies  *bodies
-	// envelopes are there to be read into: of *event.Envelope, reset.
+	// envelopes are there to be read into: of *envelope.Envelope, reset.
 	envelopes sync.Pool
 	// admission is shared by all tenants: it is the process's memory.
 	admission admission
@@ -88,7 +89,7 @@ type tenant struct {
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
 	h := &Handler{now: o.Now, newID: o.NewID, metrics: newMetrics(o.Registerer), bodies: newBodies()}
-	h.envelopes.New = func() any { return new(event.Envelope) }
+	h.envelopes.New = func() any { return new(envelope.Envelope) }
 	h.admission.limit = o.MaxInFlightBytes
 	if h.admission.limit == 0 {
 		h.admission.limit = defaultMaxInFlightBytes
@@ -144,17 +145,17 @@ func (t *tenant) note(w http.ResponseWriter, attributes ...slog.Attr) {
 }
 
 // envelope returns one to be read into, and to be given to forget.
-func (h *Handler) envelope() *event.Envelope { return h.envelopes.Get().(*event.Envelope) }
+func (h *Handler) envelope() *envelope.Envelope { return h.envelopes.Get().(*envelope.Envelope) }
 
 // forget takes an envelope back, without what it held of a person.
-func (h *Handler) forget(envelope *event.Envelope) {
-	envelope.Reset()
-	h.envelopes.Put(envelope)
+func (h *Handler) forget(sent *envelope.Envelope) {
+	sent.Reset()
+	h.envelopes.Put(sent)
 }
 
 // prepare turns an envelope into what the stream stores of it.
-func (h *Handler) prepare(t *tenant, envelope *event.Envelope, now time.Time) (stream.Addition, event.Errors) {
-	valid, errs := envelope.Validate(now, t.Property.EventAliases)
+func (h *Handler) prepare(t *tenant, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+	valid, errs := sent.Validate(now, t.Property.EventAliases)
 	if len(errs) > 0 {
 		return stream.Addition{}, errs
 	}
@@ -162,7 +163,7 @@ func (h *Handler) prepare(t *tenant, envelope *event.Envelope, now time.Time) (s
 	if !given {
 		id = h.newID()
 	}
-	accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
+	accepted := envelope.Pseudonymise(valid, envelope.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
 	addition := stream.Addition{Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID)}
 	if accepted.Name == event.Purchase {

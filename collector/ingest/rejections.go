@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -37,7 +38,7 @@ func (t *tenant) list(rejections ...stream.Rejection) {
 }
 
 // refuse answers a request with what is wrong with it as a whole, and lists that: a [*refusal], an
-// [*event.SyntaxError] or [event.Errors].
+// [*envelope.SyntaxError] or [event.Errors].
 func (h *Handler) refuse(t *tenant, w http.ResponseWriter, endpoint string, err error) {
 	if errs := (event.Errors)(nil); errors.As(err, &errs) {
 		t.list(newRejection(endpoint, h.now(), errs))
@@ -57,9 +58,9 @@ func (h *Handler) refuse(t *tenant, w http.ResponseWriter, endpoint string, err 
 }
 
 // rejectionOf tells of an event that the envelope has not been valid for.
-func rejectionOf(endpoint string, now time.Time, envelope *event.Envelope, errs event.Errors) stream.Rejection {
+func rejectionOf(endpoint string, now time.Time, sent *envelope.Envelope, errs event.Errors) stream.Rejection {
 	rejection := newRejection(endpoint, now, errs[:min(len(errs), maxListedErrors)])
-	rejection.Event, rejection.EventID = envelope.Identify(errs)
+	rejection.Event, rejection.EventID = sent.Identify(errs)
 	return rejection
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -59,15 +59,15 @@ func (f *fixture) entries(t testing.TB, aliases map[string]string) ([]stream.Ent
 	var records []stream.Record
 	var last stream.Position
 	for i, sent := range f.Events {
-		envelope := new(event.Envelope)
-		if err := envelope.Decode(sent.Envelope); err != nil {
+		read := new(envelope.Envelope)
+		if err := read.Decode(sent.Envelope); err != nil {
 			t.Fatalf("event %d: %v", i, err)
 		}
-		valid, errs := envelope.Validate(sent.At, aliases)
+		valid, errs := read.Validate(sent.At, aliases)
 		if len(errs) > 0 {
 			t.Fatalf("event %d: %v", i, errs)
 		}
-		accepted := event.Pseudonymise(valid, event.Acceptance{DeliveryID: uuid.UUID{15: byte(i + 1)}, Platforms: f.Platforms})
+		accepted := envelope.Pseudonymise(valid, envelope.Acceptance{DeliveryID: uuid.UUID{15: byte(i + 1)}, Platforms: f.Platforms})
 		last = max(last+1, stream.At(sent.At))
 		entries = append(entries, stream.Entry{Position: last, Data: wire.Encode(&accepted)})
 		for _, r := range sent.Records {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
-	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -89,8 +89,8 @@ func TestRequests(t *testing.T) {
 			}
 			var want requestWant
 			var payloads []adapter.Payload
-			for i, envelope := range in.Envelopes {
-				payload, verdict := opened.Map(accept(t, in, envelope, i))
+			for i, body := range in.Envelopes {
+				payload, verdict := opened.Map(accept(t, in, body, i))
 				outcome := mapped{Class: className(verdict.Class), Reason: verdict.Reason}
 				if verdict.Class == adapter.Undecided {
 					payloads = append(payloads, payload)
@@ -113,16 +113,16 @@ func TestRequests(t *testing.T) {
 // accept takes an envelope the way the collector does.
 func accept(t *testing.T, in requestCase, body []byte, i int) *adapter.Event {
 	t.Helper()
-	envelope := new(event.Envelope)
-	if err := envelope.Decode(body); err != nil {
+	sent := new(envelope.Envelope)
+	if err := sent.Decode(body); err != nil {
 		t.Fatal(err)
 	}
-	valid, errs := envelope.Validate(in.ReceivedAt, nil)
+	valid, errs := sent.Validate(in.ReceivedAt, nil)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	property := config.Property{Platforms: []platforms.Platform{in.Config}}
-	accepted := event.Pseudonymise(valid, event.Acceptance{
+	accepted := envelope.Pseudonymise(valid, envelope.Acceptance{
 		DeliveryID: uuid.MustParse(fmt.Sprintf("019a9f3c-7a00-7000-8000-%012d", i+1)),
 		Variants:   property.Variants(),
 		Platforms:  property.PlatformNames(),

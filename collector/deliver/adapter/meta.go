@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -125,7 +126,7 @@ func metaUser(e *Event) metaUserData {
 		Email:           hashes(e.User.Get(event.EmailLower)),
 		Phone:           hashes(e.User.Get(event.PhoneDigits)),
 		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
-		ExternalID:      hashes(e.ExternalID()),
+		ExternalID:      hashes(personal.ExternalID(e.ClientID)),
 		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
 		FBC:             e.Context.ClickIDs["fbc"],

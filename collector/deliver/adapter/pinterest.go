@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -96,7 +97,7 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 		Email:           hashes(e.User.Get(event.EmailLower)),
 		Phone:           hashes(e.User.Get(event.PhoneDigits)),
 		FirstName:       hashes(e.User.Get(event.FirstNameLower)),
-		ExternalID:      hashes(e.ExternalID()),
+		ExternalID:      hashes(personal.ExternalID(e.ClientID)),
 		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
 		ClickID:         e.Context.ClickIDs["epik"],

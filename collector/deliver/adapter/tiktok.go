@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -110,7 +111,7 @@ func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
 		Email:      e.User.Get(event.EmailLower).String(),
 		Phone:      e.User.Get(event.PhoneE164).String(),
 		FirstName:  e.User.Get(event.FirstNameLower).String(),
-		ExternalID: e.ExternalID().String(),
+		ExternalID: personal.ExternalID(e.ClientID).String(),
 		TTCLID:     e.Context.ClickIDs["ttclid"],
 		TTP:        e.Context.ClickIDs["ttp"],
 		IP:         publicIP(e.Context.IP),

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/wire"
 )
 
@@ -16,7 +17,7 @@ var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 var deliveryID = uuid.MustParse("019aa0b1-7b1e-7cc3-98c4-dc0c0c07398f")
 
 // acceptance is that of a property with a Meta and a Webhook platform.
-var acceptance = event.Acceptance{
+var acceptance = envelope.Acceptance{
 	DeliveryID: deliveryID,
 	Variants: event.Variants(
 		event.EmailLower, event.PhoneDigits, event.PhoneE164, event.FirstNameMeta, event.FirstNameLower),
@@ -34,15 +35,15 @@ const purchaseContext = `,"context":{"page_url":"https://shop.example.com/checko
 // accept takes a body the whole way.
 func accept(t testing.TB, body string) event.Event {
 	t.Helper()
-	var envelope event.Envelope
-	if err := envelope.Decode([]byte(body)); err != nil {
+	var sent envelope.Envelope
+	if err := sent.Decode([]byte(body)); err != nil {
 		t.Fatalf("Decode(%s): %v", body, err)
 	}
-	valid, errs := envelope.Validate(now, nil)
+	valid, errs := sent.Validate(now, nil)
 	if len(errs) > 0 {
 		t.Fatalf("Validate(%s): %v", body, errs)
 	}
-	return event.Pseudonymise(valid, acceptance)
+	return envelope.Pseudonymise(valid, acceptance)
 }
 
 func TestAStoredPurchaseIsSmall(t *testing.T) {
@@ -73,15 +74,15 @@ func BenchmarkAcceptAndEncode(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		envelope := new(event.Envelope)
-		if err := envelope.Decode(body); err != nil {
+		sent := new(envelope.Envelope)
+		if err := sent.Decode(body); err != nil {
 			b.Fatal(err)
 		}
-		valid, errs := envelope.Validate(now, nil)
+		valid, errs := sent.Validate(now, nil)
 		if len(errs) > 0 {
 			b.Fatal(errs)
 		}
-		accepted := event.Pseudonymise(valid, acceptance)
+		accepted := envelope.Pseudonymise(valid, acceptance)
 		entry = wire.Append(entry[:0], &accepted)
 	}
 }

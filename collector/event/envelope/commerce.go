@@ -1,0 +1,195 @@
+package envelope
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
+)
+
+// maxAmountMessage completes "The FIELD field …" for an amount beyond [event.MaxAmount].
+const maxAmountMessage = "must not be greater than 99999999999.9999."
+
+// commerce finds a commerce field: in data, else in the older flat form, at the top level.
+type commerce struct {
+	top, data *node
+}
+
+// get returns the member of a path "data.NAME", and the path that it was found at.
+func (s *commerce) get(path string) (field string, n node) {
+	name := path[len("data."):]
+	if n = s.data.get(name); !n.absent() {
+		return path, n
+	}
+	if n = s.top.get(name); !n.absent() {
+		return name, n
+	}
+	return path, node{}
+}
+
+// data reads what stands in data, or in the older flat form beside it. A purchase's or refund's value and
+// currency are required, and only data's own count.
+func (c *checker) data(top *node, valid *Valid) {
+	data := top.get("data")
+	if !data.absent() && data.kind() != jsontext.KindBeginObject {
+		c.fail("data", "must be an object.")
+		return
+	}
+	into, source := &valid.event, commerce{top, &data}
+	paid := into.Name == event.Purchase || into.Name == event.Refund
+	if paid {
+		source.top = &node{}
+	}
+	field, n := source.get("data.value")
+	if paid && n.absent() {
+		c.required(field)
+	}
+	into.Value = c.amount(field, n, amountRule{atLeastZero: true})
+	field, n = source.get("data.currency")
+	if paid && n.absent() {
+		c.required(field)
+	}
+	into.Currency = c.currency(field, n)
+
+	source.top = top
+	field, n = source.get("data.order_id")
+	into.OrderID = personal.WithoutNobody(c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true}))
+	field, n = source.get("data.content_id")
+	into.ContentID = c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})
+	field, n = source.get("data.content_name")
+	into.ContentName = c.text(field, n, textRule{max: maxTextLength})
+	field, n = source.get("data.contents")
+	into.Contents, valid.extras = c.contents(field, n)
+}
+
+type amountRule struct {
+	atLeastZero bool
+}
+
+// amount reads a JSON number, or a string that spells a plain decimal.
+func (c *checker) amount(field string, n node, rule amountRule) *event.Amount {
+	if n.absent() {
+		return nil
+	}
+	var number string
+	switch n.kind() {
+	case jsontext.KindNumber:
+		number = n.raw
+	case jsontext.KindString:
+		number = n.text()
+		if strings.ContainsAny(number, "eE") {
+			c.fail(field, "must be a number.")
+			return nil
+		}
+	}
+	amount, err := event.ParseAmount(number)
+	switch {
+	case errors.Is(err, event.ErrAmountSyntax):
+		c.fail(field, "must be a number.")
+	case rule.atLeastZero && isNegative(number):
+		c.fail(field, "must be at least 0.")
+	case err != nil && isNegative(number):
+		c.fail(field, "must be at least -99999999999.9999.")
+	case err != nil:
+		c.fail(field, maxAmountMessage)
+	default:
+		return &amount
+	}
+	return nil
+}
+
+// isNegative says whether a number is below zero, be it by ever so little; "-0" is not.
+func isNegative(number string) bool {
+	if !strings.HasPrefix(number, "-") {
+		return false
+	}
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return strings.ContainsAny(mantissa, "123456789")
+}
+
+func (c *checker) currency(field string, n node) string {
+	if n.absent() {
+		return ""
+	}
+	if n.kind() != jsontext.KindString {
+		c.fail(field, "must be a string.")
+		return ""
+	}
+	said := n.text()
+	if utf8.RuneCountInString(said) != 3 {
+		c.fail(field, "must be 3 characters.")
+		return ""
+	}
+	// Not strings.ToUpper, which makes ASCII letters of some that are none, such as "ı".
+	upper := []byte(said)
+	for i, b := range upper {
+		if b >= 'a' && b <= 'z' {
+			upper[i] = b - 'a' + 'A'
+		}
+	}
+	code, ok := event.CurrencyCode(upper)
+	if !ok {
+		c.unlisted(field)
+	}
+	return code
+}
+
+func (c *checker) contents(field string, n node) (items []event.Item, extras [][]entry) {
+	switch {
+	case n.absent():
+		return nil, nil
+	case n.kind() != jsontext.KindBeginArray:
+		c.fail(field, "must be an array.")
+		return nil, nil
+	case n.length > maxContents:
+		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContents))
+		return nil, nil
+	}
+	items = make([]event.Item, n.length)
+	below := checker{prefix: field + "."}
+	for element := range n.elements() {
+		if element.kind() != jsontext.KindBeginObject {
+			below.fail("", "must be an object.")
+		} else if extra := below.item(&element, &items[below.index]); len(extra) > 0 {
+			if extras == nil {
+				extras = make([][]entry, n.length)
+			}
+			extras[below.index] = extra
+		}
+		below.index++
+	}
+	c.errs = append(c.errs, below.errs...)
+	return items, extras
+}
+
+// item reads one member of contents, and returns what of it is unknown. Of the names that its id may have, the first
+// in this order counts and the others are unknown members.
+func (c *checker) item(n *node, item *event.Item) (extra []entry) {
+	idName := "id"
+	for _, name := range []string{"id", "content_id", "sku"} {
+		if id := n.get(name); !id.absent() {
+			idName = name
+			break
+		}
+	}
+	item.ID = c.text(idName, n.get(idName), textRule{max: maxTextLength, plain: true, numbers: true})
+	item.Name = c.text("name", n.get("name"), textRule{max: maxTextLength})
+	item.Category = c.text("category", n.get("category"), textRule{max: maxTextLength})
+	item.Quantity = c.amount("quantity", n.get("quantity"), amountRule{atLeastZero: true})
+	item.Price = c.amount("price", n.get("price"), amountRule{})
+	for _, m := range n.inner { // which have nothing in them: the shape opens none
+		switch m.name {
+		case idName, "name", "category", "quantity", "price":
+		default:
+			if !isAbsent(m.raw) {
+				extra = append(extra, m)
+			}
+		}
+	}
+	return extra
+}

@@ -1,0 +1,101 @@
+package envelope
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
+)
+
+// Acceptance is what accepting an event adds to it.
+type Acceptance struct {
+	// DeliveryID is what [Valid.UUID] returns, where the caller gave one, or a new UUIDv7.
+	DeliveryID uuid.UUID
+	// Variants are the hashes that the platforms need; [event.EmailLower] and [event.PhoneDigits] are kept in any case.
+	Variants event.VariantSet
+	// Platforms names the platforms in force, in the Property's order.
+	Platforms []string
+}
+
+// Pseudonymise makes of a valid envelope what may be kept: the person as hashes, and everything else without
+// what tells of the person. The result shares nothing with v that could change, save a.Platforms.
+func Pseudonymise(v *Valid, a Acceptance) event.Event {
+	e := v.event
+	e.DeliveryID, e.Platforms = a.DeliveryID, a.Platforms
+	hashes, known := v.person.Pseudonymise(a.Variants.Union(event.Variants(event.EmailLower, event.PhoneDigits)))
+	e.User = hashes
+	if e.ID = known.HashedContact(e.ID); e.ID == "" {
+		e.ID = a.DeliveryID.String() // which is ours, whatever its digits look like
+	}
+	e.ClientID = known.HashedContact(e.ClientID)
+	e.OrderID = known.HashedContact(e.OrderID)
+	e.ContentID = known.WithoutContact(e.ContentID)
+	e.ContentName = known.WithoutContact(e.ContentName)
+	e.Context = cleanContext(&known, v.event.Context)
+	e.Contents = slices.Clone(v.event.Contents)
+	for i := range e.Contents {
+		item := &e.Contents[i]
+		item.ID = known.WithoutContact(item.ID)
+		item.Name = known.WithoutContact(item.Name)
+		item.Category = known.WithoutContact(item.Category)
+		if v.extras != nil {
+			item.Extra = cleanExtra(&known, v.extras[i])
+		}
+	}
+	return e
+}
+
+// cleanContext returns the context with what only the page's URL carries read out of it, and without what
+// tells of the person. The caller's own fields win over the URL's.
+func cleanContext(known *personal.Finder, c event.Context) event.Context {
+	c.ClickIDs = maps.Clone(c.ClickIDs)
+	readQuery(&c)
+	c.PageURL, c.Referrer = known.CleanURL(c.PageURL), known.CleanURL(c.Referrer)
+	for _, field := range []*string{
+		&c.UserAgent, &c.UTMSource, &c.UTMMedium, &c.UTMCampaign, &c.UTMTerm, &c.UTMContent,
+	} {
+		// Not the first name: a campaign may well be called like a visitor.
+		*field = known.WithoutContact(*field)
+	}
+	maps.DeleteFunc(c.ClickIDs, func(_, id string) bool { return known.ContactIn(id) })
+	if len(c.ClickIDs) == 0 {
+		c.ClickIDs = nil
+	}
+	return c
+}
+
+// lineEnds undoes the escapes that would make a word of the letter behind the backslash and what follows it.
+var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+
+// cleanExtra returns an item's unknown members as a JSON object, without those that tell of the person, and
+// nil where none is left.
+func cleanExtra(known *personal.Finder, members []entry) []byte {
+	var object []byte
+	for _, m := range members {
+		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an
+		// address could hide. It fails on what a decoder would not have accepted.
+		value, err := jsontext.AppendFormat(nil, m.raw)
+		if err != nil || known.MentionedIn(m.name) || known.MentionedIn(lineEnds.Replace(string(value))) {
+			continue
+		}
+		name, err := jsontext.AppendQuote(nil, m.name)
+		if err != nil {
+			continue
+		}
+		if object == nil {
+			object = append(object, '{')
+		} else {
+			object = append(object, ',')
+		}
+		object = append(append(append(object, name...), ':'), value...)
+	}
+	if object == nil {
+		return nil
+	}
+	return append(object, '}')
+}

@@ -1,0 +1,252 @@
+package envelope
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
+)
+
+// How old and how far ahead a caller's timestamp may be.
+const (
+	maxAge   = 7 * 24 * time.Hour
+	maxAhead = time.Minute
+)
+
+// Limits of texts, in characters.
+const (
+	maxNameLength      = 100
+	maxTextLength      = 255
+	maxClickIDLength   = 512
+	maxUserAgentLength = 1024
+	maxURLLength       = 2048
+)
+
+// Valid is an envelope in which everything holds. It still knows the person's raw data: it lives for one
+// request, and only what [Pseudonymise] makes of it may leave.
+type Valid struct {
+	// event lacks what acceptance adds: the delivery id, the platforms, the hashes. Its context and the texts of
+	// its contents are not yet cleaned of the person's data.
+	event  event.Event
+	person personal.Person
+	// extras are the unknown members of the event's contents, by the item's index; nil where there are none at all.
+	extras [][]entry
+}
+
+// UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
+// serve as the delivery id, which saves another one.
+func (v *Valid) UUID() (uuid.UUID, bool) { return event.CanonicalUUID(v.event.ID) }
+
+// Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
+// stand for; it applies before everything else does. Exactly one of the results is nil; the errors come in the
+// order event, event_id, client_id, user, data, context, consent, timestamp, at most one for each field. What is valid
+// is so until the envelope is reset or read into again.
+func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, event.Errors) {
+	c := newChecker("")
+	e.valid = Valid{}
+	top, valid, into := nodeAt(e.outline), &e.valid, &e.valid.event
+	into.Name = c.eventName(top.get("event"), aliases)
+	into.ID = withoutPlaceholder(c.text("event_id", top.get("event_id"), textRule{max: maxTextLength, plain: true}))
+	clientID := c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
+	into.ClientID = personal.WithoutNobody(personal.Trim(clientID))
+	valid.person = c.user(top.get("user"))
+	if number := (&personal.Person{Phone: valid.person.Phone}).Finder(); valid.person.Phone != "" && number.ContactIn(into.Name) {
+		c.malformed("event")
+	}
+	c.data(&top, valid)
+	into.Context = c.context(top.get("context"))
+	into.Consent = c.consent(top.get("consent"))
+	into.OccurredAt = c.timestamp(top.get("timestamp"), now)
+	if len(c.errs) > 0 {
+		return nil, c.errs
+	}
+	return valid, nil
+}
+
+// checker reads fields one by one and gathers the errors. Each of its methods returns the zero value for a
+// field that is absent or bad.
+type checker struct {
+	// prefix stands before the names of the fields, and behind it, in an element of an array, the element's
+	// index: putting a path together is left to the error that needs it.
+	prefix string
+	index  int
+	errs   event.Errors
+}
+
+// newChecker returns a checker of the fields below prefix, which is "" or ends with a dot.
+func newChecker(prefix string) checker { return checker{prefix: prefix, index: -1} }
+
+// path returns a field's full path.
+func (c *checker) path(field string) string {
+	if c.index < 0 {
+		return c.prefix + field
+	}
+	return strings.TrimSuffix(c.prefix+strconv.Itoa(c.index)+"."+field, ".")
+}
+
+// fail adds an error; message completes "The FIELD field …".
+func (c *checker) fail(field, message string) {
+	field = c.path(field)
+	c.errs.Add(field, "The "+field+" field "+message)
+}
+
+func (c *checker) required(field string) { c.fail(field, "is required.") }
+
+func (c *checker) malformed(field string) { c.fail(field, "format is invalid.") }
+
+// unlisted says that a value is none of those that there are.
+func (c *checker) unlisted(field string) {
+	field = c.path(field)
+	c.errs.Add(field, "The selected "+field+" is invalid.")
+}
+
+// textRule says what a text may be.
+type textRule struct {
+	// max is the highest number of characters.
+	max int
+	// plain forbids control characters.
+	plain bool
+	// numbers takes a JSON number as the text that it is written with.
+	numbers bool
+}
+
+func (c *checker) text(field string, n node, rule textRule) string {
+	if n.absent() {
+		return ""
+	}
+	var said string
+	switch kind := n.kind(); {
+	case kind == jsontext.KindString:
+		said = n.text()
+	case kind == jsontext.KindNumber && rule.numbers:
+		said = n.raw
+	default:
+		c.fail(field, "must be a string.")
+		return ""
+	}
+	return c.bounded(field, said, rule)
+}
+
+// bounded holds a text to its rule.
+func (c *checker) bounded(field, said string, rule textRule) string {
+	switch {
+	case len(said) > rule.max && utf8.RuneCountInString(said) > rule.max:
+		c.fail(field, fmt.Sprintf("must not be greater than %d characters.", rule.max))
+	case rule.plain && hasControl(said):
+		c.malformed(field)
+	default:
+		return said
+	}
+	return ""
+}
+
+func hasControl(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f {
+			return strings.ContainsFunc(s[i:], unicode.IsControl)
+		}
+	}
+	return false
+}
+
+// object says whether a field is an object, which alone is to be looked into.
+func (c *checker) object(field string, n *node) bool {
+	if n.absent() {
+		return false
+	}
+	if n.kind() != jsontext.KindBeginObject {
+		c.fail(field, "must be an object.")
+		return false
+	}
+	return true
+}
+
+func (c *checker) eventName(n node, aliases map[string]string) string {
+	if n.absent() {
+		c.required("event")
+		return ""
+	}
+	if n.kind() != jsontext.KindString {
+		c.fail("event", "must be a string.")
+		return ""
+	}
+	name := personal.Trim(n.text())
+	if name == "" {
+		c.required("event")
+		return ""
+	}
+	name = c.bounded("event", name, textRule{max: maxNameLength, plain: true})
+	if new(personal.Finder).ContactIn(name) {
+		c.malformed("event") // no contact names an event: a name goes everywhere
+		return ""
+	}
+	if alias, ok := aliases[name]; ok {
+		return alias
+	}
+	return name
+}
+
+func (c *checker) consent(n node) event.Consent {
+	if !c.object("consent", &n) {
+		return event.Consent{}
+	}
+	return event.Consent{
+		AdUserData:        c.decision("consent.ad_user_data", n.get("ad_user_data")),
+		AdPersonalization: c.decision("consent.ad_personalization", n.get("ad_personalization")),
+	}
+}
+
+func (c *checker) decision(field string, n node) event.Decision {
+	switch said := c.text(field, n, textRule{max: maxTextLength}); {
+	case n.absent():
+	case n.kind() != jsontext.KindString: // reported already
+	case said == "granted":
+		return event.Granted
+	case said == "denied":
+		return event.Denied
+	default:
+		c.unlisted(field)
+	}
+	return event.Unstated
+}
+
+// timestamp reads the caller's own time, to the millisecond.
+func (c *checker) timestamp(n node, now time.Time) time.Time {
+	const field = "timestamp"
+	said := c.text(field, n, textRule{max: maxTextLength})
+	if said == "" {
+		return time.Time{}
+	}
+	at, err := event.ParseTimestamp(said)
+	if err != nil {
+		c.malformed(field)
+		return time.Time{}
+	}
+	at, now = at.UTC().Truncate(time.Millisecond), now.UTC().Truncate(time.Millisecond)
+	if oldest := now.Add(-maxAge); at.Before(oldest) {
+		c.fail(field, "must be a date after or equal to "+oldest.Format(time.RFC3339Nano)+".")
+		return time.Time{}
+	}
+	if latest := now.Add(maxAhead); at.After(latest) {
+		c.fail(field, "must be a date before or equal to "+latest.Format(time.RFC3339Nano)+".")
+		return time.Time{}
+	}
+	return at
+}
+
+// withoutPlaceholder returns an event's id, "" where it is blank or a word for none. Numbers, zero too, may count the events of
+// a caller.
+func withoutPlaceholder(id string) string {
+	if id != "" && personal.IsNobody(id) && (strings.ContainsFunc(id, unicode.IsLetter) || !strings.ContainsFunc(id, unicode.IsDigit) || len(id) == len(uuid.Nil.String())) {
+		return ""
+	}
+	return id
+}
