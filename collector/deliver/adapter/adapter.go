@@ -1,6 +1,7 @@
-// Package platform knows how each platform type is spoken to: which events it takes, how a batch of them
+// Package adapter knows how each platform type is spoken to: which events it takes, how a batch of them
 // becomes a request, and what its answer means for each event. All of it is pure: sending, waiting and
-// recording are the deliverer's. A new platform is one file and one row of the table below.
+// recording are the deliverer's. A new type's adapter is one file and one row of the table below; what the type is,
+// its settings and limits, is said in package platforms.
 package adapter
 
 import (
