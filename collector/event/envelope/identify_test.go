@@ -24,6 +24,12 @@ func TestARefusedEventIsKnownByItsNameAndIDWhereNothingOfAPersonIsInThem(t *test
 		"a number that could not be read, and a UUID": {
 			`{"event": "purchase", "event_id": "0190163d-8694-739b-aea5-966c26f8ad91", "user": {"phone": "1"}}`, "purchase", "0190163d-8694-739b-aea5-966c26f8ad91",
 		},
+		"an address that could not be read, perhaps in the id":   {`{"event": "purchase", "event_id": "jane@intranet", "user": {"email": "<jane@intranet>"}}`, "purchase", ""},
+		"an address that could not be read, perhaps in the name": {`{"event": "jane@intranet", "user": {"email": "<jane@intranet>"}}`, "", ""},
+		"a number that could not be read, perhaps in the id in Base64": {
+			`{"event": "purchase", "event_id": "NDkxNTExMjM0NTY3OA==", "user": {"phone": "x"}}`, "purchase", "",
+		},
+		"the person's address in the name, which is none to anybody else": {`{"event": "jane@intranet", "user": {"email": "jane@intranet"}}`, "", ""},
 		"an alias": {`{"event": "Order Completed", "event_id": "x"}`, "purchase", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,8 +58,12 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	clientID := c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
 	into.ClientID = personal.WithoutNobody(personal.Trim(clientID))
 	valid.person = c.user(top.get("user"))
-	if number := (&personal.Person{Phone: valid.person.Phone}).Finder(); valid.person.Phone != "" && number.ContactIn(into.Name) {
-		c.malformed("event")
+	if sent := valid.person; sent.Email != "" || sent.Phone != "" {
+		// Not the first name: an event may well be called like a visitor.
+		contacts := (&personal.Person{Email: sent.Email, Phone: sent.Phone}).Finder()
+		if contacts.ContactIn(into.Name) {
+			c.malformed("event")
+		}
 	}
 	c.data(&top, valid)
 	into.Context = c.context(top.get("context"))
