@@ -39,9 +39,23 @@ func (e Errors) Error() string {
 // MarshalJSONTo writes {"message": …, "errors": {FIELD: [MESSAGE…]…}} with the fields in order of their first
 // error.
 func (e Errors) MarshalJSONTo(enc *jsontext.Encoder) error {
+	return excerpt{e, len(e)}.MarshalJSONTo(enc)
+}
+
+// First is written as the errors are, but with the first n in full alone; the message counts all.
+func (e Errors) First(n int) json.MarshalerTo { return excerpt{e, min(n, len(e))} }
+
+// excerpt is of errors the first, as many as listed says.
+type excerpt struct {
+	Errors
+	listed int
+}
+
+// MarshalJSONTo is [Errors.MarshalJSONTo] for the listed ones.
+func (e excerpt) MarshalJSONTo(enc *jsontext.Encoder) error {
 	var fields []string
 	messages := map[string][]string{}
-	for _, fieldErr := range e {
+	for _, fieldErr := range e.Errors[:e.listed] {
 		if messages[fieldErr.Field] == nil {
 			fields = append(fields, fieldErr.Field)
 		}

@@ -59,7 +59,7 @@ func (h *Handler) refuse(t *tenant, w http.ResponseWriter, endpoint string, err 
 
 // rejectionOf tells of an event that the envelope has not been valid for.
 func rejectionOf(endpoint string, now time.Time, sent *envelope.Envelope, errs event.Errors) stream.Rejection {
-	rejection := newRejection(endpoint, now, errs[:min(len(errs), maxListedErrors)])
+	rejection := newRejection(endpoint, now, errs.First(maxListedErrors))
 	rejection.Event, rejection.EventID = sent.Identify(errs)
 	return rejection
 }
