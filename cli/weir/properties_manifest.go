@@ -97,8 +97,8 @@ func splitDocuments(content string) []document {
 	return documents
 }
 
-// quotedValue is how the YAML library puts a value into its messages.
-var quotedValue = regexp.MustCompile("`[^`]*`")
+// quotedValue is how the YAML library puts a value, or an anchor that a value was taken for, into its messages.
+var quotedValue = regexp.MustCompile("`[^`]*`|'[^']*'")
 
 // parse reads the document, nil where it holds nothing. Its errors name the line in the file and repeat no value.
 func (d document) parse() (map[string]any, error) {

@@ -180,6 +180,10 @@ func TestErrorsInFilesAndDocuments(t *testing.T) {
 			files: map[string]string{"a.yaml": shop + "  currency: USD\n"},
 			want:  []string{`a.yaml: must be YAML, but: line 7: key "currency" already set in map`},
 		},
+		"a value that is taken for an anchor is not repeated": {
+			files: map[string]string{"a.yaml": shop + "---\nkind: Secret\nstringData:\n  accessToken: *hush\n"},
+			want:  []string{`a.yaml: must be YAML, but: unknown anchor a value referenced`},
+		},
 		"a document that is a list": {
 			files: map[string]string{"a.yaml": shop + "---\n- kind: Property\n"},
 			want:  []string{"a.yaml: line 7: must be an object with apiVersion, kind and metadata"},
