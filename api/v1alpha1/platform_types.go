@@ -29,6 +29,7 @@ type Platform struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:XValidation:rule=`self.all(name, name == '' || name.matches(r'^[^\s\p{Z}\p{Cc}]([^\p{Cc}]{0,98}[^\s\p{Z}\p{Cc}])?$'))`,message="must be event names of 1 to 100 characters without control characters or space around them"
 	Events []EventName `json:"events,omitempty"`
 
 	// Stops deliveries; events wait for as long as they are retained.

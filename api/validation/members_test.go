@@ -163,7 +163,10 @@ platforms:
 		},
 		"an event twice is refused":      {spec: "platforms: [{name: a, type: Log, events: [b, b]}]", want: []string{"spec.platforms[0].events[1]: repeats an earlier item; must be unique"}},
 		"an empty event name is refused": {spec: "platforms: [{name: a, type: Log, events: ['']}]", want: []string{"spec.platforms[0].events[0]: should be at least 1 chars long"}},
-		"101 events are too many":        {spec: "platforms: [{name: a, type: Log, events: [" + repeated(101, "e%d") + "]}]", want: []string{"spec.platforms[0].events: must have at most 100 items"}},
+		"an event name with a line feed behind it is refused": {spec: `platforms: [{name: a, type: Log, events: ["a\n"]}]`, want: []string{
+			"spec.platforms[0].events: must be event names of 1 to 100 characters without control characters or space around them",
+		}},
+		"101 events are too many": {spec: "platforms: [{name: a, type: Log, events: [" + repeated(101, "e%d") + "]}]", want: []string{"spec.platforms[0].events: must have at most 100 items"}},
 	})
 }
 

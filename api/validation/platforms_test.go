@@ -120,6 +120,9 @@ func checkTexts(t *testing.T, table []platforms.Text, schema apiextensionsv1.JSO
 		if diff := cmp.Diff(text.Rule, rulesOf(property)[rule]); diff != "" {
 			t.Errorf("what the rule %s of %s says (-table +definition):\n%s", rule, text.Name, diff)
 		}
+		if rules := rulesOf(property); text.Pattern == "" && rules["!self.matches('^[^/]*//[^/?#]*@')"] == "" {
+			t.Errorf("no rule of %s refuses a user name in the URL", text.Name)
+		}
 		if got := property.MaxLength; got == nil || *got != int64(text.MaxLength) {
 			t.Errorf("%s may have %v characters, want %d", text.Name, got, text.MaxLength)
 		}

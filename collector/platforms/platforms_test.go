@@ -89,6 +89,9 @@ func TestCheckSettingsNamesTheMemberAndWhatWouldBeRight(t *testing.T) {
 		}},
 		"no settings":                  {platforms.TypeGA4, platforms.Settings{}, []string{"ga4: must be set for a platform of type GA4"}},
 		"the settings of another type": {platforms.TypeLog, meta("1", ""), []string{"meta: must be absent for a platform of type Log"}},
+		"a URL with a password in it": {platforms.TypeWebhook, webhook("https://weir:hush@crm.example.com/hook"), []string{
+			"webhook.url: must be an http or https URL with a host, such as https://crm.example.com/hook",
+		}},
 		"a URL without a host": {platforms.TypeWebhook, webhook("https:///hook"), []string{
 			"webhook.url: must be an http or https URL with a host, such as https://crm.example.com/hook",
 		}},

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a setting that is a text: what its pattern takes, one of its values, or a web URL where it has neither.
+// Text is a setting that is a text: what its pattern takes, one of its values, or a web URL ([IsWebURL]) where it has neither.
 type Text struct {
 	// Name is the member below the type's.
 	Name string
@@ -59,10 +59,11 @@ func (t *Text) rule() string {
 	return rule
 }
 
-// IsWebURL says whether a text is an http or https URL with a host.
+// IsWebURL says whether a text is an http or https URL with a host, and without a user name or password: what shows who
+// sends is never part of an address.
 func IsWebURL(text string) bool {
 	parsed, err := url.Parse(text)
-	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Hostname() != ""
+	return err == nil && (parsed.Scheme == "http" || parsed.Scheme == "https") && parsed.Hostname() != "" && parsed.User == nil
 }
 
 // CheckSettings calls wrong for each member of the settings that does not belong to a type that is known, or is not what it
