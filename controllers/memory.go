@@ -18,16 +18,43 @@ type propertyMemory struct {
 	// it does not have that write yet: a status would be written twice, its events made twice, and the data of a
 	// Property that was let go might by now be that of another one of its name.
 	superseded string
-	// secrets are those that are read by value, by name.
-	secrets map[string]*corev1.Secret
+	// secrets are those that were read by value since the reconcile began, by name; earlier are those of the reconcile
+	// before. What neither has asked for is forgotten: an owner may name one Secret after another.
+	secrets, earlier map[string]*corev1.Secret
 	// applied says of each object what was applied last.
 	applied map[objectKey]appliedState
+}
+
+// begin starts a reconcile. One that ended before it read any Secret does not count.
+func (m *propertyMemory) begin() {
+	if len(m.secrets) > 0 {
+		m.earlier, m.secrets = m.secrets, map[string]*corev1.Secret{}
+	}
 }
 
 // keep remembers a Secret as the server has it.
 func (m *propertyMemory) keep(secret *corev1.Secret) {
 	secret.ManagedFields = nil
 	m.secrets[secret.Name] = secret
+}
+
+// secret returns a Secret that is remembered in a version, nil where none is.
+func (m *propertyMemory) secret(name, version string) *corev1.Secret {
+	known := m.secrets[name]
+	if known == nil {
+		known = m.earlier[name]
+	}
+	if known == nil || version == "" || known.ResourceVersion != version {
+		return nil
+	}
+	m.secrets[name] = known
+	return known
+}
+
+// forgetSecret drops a Secret that is gone.
+func (m *propertyMemory) forgetSecret(name string) {
+	delete(m.secrets, name)
+	delete(m.earlier, name)
 }
 
 // memories are what is remembered of all Properties, by their names. The zero value remembers nothing yet.

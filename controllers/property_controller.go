@@ -105,9 +105,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.memories.of(property).superseded == property.ResourceVersion {
+	memory := r.memories.of(property)
+	if memory.superseded == property.ResourceVersion {
 		return ctrl.Result{RequeueAfter: cacheLag}, nil // the cache does not have our last write
 	}
+	memory.begin()
 	if leases := r.Options.Leases; leases != nil {
 		rival, err := leases.Rival(ctx, property.Namespace)
 		if err != nil {

@@ -20,14 +20,14 @@ func (r *Reconciler) readSecret(ctx context.Context, property *v1alpha1.Property
 		return nil, err
 	}
 	memory := r.memories.of(property)
-	if known := memory.secrets[name]; known != nil && version != "" && known.ResourceVersion == version {
+	if known := memory.secret(name, version); known != nil {
 		return known, nil
 	}
 	// Not in the cache means gone, or not yet there: only the server knows.
 	secret := &corev1.Secret{}
 	err = r.Live.Get(ctx, types.NamespacedName{Namespace: property.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
-		delete(memory.secrets, name)
+		memory.forgetSecret(name)
 		return nil, nil
 	}
 	if err != nil {
