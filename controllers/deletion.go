@@ -67,7 +67,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 
 // letGo says what of a Property is left in a Redis that cannot be cleared, and has it removed when that Redis is back.
 func (r *Reconciler) letGo(ctx context.Context, property *v1alpha1.Property, cause error) {
-	become := "they are removed when that Redis is back while this operator runs; otherwise remove them with ACL DELUSER"
+	become := "they are removed when that Redis is back while this operator runs and no Property of the name is there; otherwise remove them with ACL DELUSER"
 	gone := func(ctx context.Context) bool {
 		return apierrors.IsNotFound(r.Live.Get(ctx, client.ObjectKeyFromObject(property), &v1alpha1.Property{}))
 	}

@@ -119,7 +119,8 @@ func (a *RedisAccess) Start(ctx context.Context) error {
 	}
 }
 
-// lookAtCertificates tells the Properties in the operator's own Redis when its certificates are others than those that they have.
+// lookAtCertificates tells the Properties in the operator's own Redis when its certificates are others than those that they
+// have. What is left of a Property that is gone, whom nobody could tell, is looked for by the new ones from then on.
 func (a *RedisAccess) lookAtCertificates(ctx context.Context) {
 	now, err := a.own.Read()
 	if err != nil {
@@ -128,8 +129,12 @@ func (a *RedisAccess) lookAtCertificates(ctx context.Context) {
 	a.mu.Lock()
 	var tell []types.NamespacedName
 	for property, desired := range a.desired {
-		if desired.debt == nil && desired.target.own && desired.target.tls != now {
+		switch {
+		case !desired.target.own || desired.target.tls == now:
+		case desired.debt == nil:
 			tell = append(tell, property)
+		default:
+			a.moveDebt(property, redisTarget{url: desired.target.url, tls: now, own: true})
 		}
 	}
 	a.mu.Unlock()

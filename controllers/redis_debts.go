@@ -32,7 +32,7 @@ type redisDebt struct {
 	// paying is held while somebody removes it, or decides that nobody shall.
 	paying    sync.Mutex
 	cancelled bool
-	// looks is how often its Redis has been looked at in vain.
+	// looks is how often its Redis has been looked at in vain. The lock of RedisAccess is held to use it.
 	looks int
 }
 
@@ -65,6 +65,17 @@ func (a *RedisAccess) owe(property *v1alpha1.Property, gone func(context.Context
 	return true
 }
 
+// moveDebt has what is left of a Property removed from the same Redis by another way to it; the lock is held.
+func (a *RedisAccess) moveDebt(property types.NamespacedName, target redisTarget) {
+	server, err := a.server(target, property.Namespace)
+	if err != nil {
+		return // it is looked for as before, and moved at the next look
+	}
+	debt := a.desired[property].debt
+	a.drop(property)
+	a.desired[property], a.servers[target] = &desiredProperty{target: target, debt: debt}, server
+}
+
 // cancel has what is left of a Property stay: there is one of the name again, and it is its.
 func (a *RedisAccess) cancel(property types.NamespacedName) {
 	debt := a.desiredOf(property).debt
@@ -86,8 +97,7 @@ func (a *RedisAccess) pay(ctx context.Context, server *redisServer, reachable bo
 			continue
 		}
 		if !reachable {
-			if debt.looks++; debt.overdue(server.target) {
-				a.settled(debt)
+			if a.lookedInVain(debt) {
 				a.logger.WarnContext(ctx, "nobody looks any longer for the Redis in which a deleted Property has left users", "property", keyOf(debt.property).String())
 			}
 			continue
@@ -116,6 +126,21 @@ func (a *RedisAccess) payOne(ctx context.Context, server *redisServer, debt *red
 	a.settled(debt)
 	a.logger.InfoContext(ctx, "redis is back, and cleared of a deleted Property", "property", keyOf(debt.property).String())
 	return nil
+}
+
+// lookedInVain counts a look at a Redis that is away, and drops the debt where nobody looks any longer: it says so.
+func (a *RedisAccess) lookedInVain(debt *redisDebt) (dropped bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	desired := a.desired[keyOf(debt.property)]
+	if desired == nil || desired.debt != debt {
+		return false
+	}
+	if debt.looks++; !debt.overdue(desired.target) {
+		return false
+	}
+	a.drop(keyOf(debt.property))
+	return true
 }
 
 // settled drops a debt, and the Redis that was looked at for its sake alone.
