@@ -72,6 +72,7 @@ func celRules() []celRule {
 		{at: "spec.platforms[]", says: "Log needs no credentials", spec: "{currency: EUR, platforms: [{name: a, type: Log, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].credentialsSecretRef"},
 
 		{at: "spec.platforms[].name", says: "lower-case", spec: "{currency: EUR, platforms: [{name: -a, type: Log}]}", field: "spec.platforms[0].name"},
+		{at: "spec.platforms[].events", says: "must be event names", spec: "{currency: EUR, platforms: [{name: a, type: Log, events: ['view ']}]}", field: "spec.platforms[0].events"},
 		{at: "spec.platforms[].type", says: "immutable", spec: "{currency: EUR, platforms: [{name: a, type: Log}]}",
 			after: "{currency: EUR, platforms: [{name: a, type: Meta, meta: {pixelID: '1'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].type"},
 		{at: "spec.platforms[].ga4.measurementID", says: "web data stream", spec: "{currency: EUR, platforms: [{name: a, type: GA4, ga4: {measurementID: UA-1}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].ga4.measurementID"},
