@@ -121,7 +121,7 @@ func ParseEndpoints(list []string, errs *Errors) map[platforms.Type]string {
 func parseEndpoint(text string) (platforms.Type, string, error) {
 	name, address, found := strings.Cut(text, "=")
 	if !found {
-		return "", "", fmt.Errorf("%q must be TYPE=URL, as in Meta=http://127.0.0.1:9100", text)
+		return "", "", errors.New("must be TYPE=URL, as in Meta=http://127.0.0.1:9100") // the URL may hold a password
 	}
 	kind := platforms.Type(name)
 	if traits, _ := kind.Traits(); !traits.HasEndpoint {

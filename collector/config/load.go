@@ -206,7 +206,8 @@ func explain(err error) error {
 	case errors.As(err, &semantic):
 		return fmt.Errorf("%s: %w", memberPath(semantic.JSONPointer), explainMember(semantic))
 	case errors.As(err, &syntactic):
-		return fmt.Errorf("%s: must be JSON, but at byte %d: %w", memberPath(syntactic.JSONPointer), syntactic.ByteOffset, syntactic.Err)
+		// Its cause repeats what stands there.
+		return fmt.Errorf("%s: must be JSON, but at byte %d it is not", memberPath(syntactic.JSONPointer), syntactic.ByteOffset)
 	default:
 		return err
 	}

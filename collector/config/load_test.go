@@ -92,12 +92,13 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		old, replacement string
 		want             string
 	}{
-		"an unknown member":                       {`"retention": {`, `"retention": {"weeks": 9, `, "retention.weeks: is not known to this version"},
-		"an unknown member of a platform":         {`"suspend": true`, `"paused": true`, "platforms[1].paused: is not known to this version"},
-		"another case of a known member":          {`"currency"`, `"Currency"`, "Currency: is not known to this version"},
-		"a member twice":                          {`"name": "shop"`, `"name": "shop", "name": "shop"`, "name: must be JSON"},
-		"no JSON":                                 {`"currency": "EUR",`, `"currency": EUR,`, "currency: must be JSON, but at byte"},
-		"text where a number belongs":             {`168`, `"168"`, "deduplicationWindowHours: must be a whole number"},
+		"an unknown member":                                {`"retention": {`, `"retention": {"weeks": 9, `, "retention.weeks: is not known to this version"},
+		"an unknown member of a platform":                  {`"suspend": true`, `"paused": true`, "platforms[1].paused: is not known to this version"},
+		"another case of a known member":                   {`"currency"`, `"Currency"`, "Currency: is not known to this version"},
+		"a member twice":                                   {`"name": "shop"`, `"name": "shop", "name": "shop"`, "name: must be JSON"},
+		"a text that is no Unicode, which is not repeated": {`"currency": "EUR"`, `"currency": "\ud800hush"`, "currency: must be JSON, but at byte 56 it is not"},
+		"no JSON":                     {`"currency": "EUR",`, `"currency": EUR,`, "currency: must be JSON, but at byte"},
+		"text where a number belongs": {`168`, `"168"`, "deduplicationWindowHours: must be a whole number"},
 		"a fraction where a whole number belongs": {`168`, `1.5`, "deduplicationWindowHours: "},
 		"a number where text belongs":             {`"EUR"`, `978`, "currency: must be a string"},
 		"text where a truth value belongs":        {`"suspend": true`, `"suspend": "yes"`, "platforms[1].suspend: must be true or false"},
@@ -141,6 +142,9 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 			_, err := config.Load(directory(t, map[string]string{config.PropertyFile: text}))
 			if err == nil {
 				t.Fatalf("got no error, want %q", c.want)
+			}
+			if strings.Contains(err.Error(), "hush") {
+				t.Errorf("the error repeats a value: %q", err)
 			}
 			if want := config.PropertyFile + ": " + c.want; !strings.Contains(err.Error(), want) {
 				t.Errorf("got  %q\nwant %q", err, want)
