@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"net/url"
 	"strings"
 
 	"github.com/weir-dev/weir/collector/platforms"
@@ -127,8 +126,7 @@ func parseEndpoint(text string) (platforms.Type, string, error) {
 	if traits, _ := kind.Traits(); !traits.HasEndpoint {
 		return "", "", fmt.Errorf("%q is no platform type with an endpoint of its own; those are %s", name, strings.Join(endpointTypes(), ", "))
 	}
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+	if !platforms.IsWebURL(address) {
 		return "", "", fmt.Errorf("%s must be an http or https URL, as in http://127.0.0.1:9100", name)
 	}
 	return kind, strings.TrimRight(address, "/"), nil
