@@ -94,6 +94,14 @@ var variants = map[platforms.Hash]event.Variant{
 	platforms.PhoneE164:      event.PhoneE164,
 	platforms.FirstNameMeta:  event.FirstNameMeta,
 	platforms.FirstNameLower: event.FirstNameLower,
+	platforms.LastNameMeta:   event.LastNameMeta,
+	platforms.LastNameLower:  event.LastNameLower,
+	platforms.Street:         event.Street,
+	platforms.City:           event.City,
+	platforms.State:          event.State,
+	platforms.Zip:            event.Zip,
+	platforms.DateOfBirth:    event.DateOfBirth,
+	platforms.Gender:         event.Gender,
 }
 
 // Variants returns the hashes that the property's platforms need, beside those that are always kept.

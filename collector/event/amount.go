@@ -150,6 +150,12 @@ func allDigits(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }
 
+// Whole returns the units, and whether there is no fraction of one.
+func (a Amount) Whole() (int64, bool) {
+	const unit = 1_0000
+	return int64(a) / unit, a%unit == 0
+}
+
 // String returns the shortest decimal text of the amount: "12.5", "0", "-3.0001".
 func (a Amount) String() string { return string(a.append(nil)) }
 

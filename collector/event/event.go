@@ -4,6 +4,7 @@
 package event
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,15 +25,40 @@ type Event struct {
 	// Value is nil where the event had none; Currency is upper-case ISO 4217 or "".
 	Value    *Amount
 	Currency string
+	// Tax, Shipping and Discount are parts of Value, in Currency; nil where the event had none.
+	Tax, Shipping, Discount *Amount
 
 	OrderID     string
 	ContentID   string
 	ContentName string
-	ClientID    string
-	Contents    []Item
-	User        Hashes
-	Context     Context
-	Consent     Consent
+	Coupon      string
+	SearchTerm  string
+	// ListID and ListName are the list of products that the event is about.
+	ListID, ListName string
+	Contents         []Item
+
+	// ClientID is the browser's or the device's, UserID that of the customer's own account. Neither is ever one of
+	// nobody, such as "null".
+	ClientID, UserID string
+	// SessionID is the visit's, as the caller counts visits.
+	SessionID string
+	// EngagementTime is for how long the visitor was busy with the page, to the millisecond.
+	EngagementTime time.Duration
+
+	User Hashes
+	// MoreContacts are the same person's further e-mail addresses and phone numbers, at most four of each: the
+	// variants of one address and of one number in each.
+	MoreContacts []Hashes
+	// Country is where the person lives: ISO 3166-1 alpha-2 in upper case, or "". It is no hash, since a hash of one of
+	// 250 codes hides nothing.
+	Country string
+
+	// Properties is a JSON object of the members that the customer gave a meaning to: texts, numbers, booleans and lists
+	// of them; nil where there are none. Members that look like a person's data are not in it.
+	Properties []byte
+
+	Context Context
+	Consent Consent
 	// Platforms names the platforms in force at acceptance, in the Property's order.
 	Platforms []string
 }
@@ -57,10 +83,12 @@ func CanonicalUUID(text string) (uuid.UUID, bool) {
 
 // Item is one member of an event's contents.
 type Item struct {
-	ID, Name, Category string
-	// Quantity and Price are nil where the caller gave none.
-	Quantity *Amount
-	Price    *Amount
+	ID, Name, Brand, Variant string
+	// Category is the first of up to five, Categories are the others: category2 to category5.
+	Category   string
+	Categories [4]string
+	// Quantity, Price and Discount are nil where the caller gave none; the money is for one piece.
+	Quantity, Price, Discount *Amount
 	// Extra is a JSON object of the members that Weir gives no meaning to, nil where there are none. Members
 	// that look like a person's data are not in it.
 	Extra []byte
@@ -78,6 +106,11 @@ type Context struct {
 	UTMCampaign string
 	UTMTerm     string
 	UTMContent  string
+	PageTitle   string
+	// Language is the visitor's, a tag of BCP 47 such as "de-CH".
+	Language string
+	// ActionSource is where the event happened.
+	ActionSource ActionSource
 	// ClickIDs maps the names of [ClickIDNames] to the platforms' click identifiers.
 	ClickIDs map[string]string
 }
@@ -86,6 +119,34 @@ type Context struct {
 // numbers them. New names are appended.
 var ClickIDNames = [...]string{
 	"gclid", "fbclid", "fbp", "fbc", "ttclid", "ttp", "msclkid", "epik", "sc_click_id", "rdt_cid", "li_fat_id", "twclid",
+	"gbraid", "wbraid", "oppref",
+}
+
+// ActionSource is where an event happened.
+type ActionSource uint8
+
+// The values of an [ActionSource], numbered as in the stream.
+const (
+	NoActionSource ActionSource = iota // the caller said nothing
+	OnWebsite
+	InApp
+	ByPhoneCall
+	InPhysicalStore
+	ByEmail
+	InChat
+	Elsewhere
+)
+
+// actionSources are how callers write them.
+var actionSources = [...]string{"", "web", "app", "phone_call", "physical_store", "email", "chat", "other"}
+
+// String returns the source as callers write it, "" for none.
+func (s ActionSource) String() string { return actionSources[s] }
+
+// ParseActionSource reads what [ActionSource.String] writes.
+func ParseActionSource(text string) (ActionSource, bool) {
+	i := slices.Index(actionSources[:], text)
+	return ActionSource(max(i, 0)), i > 0
 }
 
 // Decision is a consent decision.
@@ -98,8 +159,20 @@ const (
 	Denied
 )
 
-// Consent holds what the visitor decided.
+// Consent holds what the visitor decided, in whatever form the caller said so.
 type Consent struct {
+	// The four of Google's consent mode.
 	AdUserData        Decision
 	AdPersonalization Decision
+	AdStorage         Decision
+	AnalyticsStorage  Decision
+	// TCF is a consent string of IAB Europe's framework; GPP one of the Global Privacy Platform, with the sections of it
+	// that apply in GPPSections: numbers with commas.
+	TCF, GPP, GPPSections string
+	// USPrivacy is a string of IAB's U.S. Privacy, such as "1YNN"; LimitedDataUse asks platforms to process the event for
+	// little more than counting it.
+	USPrivacy      string
+	LimitedDataUse bool
+	// Categories are the decisions on purposes with names of the customer's own, or of the platform that manages consent.
+	Categories map[string]bool
 }

@@ -50,12 +50,26 @@ const (
 	FirstNameMeta
 	// FirstNameLower: trimmed, lower-cased.
 	FirstNameLower
+	// LastNameMeta and LastNameLower: as the first name's.
+	LastNameMeta
+	LastNameLower
+	// Street: trimmed, lower-cased, with single spaces.
+	Street
+	// City and State: lower-cased, NFC, without white space and ASCII punctuation.
+	City
+	State
+	// Zip: as City; of an American ZIP+4 code the first five digits.
+	Zip
+	// DateOfBirth: YYYYMMDD.
+	DateOfBirth
+	// Gender: f, m, or n for any other.
+	Gender
 
 	variantCount
 )
 
 // VariantSet is a set of variants.
-type VariantSet uint16
+type VariantSet uint32
 
 // Variants makes a set.
 func Variants(list ...Variant) VariantSet {

@@ -134,6 +134,14 @@ const (
 	PhoneE164      Hash = "PhoneE164"
 	FirstNameMeta  Hash = "FirstNameMeta"
 	FirstNameLower Hash = "FirstNameLower"
+	LastNameMeta   Hash = "LastNameMeta"
+	LastNameLower  Hash = "LastNameLower"
+	Street         Hash = "Street"
+	City           Hash = "City"
+	State          Hash = "State"
+	Zip            Hash = "Zip"
+	DateOfBirth    Hash = "DateOfBirth"
+	Gender         Hash = "Gender"
 )
 
 // Traits returns the type's traits and whether the type is known.

@@ -15,7 +15,7 @@ type Webhook struct {
 
 var webhookTraits = Traits{
 	Credentials: []string{"signingSecret"},
-	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower},
+	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower, LastNameLower, Street, City, State, Zip, DateOfBirth, Gender},
 	Limits:      Limits{Events: 1},
 	Texts: []Text{
 		{

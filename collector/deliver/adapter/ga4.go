@@ -168,7 +168,7 @@ func ga4ClientID(id string) string {
 }
 
 func ga4ConsentOf(c event.Consent) *ga4Consent {
-	if c == (event.Consent{}) {
+	if c.AdUserData == event.Unstated && c.AdPersonalization == event.Unstated {
 		return nil
 	}
 	words := [...]string{event.Unstated: "", event.Granted: "GRANTED", event.Denied: "DENIED"}

@@ -65,6 +65,15 @@ func (c *checker) data(top *node, valid *Valid) {
 	into.ContentName = c.text(field, n, textRule{max: maxTextLength})
 	field, n = source.get("data.contents")
 	into.Contents, valid.extras = c.contents(field, n)
+
+	// What follows stands in data alone.
+	into.Tax = c.amount("data.tax", data.get("tax"), amountRule{atLeastZero: true})
+	into.Shipping = c.amount("data.shipping", data.get("shipping"), amountRule{atLeastZero: true})
+	into.Discount = c.amount("data.discount", data.get("discount"), amountRule{atLeastZero: true})
+	into.Coupon = c.text("data.coupon", data.get("coupon"), textRule{max: maxTextLength})
+	into.SearchTerm = c.text("data.search_term", data.get("search_term"), textRule{max: maxTextLength})
+	into.ListID = c.text("data.list_id", data.get("list_id"), textRule{max: maxTextLength, plain: true, numbers: true})
+	into.ListName = c.text("data.list_name", data.get("list_name"), textRule{max: maxTextLength})
 }
 
 type amountRule struct {
@@ -186,10 +195,31 @@ func (c *checker) item(n *node, item *event.Item) (extra []entry) {
 		switch m.name {
 		case idName, "name", "category", "quantity", "price":
 		default:
-			if !isAbsent(m.raw) {
+			if !isAbsent(m.raw) && !readDetail(item, m) {
 				extra = append(extra, m)
 			}
 		}
 	}
 	return extra
+}
+
+// readDetail reads a member that shops write in more than one way, and says whether it is one of ours: a brand that is an
+// object, or a discount such as "10 %", is an unknown member rather than an error.
+func readDetail(item *event.Item, m entry) bool {
+	var into *string
+	switch m.name {
+	case "brand":
+		into = &item.Brand
+	case "variant":
+		into = &item.Variant
+	case "category2", "category3", "category4", "category5":
+		into = &item.Categories[m.name[len("category")]-'2']
+	case "discount":
+		item.Discount = new(checker).amount("", node{raw: m.raw}, amountRule{atLeastZero: true})
+		return item.Discount != nil
+	default:
+		return false
+	}
+	*into = new(checker).text("", node{raw: m.raw}, textRule{max: maxTextLength, numbers: true})
+	return *into != ""
 }

@@ -2,6 +2,9 @@ package envelope
 
 import (
 	"net/netip"
+	"strings"
+
+	"golang.org/x/text/language"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/personal"
@@ -23,7 +26,10 @@ func (c *checker) context(n node) event.Context {
 		UTMCampaign: read("utm_campaign", maxTextLength),
 		UTMTerm:     read("utm_term", maxTextLength),
 		UTMContent:  read("utm_content", maxTextLength),
+		PageTitle:   read("page_title", maxTitleLength),
+		Language:    below.language("language", n.get("language")),
 	}
+	context.ActionSource = below.actionSource("action_source", n.get("action_source"))
 	c.errs = append(c.errs, below.errs...)
 	context.ClickIDs = c.clickIDs(n.get("click_ids"))
 	return context
@@ -46,6 +52,39 @@ func (c *checker) address(field string, n node) string {
 	return address.Unmap().String()
 }
 
+// language reads a language's tag, the first one where browsers list several, also as operating systems write it
+// ("de_CH.UTF-8"), and returns its canonical form.
+func (c *checker) language(field string, n node) string {
+	said := c.text(field, n, textRule{max: maxTextLength, plain: true})
+	if said == "" {
+		return ""
+	}
+	if end := strings.IndexAny(said, ",;."); end >= 0 {
+		said = said[:end]
+	}
+	tag, err := language.Parse(said)
+	if err != nil && tag == language.Und {
+		c.malformed(field)
+		return ""
+	}
+	return tag.String()
+}
+
+func (c *checker) actionSource(field string, n node) event.ActionSource {
+	said := c.text(field, n, textRule{max: maxTextLength})
+	if said == "" {
+		return event.NoActionSource
+	}
+	source, known := event.ParseActionSource(said)
+	if !known {
+		c.unlisted(field)
+	}
+	return source
+}
+
+// snapClickID is what Snapchat calls its parameter of a page's URL, in whatever case; click_ids take it too.
+const snapClickID = "sccid"
+
 func (c *checker) clickIDs(n node) map[string]string {
 	const field = "context.click_ids"
 	if !c.object(field, &n) {
@@ -54,7 +93,11 @@ func (c *checker) clickIDs(n node) map[string]string {
 	below := newChecker(field + ".")
 	var ids map[string]string
 	for _, name := range event.ClickIDNames {
-		id := personal.WithoutNobody(below.text(name, n.get(name), textRule{max: maxClickIDLength}))
+		value := n.get(name)
+		if name == "sc_click_id" && value.absent() {
+			value = n.get(snapClickID)
+		}
+		id := personal.WithoutNobody(below.text(name, value, textRule{max: maxClickIDLength}))
 		if id == "" {
 			continue
 		}

@@ -70,8 +70,8 @@ func unquote(raw string) string {
 // objectShape says which members of an object are kept and which of those are opened in turn.
 type objectShape struct {
 	known []knownMember
-	// keepUnknown keeps the other members too, unopened.
-	keepUnknown bool
+	// unknown is what the other members are taken for; nil passes over them.
+	unknown *knownMember
 }
 
 type knownMember struct {
@@ -91,10 +91,7 @@ func (s *objectShape) member(name string) *knownMember {
 			return &s.known[i]
 		}
 	}
-	if s.keepUnknown {
-		return &unopened
-	}
-	return nil
+	return s.unknown
 }
 
 // unopened is a value that nothing is known of.

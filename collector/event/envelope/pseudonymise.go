@@ -27,26 +27,36 @@ type Acceptance struct {
 func Pseudonymise(v *Valid, a Acceptance) event.Event {
 	e := v.event
 	e.DeliveryID, e.Platforms = a.DeliveryID, a.Platforms
-	hashes, known := v.person.Pseudonymise(a.Variants.Union(event.Variants(event.EmailLower, event.PhoneDigits)))
-	e.User = hashes
+	wanted := a.Variants.Union(event.Variants(event.EmailLower, event.PhoneDigits))
+	var known personal.Finder
+	e.User, e.MoreContacts, known = v.person.Pseudonymise(wanted)
 	if e.ID = known.HashedContact(e.ID); e.ID == "" {
 		e.ID = a.DeliveryID.String() // which is ours, whatever its digits look like
 	}
 	e.ClientID = known.HashedContact(e.ClientID)
+	e.UserID = known.HashedContact(e.UserID)
+	e.SessionID = known.HashedContact(e.SessionID)
 	e.OrderID = known.HashedContact(e.OrderID)
-	e.ContentID = known.WithoutContact(e.ContentID)
-	e.ContentName = known.WithoutContact(e.ContentName)
+	for _, field := range []*string{&e.ContentID, &e.ContentName, &e.Coupon, &e.SearchTerm, &e.ListID, &e.ListName} {
+		*field = known.WithoutContact(*field)
+	}
+	e.Properties = cleanMembers(&known, v.properties)
 	e.Context = cleanContext(&known, v.event.Context)
 	e.Contents = slices.Clone(v.event.Contents)
 	for i := range e.Contents {
 		item := &e.Contents[i]
-		item.ID = known.WithoutContact(item.ID)
-		item.Name = known.WithoutContact(item.Name)
-		item.Category = known.WithoutContact(item.Category)
+		for _, field := range []*string{&item.ID, &item.Name, &item.Brand, &item.Variant, &item.Category} {
+			*field = known.WithoutContact(*field)
+		}
+		for i := range item.Categories {
+			item.Categories[i] = known.WithoutContact(item.Categories[i])
+		}
 		if v.extras != nil {
-			item.Extra = cleanExtra(&known, v.extras[i])
+			item.Extra = cleanMembers(&known, v.extras[i])
 		}
 	}
+	e.Consent.Categories = maps.Clone(e.Consent.Categories)
+	maps.DeleteFunc(e.Consent.Categories, func(name string, _ bool) bool { return known.ContactIn(name) })
 	return e
 }
 
@@ -57,10 +67,13 @@ func cleanContext(known *personal.Finder, c event.Context) event.Context {
 	readQuery(&c)
 	c.PageURL, c.Referrer = known.CleanURL(c.PageURL), known.CleanURL(c.Referrer)
 	for _, field := range []*string{
-		&c.UserAgent, &c.UTMSource, &c.UTMMedium, &c.UTMCampaign, &c.UTMTerm, &c.UTMContent,
+		&c.UserAgent, &c.UTMSource, &c.UTMMedium, &c.UTMCampaign, &c.UTMTerm, &c.UTMContent, &c.Language,
 	} {
 		// Not the first name: a campaign may well be called like a visitor.
 		*field = known.WithoutContact(*field)
+	}
+	if known.MentionedIn(c.PageTitle) { // an account's page may well be titled with who has it
+		c.PageTitle = ""
 	}
 	maps.DeleteFunc(c.ClickIDs, func(_, id string) bool { return known.ContactIn(id) })
 	if len(c.ClickIDs) == 0 {
@@ -72,9 +85,9 @@ func cleanContext(known *personal.Finder, c event.Context) event.Context {
 // lineEnds undoes the escapes that would make a word of the letter behind the backslash and what follows it.
 var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
 
-// cleanExtra returns an item's unknown members as a JSON object, without those that tell of the person, and
+// cleanMembers returns members of the caller's own as a JSON object, without those that tell of the person, and
 // nil where none is left.
-func cleanExtra(known *personal.Finder, members []entry) []byte {
+func cleanMembers(known *personal.Finder, members []entry) []byte {
 	var object []byte
 	for _, m := range members {
 		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an

@@ -18,6 +18,8 @@ import (
 var variantNames = map[string]event.Variant{
 	"EmailLower": event.EmailLower, "EmailGoogle": event.EmailGoogle, "EmailMicrosoft": event.EmailMicrosoft, "EmailAlnum": event.EmailAlnum,
 	"PhoneDigits": event.PhoneDigits, "PhoneE164": event.PhoneE164, "FirstNameMeta": event.FirstNameMeta, "FirstNameLower": event.FirstNameLower,
+	"LastNameMeta": event.LastNameMeta, "LastNameLower": event.LastNameLower, "Street": event.Street, "City": event.City,
+	"State": event.State, "Zip": event.Zip, "DateOfBirth": event.DateOfBirth, "Gender": event.Gender,
 }
 
 // every is the set of all variants.
@@ -56,7 +58,11 @@ func fieldOf(v event.Variant) string {
 	case v <= event.PhoneE164:
 		return "phone"
 	}
-	return "first_name"
+	return map[event.Variant]string{
+		event.FirstNameMeta: "first_name", event.FirstNameLower: "first_name", event.LastNameMeta: "last_name", event.LastNameLower: "last_name",
+		event.Street: "street", event.City: "city", event.State: "state", event.Zip: "zip", event.DateOfBirth: "date_of_birth",
+		event.Gender: "gender",
+	}[v]
 }
 
 // hashOf returns the hash of a text, of "" the zero Hash.
@@ -117,6 +123,19 @@ func TestVariantsAreHashesOfTheirNormalisedText(t *testing.T) {
 			event.FirstNameMeta: "jos\u00e9", event.FirstNameLower: "jose\u0301"}},
 		"a final sigma becomes one": {"ΓΙΩΡΓΟΣ", map[event.Variant]string{
 			event.FirstNameMeta: "γιωργος", event.FirstNameLower: "γιωργος"}},
+		"a last name as a first name": {"O'Neil-Smith", map[event.Variant]string{
+			event.LastNameMeta: "oneilsmith", event.LastNameLower: "o'neil-smith"}},
+		"a street with single blanks":         {" Haupt\tSTR.  5 ", map[event.Variant]string{event.Street: "haupt str. 5"}},
+		"a city without blanks and full stop": {"St. Gallen", map[event.Variant]string{event.City: "stgallen"}},
+		"a state":                             {"New York", map[event.Variant]string{event.State: "newyork"}},
+		"a ZIP+4 code is cut":                 {"94025-1234", map[event.Variant]string{event.Zip: "94025"}},
+		"another code with a hyphen is not":   {"00-950", map[event.Variant]string{event.Zip: "00950"}},
+		"a postcode with letters":             {"SW1A 1aa", map[event.Variant]string{event.Zip: "sw1a1aa"}},
+		"a date of birth":                     {"1990-02-13", map[event.Variant]string{event.DateOfBirth: "19900213"}},
+		"a date of birth without hyphens":     {"19900213", map[event.Variant]string{event.DateOfBirth: "19900213"}},
+		"a gender as a word":                  {"Female", map[event.Variant]string{event.Gender: "f"}},
+		"a gender that is neither":            {"diverse", map[event.Variant]string{event.Gender: "n"}},
+		"a gender that nobody knows":          {"unknown", map[event.Variant]string{event.Gender: ""}},
 		"for Meta the words are joined before they are lower-cased": {"ΓΙΩΡΓΟΣ ΜΑΡΙΟΣ", map[event.Variant]string{
 			event.FirstNameMeta: "γιωργοσμαριος", event.FirstNameLower: "γιωργος μαριος"}},
 		"a hyphen is gone by then as well": {"ΓΙΩΡΓΟΣ-ΜΑΡΙΑ", map[event.Variant]string{

@@ -50,7 +50,7 @@ func utm(c *event.Context, parameter string) *string {
 
 // readClickID keeps a click id. One that is too long has been tampered with and would match nothing.
 func readClickID(c *event.Context, name, value string) {
-	if name == "ScCid" { // what Snapchat calls its parameter
+	if strings.EqualFold(name, snapClickID) {
 		name = "sc_click_id"
 	}
 	for _, known := range event.ClickIDNames {

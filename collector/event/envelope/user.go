@@ -1,51 +1,80 @@
 package envelope
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"net/mail"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/text/language"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
-func (c *checker) user(n node) personal.Person {
+// user reads what is said of a person, and where they live.
+func (c *checker) user(n node) (p personal.Person, country string) {
 	if !c.object("user", &n) {
-		return personal.Person{}
+		return p, ""
 	}
-	var p personal.Person
-	p.Email, p.EmailHash = c.email(n.get("email"))
-	p.Phone, p.PhoneHash = c.phone(n.get("phone"))
-	const field = "user.first_name"
-	p.FirstName = c.text(field, n.get("first_name"), textRule{max: maxTextLength})
-	if hash, ok := event.ParseHash(personal.Trim(p.FirstName)); ok {
-		p.FirstName, p.FirstNameHash = "", hash
+	p.Emails = c.contacts("user.email", n.get("email"), c.email)
+	p.Phones = c.contacts("user.phone", n.get("phone"), c.phone)
+	for _, part := range [...]struct {
+		name string
+		into *personal.Datum
+	}{
+		{"first_name", &p.FirstName}, {"last_name", &p.LastName}, {"street", &p.Street}, {"city", &p.City}, {"state", &p.State}, {"zip", &p.ZIP},
+	} {
+		if value := n.get(part.name); !value.absent() {
+			*part.into = personal.DatumOf(c.text("user."+part.name, value, textRule{max: maxTextLength, numbers: part.into == &p.ZIP}))
+		}
 	}
-	return p
+	if value := n.get("date_of_birth"); !value.absent() {
+		p.DateOfBirth = c.dateOfBirth("user.date_of_birth", value)
+	}
+	if value := n.get("gender"); !value.absent() {
+		p.Gender = c.gender("user.gender", value)
+	}
+	return p, c.country("user.country", n.get("country"))
 }
 
-func (c *checker) email(n node) (string, event.Hash) {
-	const field = "user.email"
+// contacts reads one e-mail address or phone number, or a list of them.
+func (c *checker) contacts(field string, n node, read func(field string, n node) personal.Datum) []personal.Datum {
+	switch {
+	case n.absent():
+		return nil
+	case n.kind() != jsontext.KindBeginArray:
+		return []personal.Datum{read(field, n)}
+	case n.length > maxContacts:
+		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContacts))
+		return nil
+	}
+	data := make([]personal.Datum, 0, n.length)
+	for element := range n.elements() {
+		data = append(data, read(field+"."+strconv.Itoa(len(data)), element))
+	}
+	return data
+}
+
+func (c *checker) email(field string, n node) personal.Datum {
 	if n.absent() {
-		return "", event.Hash{}
+		return personal.Datum{}
 	}
 	if n.kind() != jsontext.KindString {
 		c.fail(field, "must be a string.")
-		return "", event.Hash{}
+		return personal.Datum{}
 	}
 	email := c.bounded(field, personal.Trim(n.text()), textRule{max: maxTextLength})
-	if email == "" {
-		return "", event.Hash{}
-	}
-	if hash, ok := event.ParseHash(email); ok {
-		return "", hash
-	}
-	if !isPlainEmail(email) && !isEmail(email) {
+	datum := personal.DatumOf(email)
+	if datum.Text != "" && !isPlainEmail(email) && !isEmail(email) {
 		c.fail(field, "must be a valid email address.")
-		return "", event.Hash{}
+		return personal.Datum{}
 	}
-	return email, event.Hash{}
+	return datum
 }
 
 // isEmail says whether a text is an e-mail address and nothing else.
@@ -73,23 +102,85 @@ func isPlainEmail(text string) bool {
 	return ats == 1 && before != '.' && before != '@'
 }
 
-func (c *checker) phone(n node) (string, event.Hash) {
-	const field = "user.phone"
-	phone := c.text(field, n, textRule{max: maxTextLength})
-	if phone == "" {
-		return "", event.Hash{}
-	}
-	if hash, ok := event.ParseHash(phone); ok {
-		return "", hash
-	}
-	if !isE164(phone) {
+func (c *checker) phone(field string, n node) personal.Datum {
+	datum := personal.DatumOf(c.text(field, n, textRule{max: maxTextLength}))
+	if datum.Text != "" && !isE164(datum.Text) {
 		c.malformed(field)
-		return "", event.Hash{}
+		return personal.Datum{}
 	}
-	return phone, event.Hash{}
+	return datum
 }
 
 // isE164 says whether s is a plus sign and 7 to 15 digits, the first of which is not zero.
 func isE164(s string) bool {
 	return len(s) >= 8 && len(s) <= 16 && s[0] == '+' && s[1] != '0' && strings.Trim(s[1:], "0123456789") == ""
 }
+
+// dateOfBirth reads YYYY-MM-DD or YYYYMMDD, and returns the latter.
+func (c *checker) dateOfBirth(field string, n node) personal.Datum {
+	datum := personal.DatumOf(personal.Trim(c.text(field, n, textRule{max: maxTextLength, numbers: true})))
+	if datum.Text == "" {
+		return datum
+	}
+	for _, layout := range [...]string{time.DateOnly, "20060102"} {
+		if born, err := time.Parse(layout, datum.Text); err == nil && born.Year() >= 1900 {
+			return personal.Datum{Text: born.Format("20060102")}
+		}
+	}
+	c.fail(field, "must be a date of the form YYYY-MM-DD.")
+	return personal.Datum{}
+}
+
+// genders are how callers write them, without regard to case, and the letter that platforms know. One that is neither a
+// woman's nor a man's is no error of the event.
+var genders = map[string]string{
+	"f": "f", "female": "f", "woman": "f", "m": "m", "male": "m", "man": "m",
+	"n": "n", "x": "n", "d": "n", "diverse": "n", "non-binary": "n", "nonbinary": "n", "other": "n",
+}
+
+func (c *checker) gender(field string, n node) personal.Datum {
+	datum := personal.DatumOf(personal.Trim(c.text(field, n, textRule{max: maxTextLength})))
+	if datum.Text == "" || personal.IsNobody(datum.Text) {
+		return personal.Datum{Hash: datum.Hash}
+	}
+	letter, known := genders[strings.ToLower(datum.Text)]
+	if !known {
+		c.unlisted(field)
+	}
+	return personal.Datum{Text: letter}
+}
+
+// country reads a code of ISO 3166-1, of two or three letters, or the SHA-256 of one of two, and returns the former.
+func (c *checker) country(field string, n node) string {
+	said := personal.Trim(c.text(field, n, textRule{max: maxTextLength}))
+	if said == "" || personal.IsNobody(said) {
+		return ""
+	}
+	if hash, ok := event.ParseHash(said); ok {
+		code, known := hashedCountries()[hash]
+		if !known {
+			c.unlisted(field)
+		}
+		return code
+	}
+	region, err := language.ParseRegion(said)
+	if err != nil || !region.IsCountry() || len(said) > len("CHE") || len(region.String()) != len("CH") {
+		c.unlisted(field)
+		return ""
+	}
+	return region.String()
+}
+
+// hashedCountries are the codes of the countries by the hash of their lower-case form.
+var hashedCountries = sync.OnceValue(func() map[event.Hash]string {
+	codes := map[event.Hash]string{}
+	for a := byte('A'); a <= 'Z'; a++ {
+		for b := byte('A'); b <= 'Z'; b++ {
+			code := string([]byte{a, b})
+			if region, err := language.ParseRegion(code); err == nil && region.IsCountry() && region.String() == code {
+				codes[sha256.Sum256([]byte(strings.ToLower(code)))] = code
+			}
+		}
+	}
+	return codes
+})

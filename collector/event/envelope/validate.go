@@ -28,6 +28,8 @@ const (
 	maxClickIDLength   = 512
 	maxUserAgentLength = 1024
 	maxURLLength       = 2048
+	maxTitleLength     = 300
+	maxConsentLength   = 8192
 )
 
 // Valid is an envelope in which everything holds. It still knows the person's raw data: it lives for one
@@ -39,6 +41,8 @@ type Valid struct {
 	person personal.Person
 	// extras are the unknown members of the event's contents, by the item's index; nil where there are none at all.
 	extras [][]entry
+	// properties are the customer's own members.
+	properties []entry
 }
 
 // UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
@@ -47,7 +51,8 @@ func (v *Valid) UUID() (uuid.UUID, bool) { return event.CanonicalUUID(v.event.ID
 
 // Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
 // stand for; it applies before everything else does. Exactly one of the results is nil; the errors come in the
-// order event, event_id, client_id, user, data, context, consent, timestamp, at most one for each field. What is valid
+// order event, event_id, client_id, user_id, session_id, engagement_time_msec, user, data, properties, context, consent,
+// timestamp, at most one for each field. What is valid
 // is so until the envelope is reset or read into again.
 func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, event.Errors) {
 	c := newChecker("")
@@ -55,17 +60,20 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	top, valid, into := nodeAt(e.outline), &e.valid, &e.valid.event
 	into.Name = c.eventName(top.get("event"), aliases)
 	into.ID = withoutPlaceholder(c.text("event_id", top.get("event_id"), textRule{max: maxTextLength, plain: true}))
-	clientID := c.text("client_id", top.get("client_id"), textRule{max: maxTextLength, plain: true, numbers: true})
-	into.ClientID = personal.WithoutNobody(personal.Trim(clientID))
-	valid.person = c.user(top.get("user"))
-	if sent := valid.person; sent.Email != "" || sent.Phone != "" {
-		// Not the first name: an event may well be called like a visitor.
-		contacts := (&personal.Person{Email: sent.Email, Phone: sent.Phone}).Finder()
+	into.ClientID = c.identifier("client_id", top.get("client_id"))
+	into.UserID = c.identifier("user_id", top.get("user_id"))
+	into.SessionID = c.identifier("session_id", top.get("session_id"))
+	into.EngagementTime = c.engagementTime(top.get("engagement_time_msec"))
+	valid.person, into.Country = c.user(top.get("user"))
+	if sent := &valid.person; len(sent.Emails)+len(sent.Phones) > 0 {
+		// Not the names: an event may well be called like a visitor.
+		contacts := (&personal.Person{Emails: sent.Emails, Phones: sent.Phones}).Finder()
 		if contacts.ContactIn(into.Name) {
 			c.malformed("event")
 		}
 	}
 	c.data(&top, valid)
+	valid.properties = c.properties(top.get("properties"))
 	into.Context = c.context(top.get("context"))
 	into.Consent = c.consent(top.get("consent"))
 	into.OccurredAt = c.timestamp(top.get("timestamp"), now)
@@ -198,28 +206,34 @@ func (c *checker) eventName(n node, aliases map[string]string) string {
 	return name
 }
 
-func (c *checker) consent(n node) event.Consent {
-	if !c.object("consent", &n) {
-		return event.Consent{}
+// identifier reads an id of somebody, "" where it is one of nobody.
+func (c *checker) identifier(field string, n node) string {
+	if n.absent() {
+		return ""
 	}
-	return event.Consent{
-		AdUserData:        c.decision("consent.ad_user_data", n.get("ad_user_data")),
-		AdPersonalization: c.decision("consent.ad_personalization", n.get("ad_personalization")),
-	}
+	return personal.WithoutNobody(personal.Trim(c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})))
 }
 
-func (c *checker) decision(field string, n node) event.Decision {
-	switch said := c.text(field, n, textRule{max: maxTextLength}); {
-	case n.absent():
-	case n.kind() != jsontext.KindString: // reported already
-	case said == "granted":
-		return event.Granted
-	case said == "denied":
-		return event.Denied
-	default:
-		c.unlisted(field)
+// maxEngagementTime is the longest time for which somebody is busy with a page.
+const maxEngagementTime = 24 * time.Hour
+
+// engagementTime reads a number of milliseconds, also as a text.
+func (c *checker) engagementTime(n node) time.Duration {
+	const field = "engagement_time_msec"
+	amount := c.amount(field, n, amountRule{atLeastZero: true})
+	if amount == nil {
+		return 0
 	}
-	return event.Unstated
+	ms, whole := amount.Whole()
+	switch {
+	case !whole:
+		c.fail(field, "must be an integer.")
+	case ms > maxEngagementTime.Milliseconds():
+		c.fail(field, fmt.Sprintf("must not be greater than %d.", maxEngagementTime.Milliseconds()))
+	default:
+		return time.Duration(ms) * time.Millisecond
+	}
+	return 0
 }
 
 // timestamp reads the caller's own time, to the millisecond.

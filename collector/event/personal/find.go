@@ -3,6 +3,7 @@ package personal
 import (
 	"crypto/sha256"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,18 +16,41 @@ import (
 // Finder finds what tells of a person in the texts that come beside the person's own fields. What the caller
 // sent as a hash cannot be looked for; e-mail addresses are found whoever's they are, and by the zero Finder too.
 type Finder struct {
-	// email and name are trimmed and in lower case, phone is digits; "" for what is not known.
-	email, phone, name string
+	// emails, names and what else is known are trimmed and in lower case, phones are digits. names are also a street and a
+	// date of birth.
+	emails, phones, names []string
 }
 
-// finder takes the person's e-mail address and first name, trimmed and in lower case.
-func (p *Person) finder(email, name string) Finder {
-	f := Finder{email: lower(norm.NFKC.String(email)), phone: strings.TrimPrefix(p.Phone, "+"), name: name}
-	if isPlaceholder(f.name) || utf8.RuneCountInString(f.name) < 2 {
-		// A placeholder or a single letter would be found wherever one looks.
-		f.name = ""
+// Finder returns the finder of the person's data.
+func (p *Person) Finder() Finder {
+	var f Finder
+	for i := range p.Emails {
+		if email := lower(Trim(p.Emails[i].Text)); email != "" {
+			f.emails = append(f.emails, lower(norm.NFKC.String(email)))
+		}
+	}
+	for i := range p.Phones {
+		if phone := strings.TrimPrefix(p.Phones[i].Text, "+"); phone != "" {
+			f.phones = append(f.phones, phone)
+		}
+	}
+	for _, datum := range [...]*Datum{&p.FirstName, &p.LastName, &p.Street, &p.DateOfBirth} {
+		f.addName(datum.Text)
+	}
+	if born := p.DateOfBirth.Text; len(born) == len("YYYYMMDD") {
+		f.addName(born[:4] + "-" + born[4:6] + "-" + born[6:])
 	}
 	return f
+}
+
+// addName has a text looked for as a word. A placeholder or a single letter would be found wherever one looks.
+func (f *Finder) addName(text string) {
+	if text == "" {
+		return
+	}
+	if name := lower(Trim(text)); !isPlaceholder(name) && utf8.RuneCountInString(name) > 1 {
+		f.names = append(f.names, name)
+	}
 }
 
 // emailLike is deliberately wider than an address: what is taken for one by mistake is merely not kept. Before the "@" there may be
@@ -64,29 +88,37 @@ func (f *Finder) emailIn(text string) bool {
 			return true
 		}
 	}
-	return f.email != "" && strings.Contains(lower(text), f.email)
+	for _, email := range f.emails {
+		if strings.Contains(lower(text), email) {
+			return true
+		}
+	}
+	return false
 }
 
-// isPersonal says whether a value is a contact or, as a whole, this person's first name.
+// isPersonal says whether a value is a contact or, as a whole, one of this person's names.
 func (f *Finder) isPersonal(value string) bool {
 	if f.ContactIn(value) {
 		return true
 	}
-	if f.name == "" {
+	if len(f.names) == 0 {
 		return false
 	}
-	return inAnySpelling(strings.ReplaceAll(value, "+", " "), func(form string) bool { return lower(Trim(form)) == f.name })
+	return inAnySpelling(strings.ReplaceAll(value, "+", " "), func(form string) bool { return slices.Contains(f.names, lower(Trim(form))) })
 }
 
-// MentionedIn says whether a text holds a contact or this person's first name.
+// MentionedIn says whether a text holds a contact or one of this person's names.
 func (f *Finder) MentionedIn(text string) bool {
 	if f.ContactIn(text) {
 		return true
 	}
-	if f.name == "" {
+	if len(f.names) == 0 {
 		return false
 	}
-	return inAnySpelling(text, func(form string) bool { return containsWord(lower(form), f.name) })
+	return inAnySpelling(text, func(form string) bool {
+		form = lower(form)
+		return slices.ContainsFunc(f.names, func(name string) bool { return containsWord(form, name) })
+	})
 }
 
 // WithoutContact returns text, or "" where a contact is in it.

@@ -6,44 +6,93 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// hashes returns the wanted variants of what is known; email and name are the person's, trimmed, the address also in lower
-// case, and so is a name in ASCII.
-func (p *Person) hashes(email, name string, wanted event.VariantSet) event.Hashes {
-	var h event.Hashes
-	put := func(v event.Variant, normalised string) {
-		if normalised != "" {
-			h[v] = sha256.Sum256([]byte(normalised))
-		}
+// rule is how one of a person's data is normalised: variant after variant, the first of which is what a caller's own hash
+// is taken for.
+type rule struct {
+	datum     func(*Person) *Datum
+	base      event.Variant
+	variants  []event.Variant
+	normalise func(event.Variant, string) string
+}
+
+// rules has a row for each datum of which a person has one.
+var rules = [...]rule{
+	{func(p *Person) *Datum { return &p.FirstName }, event.FirstNameLower, []event.Variant{event.FirstNameMeta, event.FirstNameLower}, normaliseName},
+	{func(p *Person) *Datum { return &p.LastName }, event.LastNameLower, []event.Variant{event.LastNameMeta, event.LastNameLower}, normaliseName},
+	{func(p *Person) *Datum { return &p.Street }, event.Street, []event.Variant{event.Street}, normalisePlace},
+	{func(p *Person) *Datum { return &p.City }, event.City, []event.Variant{event.City}, normalisePlace},
+	{func(p *Person) *Datum { return &p.State }, event.State, []event.Variant{event.State}, normalisePlace},
+	{func(p *Person) *Datum { return &p.ZIP }, event.Zip, []event.Variant{event.Zip}, normalisePlace},
+	{func(p *Person) *Datum { return &p.DateOfBirth }, event.DateOfBirth, []event.Variant{event.DateOfBirth}, asItIs},
+	{func(p *Person) *Datum { return &p.Gender }, event.Gender, []event.Variant{event.Gender}, asItIs},
+}
+
+// The rules of what a person may have several of.
+var (
+	emailRule = rule{base: event.EmailLower, normalise: normaliseEmail,
+		variants: []event.Variant{event.EmailLower, event.EmailGoogle, event.EmailMicrosoft, event.EmailAlnum}}
+	phoneRule = rule{base: event.PhoneDigits, normalise: normalisePhone, variants: []event.Variant{event.PhoneDigits, event.PhoneE164}}
+)
+
+// hashes returns the wanted variants of what is known, and those of the further e-mail addresses and phone numbers.
+func (p *Person) hashes(wanted event.VariantSet) (first event.Hashes, more []event.Hashes) {
+	for i := range rules {
+		rules[i].put(&first, rules[i].datum(p), wanted)
 	}
-	if !isPlaceholder(email) {
-		for v := event.EmailLower; v <= event.EmailAlnum; v++ {
-			if wanted.Has(v) {
-				put(v, normaliseEmail(v, email))
+	for _, several := range [...]struct {
+		rule *rule
+		data []Datum
+	}{{&emailRule, p.Emails}, {&phoneRule, p.Phones}} {
+		found := 0
+		for i := range several.data {
+			var of event.Hashes
+			if several.rule.put(&of, &several.data[i], wanted); of == (event.Hashes{}) {
+				continue
 			}
-		}
-	}
-	if p.Phone != "" {
-		put(event.PhoneDigits, p.Phone[1:])
-		if wanted.Has(event.PhoneE164) {
-			put(event.PhoneE164, p.Phone)
-		}
-	}
-	if !isPlaceholder(name) {
-		for v := event.FirstNameMeta; v <= event.FirstNameLower; v++ {
-			if wanted.Has(v) {
-				put(v, normaliseFirstName(v, name))
+			switch {
+			case found == 0:
+				several.rule.move(&first, &of)
+			case found <= len(more):
+				several.rule.move(&more[found-1], &of)
+			default:
+				more = append(more, of)
 			}
+			found++
 		}
 	}
-	keep := func(v event.Variant, given event.Hash) {
-		if wanted.Has(v) && !given.IsZero() && !isPlaceholderHash(given) {
-			h[v] = given
+	return first, more
+}
+
+// put hashes a datum.
+func (r *rule) put(into *event.Hashes, d *Datum, wanted event.VariantSet) {
+	if !d.Hash.IsZero() && wanted.Has(r.base) && !isPlaceholderHash(d.Hash) {
+		into[r.base] = d.Hash
+	}
+	if d.Text == "" {
+		return
+	}
+	text := Trim(d.Text)
+	if isPlaceholder(text) {
+		return
+	}
+	if isASCII(text) {
+		text = lower(text) // once; in other scripts it matters when
+	}
+	for _, v := range r.variants {
+		if !wanted.Has(v) {
+			continue
+		}
+		if normalised := r.normalise(v, text); normalised != "" {
+			into[v] = sha256.Sum256([]byte(normalised))
 		}
 	}
-	keep(event.EmailLower, p.EmailHash)
-	keep(event.PhoneDigits, p.PhoneHash)
-	keep(event.FirstNameLower, p.FirstNameHash)
-	return h
+}
+
+// move copies the rule's variants.
+func (r *rule) move(into, from *event.Hashes) {
+	for _, v := range r.variants {
+		into[v] = from[v]
+	}
 }
 
 // ExternalID is the hash as which an advertising platform gets a client's id: of the id trimmed and lower-cased, or the id

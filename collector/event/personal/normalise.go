@@ -66,9 +66,11 @@ func isPlaceholderHash(h event.Hash) bool {
 	return hashedNobodies[h]
 }
 
-// normaliseEmail returns the text that a variant of an e-mail address is the hash of, "" for none. email is
-// trimmed and in lower case.
+// The functions below return the text that a variant of a datum is the hash of, "" for none. They are given it trimmed,
+// and in lower case where it is ASCII.
+
 func normaliseEmail(v event.Variant, email string) string {
+	email = lower(email)
 	if v == event.EmailLower {
 		return email
 	}
@@ -114,16 +116,52 @@ func keepAlnum(r rune) rune {
 	return -1
 }
 
-// normaliseFirstName returns the text that a variant of a first name is the hash of. name is trimmed.
-func normaliseFirstName(v event.Variant, name string) string {
-	if v == event.FirstNameLower {
+func normalisePhone(v event.Variant, phone string) string {
+	if v == event.PhoneDigits {
+		return strings.TrimPrefix(phone, "+")
+	}
+	return phone
+}
+
+func normaliseName(v event.Variant, name string) string {
+	if v == event.FirstNameLower || v == event.LastNameLower {
 		return lower(name)
 	}
-	// Meta's own library lower-cases last: what ends a word before may stand within one then, as a sigma does.
+	return bare(name)
+}
+
+// bare returns a text in lower case without white space and ASCII punctuation. Meta's own library lower-cases last: what
+// ends a word before may stand within one then, as a sigma does.
+func bare(text string) string {
 	return lower(norm.NFC.String(strings.Map(func(r rune) rune {
 		if isBlank(r) || (r < utf8.RuneSelf && (unicode.IsPunct(r) || unicode.IsSymbol(r))) {
 			return -1
 		}
 		return r
-	}, name)))
+	}, text)))
 }
+
+// normalisePlace is for the parts of an address.
+func normalisePlace(v event.Variant, text string) string {
+	switch v {
+	case event.Street:
+		return lower(norm.NFC.String(strings.Join(strings.FieldsFunc(text, isBlank), " ")))
+	case event.Zip:
+		if isZIPPlus4(text) {
+			text = text[:len("12345")]
+		}
+	}
+	return bare(text)
+}
+
+// isZIPPlus4 says whether a text is an American ZIP code with the four digits that narrow it down.
+func isZIPPlus4(text string) bool {
+	for i := range len(text) {
+		if isDigit := text[i] >= '0' && text[i] <= '9'; isDigit == (i == len("12345")) || !isDigit && text[i] != '-' {
+			return false
+		}
+	}
+	return len(text) == len("12345-6789")
+}
+
+func asItIs(_ event.Variant, text string) string { return text }

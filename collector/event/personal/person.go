@@ -6,23 +6,34 @@ package personal
 
 import "github.com/weir-dev/weir/collector/event"
 
-// Person is what a caller says of a person: of each datum the raw text or, where the caller has hashed it, the hash.
-// It lives for one request; what may be kept of it are the hashes that [Person.Pseudonymise] returns.
-type Person struct {
-	// Email is an e-mail address, Phone an E.164 number with its "+".
-	Email, Phone, FirstName             string
-	EmailHash, PhoneHash, FirstNameHash event.Hash
+// Datum is one thing that a caller says of a person: the raw text or, where the caller has hashed it, the hash.
+type Datum struct {
+	Text string
+	Hash event.Hash
 }
 
-// Pseudonymise returns the wanted variants of the hashes, and the finder of what they are the hashes of. Of a datum that the
-// caller has hashed there is the lower-trimmed variant alone, for no other can be had from it.
-func (p *Person) Pseudonymise(wanted event.VariantSet) (event.Hashes, Finder) {
-	email, name := lower(Trim(p.Email)), Trim(p.FirstName)
-	if isASCII(name) {
-		name = lower(name) // once; in other scripts it matters when
+// DatumOf takes a text for what it is: 64 hexadecimal digits are a hash.
+func DatumOf(text string) Datum {
+	if hash, ok := event.ParseHash(Trim(text)); ok {
+		return Datum{Hash: hash}
 	}
-	return p.hashes(email, name, wanted), p.finder(email, lower(name))
+	return Datum{Text: text}
 }
 
-// Finder returns the finder of the person's data.
-func (p *Person) Finder() Finder { return p.finder(lower(Trim(p.Email)), lower(Trim(p.FirstName))) }
+// Person is what a caller says of a person. It lives for one request; what may be kept of it are the hashes that
+// [Person.Pseudonymise] returns.
+type Person struct {
+	// Emails are e-mail addresses, Phones E.164 numbers with their "+".
+	Emails, Phones                                []Datum
+	FirstName, LastName, Street, City, State, ZIP Datum
+	// DateOfBirth is YYYYMMDD, Gender one of f, m and n.
+	DateOfBirth, Gender Datum
+}
+
+// Pseudonymise returns the wanted variants of the hashes, those of further e-mail addresses and phone numbers, and the
+// finder of what they are the hashes of. Of a datum that the caller has hashed there is the lower-trimmed variant alone,
+// for no other can be had from it.
+func (p *Person) Pseudonymise(wanted event.VariantSet) (first event.Hashes, more []event.Hashes, known Finder) {
+	first, more = p.hashes(wanted)
+	return first, more, p.Finder()
+}

@@ -1,6 +1,7 @@
 package personal
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ const shortestPhone = 7
 // phoneIn looks for the phone number, however it is punctuated and in whatever digits, with or without its country code,
 // and whatever numbers stand beside it.
 func (f *Finder) phoneIn(text string) bool {
-	if f.phone == "" {
+	if len(f.phones) == 0 {
 		return false
 	}
 	// Most texts have few digits, which need no memory of their own.
@@ -66,13 +67,14 @@ func digitOf(r rune) (value byte, isDigit bool) {
 // longestCountryCode is how many digits of a phone number may be its country's.
 const longestCountryCode = 3
 
-// isPhone says whether the phone number is among a text's digits: without its country code anywhere, or the end of it as so many
-// whole groups of digits.
+// isPhone says whether one of the phone numbers is among a text's digits: without its country code anywhere, or the end of it
+// as so many whole groups of digits.
 func (f *Finder) isPhone(run []byte, groups []int) bool {
-	if len(run) < shortestPhone {
-		return false
-	}
-	national := f.phone[min(longestCountryCode, max(0, len(f.phone)-shortestPhone)):]
+	return len(run) >= shortestPhone && slices.ContainsFunc(f.phones, func(phone string) bool { return isIn(phone, run, groups) })
+}
+
+func isIn(phone string, run []byte, groups []int) bool {
+	national := phone[min(longestCountryCode, max(0, len(phone)-shortestPhone)):]
 	if strings.Contains(string(run), national) {
 		return true
 	}
@@ -83,10 +85,10 @@ func (f *Finder) isPhone(run []byte, groups []int) bool {
 				to = groups[j]
 			}
 			local := strings.TrimLeft(string(run[from:min(to, from+32)]), "0")
-			if len(local) >= shortestPhone && strings.HasSuffix(f.phone, local) {
+			if len(local) >= shortestPhone && strings.HasSuffix(phone, local) {
 				return true
 			}
-			if to-from > len(f.phone)+2 {
+			if to-from > len(phone)+2 {
 				break
 			}
 		}

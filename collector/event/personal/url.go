@@ -1,6 +1,9 @@
 package personal
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // CleanURL takes out of a URL, however malformed, its userinfo, the parameters of its query and fragment that
 // tell of the person, and the segments of its path with a contact in them. The rest stays as it was written.
@@ -28,11 +31,12 @@ func (f *Finder) isClean(raw string) bool {
 	if strings.Contains(raw, "?#") || strings.HasSuffix(raw, "?") || strings.HasSuffix(raw, "#") {
 		return false
 	}
-	if f.name == "" {
+	if len(f.names) == 0 {
 		return true
 	}
-	// A space of the name may stand there as a "+", and what is not ASCII in several spellings.
-	return isASCII(raw) && strings.IndexByte(raw, '+') < 0 && !strings.Contains(lower(raw), f.name)
+	// A space of a name may stand there as a "+", and what is not ASCII in several spellings.
+	return isASCII(raw) && strings.IndexByte(raw, '+') < 0 &&
+		!slices.ContainsFunc(f.names, func(name string) bool { return strings.Contains(lower(raw), name) })
 }
 
 func (f *Finder) cleanParts(raw string) string {

@@ -3,7 +3,10 @@ package personal
 import "testing"
 
 func TestAURLThatIsCleanLosesNothing(t *testing.T) {
-	for _, finder := range []Finder{{}, {name: "ab"}, {name: "a b"}, {name: "bä"}, {phone: "1234567", email: "a@b.co"}} {
+	for _, finder := range []Finder{
+		{}, {names: []string{"ab"}}, {names: []string{"a b"}}, {names: []string{"bä"}}, {names: []string{"zz", "ab"}},
+		{phones: []string{"1234567"}, emails: []string{"a@b.co"}},
+	} {
 		clean := 0
 		everyText("aBä?#&=/+ 1@", 4, func(text string) {
 			if !finder.isClean(text) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"time"
 	"unicode/utf8"
@@ -33,8 +34,8 @@ func Decode(data []byte) (event.Event, error) {
 	case e.ID == "":
 		e.ID = e.DeliveryID.String()
 	}
-	if err := r.setHashes(); err != nil {
-		return event.Event{}, fmt.Errorf("event entry: %w", err)
+	if err := r.hashes.deal(&e.User); err != nil {
+		return event.Event{}, fmt.Errorf("event entry: field %d %w", fieldHashes, err)
 	}
 	return *e, nil
 }
@@ -143,6 +144,14 @@ func (f *field) amount(into **event.Amount) error {
 	return nil
 }
 
+// json reads a JSON object.
+func (f *field) json(into *[]byte) error {
+	var object string
+	err := f.text(&object)
+	*into = []byte(object)
+	return err
+}
+
 func (f *field) decision(into *event.Decision) error {
 	var n uint64
 	err := f.number64(&n, uint64(event.Denied))
@@ -160,10 +169,8 @@ func (f *field) message(read func(field) error) error {
 
 // entryReader gathers an event from the fields of its entry.
 type entryReader struct {
-	event event.Event
-	// hashes are those that are written, one behind the other; written and same are sets of variants.
-	hashes        []byte
-	written, same uint64
+	event  event.Event
+	hashes hashReader
 }
 
 func (r *entryReader) field(f field) error {
@@ -206,16 +213,8 @@ func (r *entryReader) field(f field) error {
 		err := f.text(&name)
 		e.Platforms = append(e.Platforms, name)
 		return err
-	case fieldHashVariants:
-		return f.number64(&r.written, 1<<variantCount-1)
-	case fieldHashesAsBase:
-		return f.number64(&r.same, 1<<variantCount-1)
-	case fieldHashes:
-		if f.kind != protowire.BytesType {
-			return errWireType
-		}
-		r.hashes = f.bytes
-		return nil
+	case fieldHashVariants, fieldHashesAsBase, fieldHashes:
+		return r.hashes.field(f, entryHashes)
 	}
 	return r.rareField(f)
 }
@@ -241,8 +240,60 @@ func (r *entryReader) rareField(f field) error {
 		return f.decision(&e.Consent.AdUserData)
 	case fieldConsentAdPersonalization:
 		return f.decision(&e.Consent.AdPersonalization)
+	case fieldUserID:
+		return f.text(&e.UserID)
+	case fieldSessionID:
+		return f.text(&e.SessionID)
+	case fieldEngagementTime:
+		var ms uint64
+		err := f.number64(&ms, uint64(longestEngagement.Milliseconds()))
+		e.EngagementTime = time.Duration(ms) * time.Millisecond
+		return err
+	case fieldMoreContacts:
+		return r.moreContacts(f)
+	case fieldCountry:
+		return f.text(&e.Country)
+	case fieldProperties:
+		return f.json(&e.Properties)
+	case fieldConsent:
+		return f.message((*consent)(&e.Consent).field)
+	}
+	return r.commerceField(f)
+}
+
+// longestEngagement bounds for how long a page may be looked at.
+const longestEngagement = 1 << 20 * time.Second
+
+func (r *entryReader) commerceField(f field) error {
+	e := &r.event
+	switch f.number {
+	case fieldTax:
+		return f.amount(&e.Tax)
+	case fieldShipping:
+		return f.amount(&e.Shipping)
+	case fieldDiscount:
+		return f.amount(&e.Discount)
+	case fieldCoupon:
+		return f.text(&e.Coupon)
+	case fieldSearchTerm:
+		return f.text(&e.SearchTerm)
+	case fieldListID:
+		return f.text(&e.ListID)
+	case fieldListName:
+		return f.text(&e.ListName)
 	}
 	return nil
+}
+
+func (r *entryReader) moreContacts(f field) error {
+	var hashes hashReader
+	if err := f.message(func(f field) error { return hashes.field(f, contactHashes) }); err != nil {
+		return err
+	}
+	var contact event.Hashes
+	err := hashes.deal(&contact)
+	r.event.MoreContacts = append(r.event.MoreContacts, contact)
+	return err
 }
 
 func (r *entryReader) wellKnownName(f field) error {
@@ -284,10 +335,16 @@ func (i *item) field(f field) error {
 	case fieldItemPrice:
 		return f.amount(&i.Price)
 	case fieldItemExtra:
-		var extra string
-		err := f.text(&extra)
-		i.Extra = []byte(extra)
-		return err
+		return f.json(&i.Extra)
+	case fieldItemBrand:
+		return f.text(&i.Brand)
+	case fieldItemVariant:
+		return f.text(&i.Variant)
+	case fieldItemDiscount:
+		return f.amount(&i.Discount)
+	}
+	if n := int(f.number - fieldItemCategory2); n >= 0 && n < len(i.Categories) {
+		return f.text(&i.Categories[n])
 	}
 	return nil
 }
@@ -296,8 +353,18 @@ func (i *item) field(f field) error {
 type context event.Context
 
 func (c *context) field(f field) error {
-	if f.number == fieldContextClickIDs {
+	switch f.number {
+	case fieldContextClickIDs:
 		return f.message(c.clickID)
+	case fieldContextPageTitle:
+		return f.text(&c.PageTitle)
+	case fieldContextLanguage:
+		return f.text(&c.Language)
+	case fieldContextActionSource:
+		var n uint64
+		err := f.number64(&n, uint64(event.Elsewhere))
+		c.ActionSource = event.ActionSource(n)
+		return err
 	}
 	fields := contextFields((*event.Context)(c))
 	if int(f.number) > len(fields) {
@@ -321,11 +388,68 @@ func (c *context) clickID(f field) error {
 	return nil
 }
 
-// setHashes deals the hashes out to their variants.
-func (r *entryReader) setHashes() error {
-	h, size := &r.event.User, len(event.Hash{})
+// consent is a consent into which the fields of its message are read.
+type consent event.Consent
+
+func (c *consent) field(f field) error {
+	switch f.number {
+	case fieldAdStorage:
+		return f.decision(&c.AdStorage)
+	case fieldAnalyticsStorage:
+		return f.decision(&c.AnalyticsStorage)
+	case fieldTCF:
+		return f.text(&c.TCF)
+	case fieldGPP:
+		return f.text(&c.GPP)
+	case fieldGPPSections:
+		return f.text(&c.GPPSections)
+	case fieldUSPrivacy:
+		return f.text(&c.USPrivacy)
+	case fieldLimitedDataUse:
+		var n uint64
+		err := f.number64(&n, 1)
+		c.LimitedDataUse = n == 1
+		return err
+	case fieldGrantedCategories, fieldDeniedCategories:
+		var name string
+		if err := f.text(&name); err != nil {
+			return err
+		}
+		if c.Categories == nil {
+			c.Categories = map[string]bool{}
+		}
+		c.Categories[name] = f.number == fieldGrantedCategories
+	}
+	return nil
+}
+
+// hashReader gathers hashes: those that are written, one behind the other; written and same are sets of variants. Of
+// variants that a later program has appended nothing is read.
+type hashReader struct {
+	hashes        []byte
+	written, same uint64
+}
+
+func (r *hashReader) field(f field, fields hashFields) error {
+	switch f.number {
+	case fields.variants:
+		return f.number64(&r.written, math.MaxUint32)
+	case fields.asBase:
+		return f.number64(&r.same, math.MaxUint32)
+	case fields.hashes:
+		if f.kind != protowire.BytesType {
+			return errWireType
+		}
+		r.hashes = f.bytes
+	}
+	return nil
+}
+
+// deal deals the hashes out to their variants.
+func (r *hashReader) deal(h *event.Hashes) error {
+	size := len(event.Hash{})
 	if want := bits.OnesCount64(r.written) * size; len(r.hashes) != want {
-		return fmt.Errorf("field %d has %d bytes and must have %d", fieldHashes, len(r.hashes), want)
+		return fmt.Errorf("has %d bytes and must have %d", len(r.hashes), want)
 	}
 	for v := range variantCount {
 		if event.VariantSet(r.written).Has(v) {
@@ -339,7 +463,7 @@ func (r *entryReader) setHashes() error {
 			continue
 		}
 		if v == base || r.written&r.same != 0 || !event.VariantSet(r.written).Has(base) {
-			return fmt.Errorf("field %d names a hash that has no base or is written itself", fieldHashesAsBase)
+			return errors.New("has a hash that is the same as one that is not there, or is written itself")
 		}
 		h[v] = h[base]
 	}

@@ -3,8 +3,10 @@
 package wire
 
 import (
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +42,41 @@ const (
 	fieldOccurredAt               protowire.Number = 20
 	fieldConsentAdUserData        protowire.Number = 21
 	fieldConsentAdPersonalization protowire.Number = 22
+	fieldUserID                   protowire.Number = 23
+	fieldSessionID                protowire.Number = 24
+	fieldEngagementTime           protowire.Number = 25
+	fieldMoreContacts             protowire.Number = 26
+	fieldCountry                  protowire.Number = 27
+	fieldProperties               protowire.Number = 28
+	fieldTax                      protowire.Number = 29
+	fieldShipping                 protowire.Number = 30
+	fieldDiscount                 protowire.Number = 31
+	fieldCoupon                   protowire.Number = 32
+	fieldSearchTerm               protowire.Number = 33
+	fieldListID                   protowire.Number = 34
+	fieldListName                 protowire.Number = 35
+	fieldConsent                  protowire.Number = 36
+)
+
+// hashFields are the numbers of the three fields that hold hashes, which Entry and Contact have.
+type hashFields struct{ variants, asBase, hashes protowire.Number }
+
+var (
+	entryHashes   = hashFields{fieldHashVariants, fieldHashesAsBase, fieldHashes}
+	contactHashes = hashFields{1, 2, 3}
+)
+
+// The field numbers of Consent in entry.proto.
+const (
+	fieldAdStorage         protowire.Number = 1
+	fieldAnalyticsStorage  protowire.Number = 2
+	fieldTCF               protowire.Number = 3
+	fieldGPP               protowire.Number = 4
+	fieldGPPSections       protowire.Number = 5
+	fieldUSPrivacy         protowire.Number = 6
+	fieldLimitedDataUse    protowire.Number = 7
+	fieldGrantedCategories protowire.Number = 8
+	fieldDeniedCategories  protowire.Number = 9
 )
 
 // variantCount is how many hashes a person may have.
@@ -50,6 +87,9 @@ var hashBases = [variantCount]event.Variant{
 	event.EmailLower: event.EmailLower, event.EmailGoogle: event.EmailLower, event.EmailMicrosoft: event.EmailLower,
 	event.EmailAlnum: event.EmailLower, event.PhoneDigits: event.PhoneDigits, event.PhoneE164: event.PhoneDigits,
 	event.FirstNameMeta: event.FirstNameLower, event.FirstNameLower: event.FirstNameLower,
+	event.LastNameMeta: event.LastNameLower, event.LastNameLower: event.LastNameLower,
+	event.Street: event.Street, event.City: event.City, event.State: event.State, event.Zip: event.Zip,
+	event.DateOfBirth: event.DateOfBirth, event.Gender: event.Gender,
 }
 
 // wellKnownNames are the names that are written as a number: their index plus one, as in the enum WellKnownName.
@@ -67,6 +107,11 @@ const (
 	fieldItemQuantity protowire.Number = 4
 	fieldItemPrice    protowire.Number = 5
 	fieldItemExtra    protowire.Number = 6
+	fieldItemBrand    protowire.Number = 7
+	fieldItemVariant  protowire.Number = 8
+	// fieldItemCategory2 is followed by those of the other categories.
+	fieldItemCategory2 protowire.Number = 9
+	fieldItemDiscount  protowire.Number = 13
 )
 
 // contextFields returns the texts of a context in the order of their field numbers in entry.proto, from 1.
@@ -78,6 +123,13 @@ func contextFields(c *event.Context) [9]*string {
 
 // fieldContextClickIDs is behind the texts; the click ids in it are numbered as in [event.ClickIDNames], from 1.
 const fieldContextClickIDs protowire.Number = 10
+
+// The field numbers of Context behind those.
+const (
+	fieldContextPageTitle    protowire.Number = 11
+	fieldContextLanguage     protowire.Number = 12
+	fieldContextActionSource protowire.Number = 13
+)
 
 // Encode returns an event as the stream keeps it: a message Entry of entry.proto.
 func Encode(e *event.Event) []byte { return Append(make([]byte, 0, 512), e) }
@@ -101,7 +153,7 @@ func Append(b []byte, e *event.Event) []byte {
 	for _, platform := range e.Platforms {
 		b = protowire.AppendString(protowire.AppendTag(b, fieldPlatforms, protowire.BytesType), platform)
 	}
-	b = appendHashes(b, &e.User)
+	b = appendHashes(b, &e.User, entryHashes)
 	b = appendString(b, fieldContentID, e.ContentID)
 	b = appendString(b, fieldContentName, e.ContentName)
 	if !e.OccurredAt.IsZero() {
@@ -111,7 +163,28 @@ func Append(b []byte, e *event.Event) []byte {
 		b = appendBytes(b, fieldContext, message)
 	}
 	b = appendVarint(b, fieldConsentAdUserData, uint64(e.Consent.AdUserData))
-	return appendVarint(b, fieldConsentAdPersonalization, uint64(e.Consent.AdPersonalization))
+	b = appendVarint(b, fieldConsentAdPersonalization, uint64(e.Consent.AdPersonalization))
+	b = appendString(b, fieldUserID, e.UserID)
+	b = appendString(b, fieldSessionID, e.SessionID)
+	b = appendVarint(b, fieldEngagementTime, uint64(e.EngagementTime.Milliseconds()))
+	for i := range e.MoreContacts {
+		b = appendBytes(b, fieldMoreContacts, appendHashes(message[:0], &e.MoreContacts[i], contactHashes))
+	}
+	b = appendString(b, fieldCountry, e.Country)
+	if len(e.Properties) > 0 {
+		b = appendBytes(b, fieldProperties, e.Properties)
+	}
+	b = appendAmount(b, fieldTax, e.Tax)
+	b = appendAmount(b, fieldShipping, e.Shipping)
+	b = appendAmount(b, fieldDiscount, e.Discount)
+	b = appendString(b, fieldCoupon, e.Coupon)
+	b = appendString(b, fieldSearchTerm, e.SearchTerm)
+	b = appendString(b, fieldListID, e.ListID)
+	b = appendString(b, fieldListName, e.ListName)
+	if message = appendConsent(message[:0], &e.Consent); len(message) > 0 {
+		b = appendBytes(b, fieldConsent, message)
+	}
+	return b
 }
 
 // appendID writes the event's id, in 16 bytes where it is a UUID, not at all where it is the delivery's.
@@ -168,10 +241,15 @@ func appendItem(b []byte, item *event.Item) []byte {
 	if len(item.Extra) > 0 {
 		b = appendBytes(b, fieldItemExtra, item.Extra)
 	}
-	return b
+	b = appendString(b, fieldItemBrand, item.Brand)
+	b = appendString(b, fieldItemVariant, item.Variant)
+	for i, category := range item.Categories {
+		b = appendString(b, fieldItemCategory2+protowire.Number(i), category)
+	}
+	return appendAmount(b, fieldItemDiscount, item.Discount)
 }
 
-func appendHashes(b []byte, h *event.Hashes) []byte {
+func appendHashes(b []byte, h *event.Hashes, fields hashFields) []byte {
 	var written, same event.VariantSet
 	for v := range variantCount {
 		switch base := hashBases[v]; {
@@ -185,10 +263,10 @@ func appendHashes(b []byte, h *event.Hashes) []byte {
 	if written == 0 {
 		return b // and none is the same as its base, for that is always written
 	}
-	b = appendVarint(b, fieldHashVariants, uint64(written))
-	b = appendVarint(b, fieldHashesAsBase, uint64(same))
-	b = protowire.AppendTag(b, fieldHashes, protowire.BytesType)
-	b = protowire.AppendVarint(b, uint64(bits.OnesCount16(uint16(written))*len(event.Hash{})))
+	b = appendVarint(b, fields.variants, uint64(written))
+	b = appendVarint(b, fields.asBase, uint64(same))
+	b = protowire.AppendTag(b, fields.hashes, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(bits.OnesCount32(uint32(written))*len(event.Hash{})))
 	for v := range variantCount {
 		if written.Has(v) {
 			b = append(b, h[v][:]...)
@@ -208,6 +286,29 @@ func appendContext(b []byte, c *event.Context) []byte {
 	}
 	if len(ids) > 0 {
 		b = appendBytes(b, fieldContextClickIDs, ids)
+	}
+	b = appendString(b, fieldContextPageTitle, c.PageTitle)
+	b = appendString(b, fieldContextLanguage, c.Language)
+	return appendVarint(b, fieldContextActionSource, uint64(c.ActionSource))
+}
+
+func appendConsent(b []byte, c *event.Consent) []byte {
+	b = appendVarint(b, fieldAdStorage, uint64(c.AdStorage))
+	b = appendVarint(b, fieldAnalyticsStorage, uint64(c.AnalyticsStorage))
+	b = appendString(b, fieldTCF, c.TCF)
+	b = appendString(b, fieldGPP, c.GPP)
+	b = appendString(b, fieldGPPSections, c.GPPSections)
+	b = appendString(b, fieldUSPrivacy, c.USPrivacy)
+	b = appendVarint(b, fieldLimitedDataUse, protowire.EncodeBool(c.LimitedDataUse))
+	if len(c.Categories) == 0 {
+		return b
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Categories)) {
+		field := fieldDeniedCategories
+		if c.Categories[name] {
+			field = fieldGrantedCategories
+		}
+		b = appendString(b, field, name)
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,8 @@ func hashOf(text string) event.Hash { return sha256.Sum256([]byte(text)) }
 var data = [...]string{
 	event.EmailLower: "email", event.EmailGoogle: "email", event.EmailMicrosoft: "email", event.EmailAlnum: "email",
 	event.PhoneDigits: "phone", event.PhoneE164: "phone", event.FirstNameMeta: "name", event.FirstNameLower: "name",
+	event.LastNameMeta: "last name", event.LastNameLower: "last name", event.Street: "street", event.City: "city", event.State: "state",
+	event.Zip: "zip", event.DateOfBirth: "date of birth", event.Gender: "gender",
 }
 
 // hashed is a person whose hashes differ where own says so, and share their base's elsewhere.
@@ -58,15 +61,26 @@ func samples() map[string]event.Event {
 			ID: "order 7/ä", DeliveryID: id, Name: "my own name", OccurredAt: time.UnixMilli(1795176000123).UTC(),
 			Value: amount(1299000), Currency: "EUR", OrderID: "7", ContentID: "c", ContentName: "Cup", ClientID: "c-1",
 			Contents: []event.Item{
-				{ID: "a", Name: "A", Category: "C", Quantity: amount(20000), Price: amount(-50000), Extra: []byte(`{"x":1}`)},
+				{ID: "a", Name: "A", Category: "C", Quantity: amount(20000), Price: amount(-50000), Extra: []byte(`{"x":1}`),
+					Brand: "B", Variant: "V", Categories: [4]string{"C2", "C3", "C4", "C5"}, Discount: amount(5000)},
+				{Categories: [4]string{2: "C4"}},
 				{},
 				{Quantity: amount(0)},
 			},
 			User: hashed("x", map[event.Variant]string{event.EmailGoogle: "g", event.PhoneE164: "+", event.FirstNameMeta: "m"}),
 			Context: event.Context{PageURL: "https://a.example/", Referrer: "r", IP: "203.0.113.7", UserAgent: "UA", UTMSource: "s",
-				UTMMedium: "m", UTMCampaign: "c", UTMTerm: "t", UTMContent: "o", ClickIDs: clickIDs},
-			Consent:   event.Consent{AdUserData: event.Granted, AdPersonalization: event.Denied},
+				UTMMedium: "m", UTMCampaign: "c", UTMTerm: "t", UTMContent: "o", ClickIDs: clickIDs,
+				PageTitle: "T", Language: "de-CH", ActionSource: event.InPhysicalStore},
+			Consent: event.Consent{AdUserData: event.Granted, AdPersonalization: event.Denied, AdStorage: event.Denied,
+				AnalyticsStorage: event.Granted, TCF: "CP.a", GPP: "DB~x", GPPSections: "2,6", USPrivacy: "1YNN", LimitedDataUse: true,
+				Categories: map[string]bool{"marketing": false, "statistics": true, "a": true}},
 			Platforms: []string{"meta", "crm", "console"},
+			UserID:    "u-1", SessionID: "1700000000", EngagementTime: 1500 * time.Millisecond, Country: "CH",
+			MoreContacts: []event.Hashes{
+				{event.EmailLower: hashOf("e2"), event.EmailGoogle: hashOf("e2"), event.PhoneDigits: hashOf("p2")}, {event.EmailLower: hashOf("e3")},
+			},
+			Properties: []byte(`{"plan":"gold"}`), Tax: amount(1), Shipping: amount(0), Discount: amount(20000), Coupon: "SPRING",
+			SearchTerm: "cups", ListID: "l", ListName: "L",
 		},
 		"an id that is a UUID":                 {ID: "6f1d3c52-3b0a-4f0e-9a51-0c5f7a3f9e21", DeliveryID: id, Name: "purchase"},
 		"a UUID in upper case":                 {ID: "6F1D3C52-3B0A-4F0E-9A51-0C5F7A3F9E21", DeliveryID: id, Name: "purchase"},
@@ -178,7 +192,9 @@ func (r reading) event() event.Event {
 	for i := range contents.List().Len() {
 		item := reading{r.t, contents.List().Get(i).Message()}
 		e.Contents = append(e.Contents, event.Item{ID: item.text("id"), Name: item.text("name"), Category: item.text("category"),
-			Quantity: item.amount("quantity"), Price: item.amount("price"), Extra: []byte(item.text("extra"))})
+			Quantity: item.amount("quantity"), Price: item.amount("price"), Extra: []byte(item.text("extra")),
+			Brand: item.text("brand"), Variant: item.text("variant"), Discount: item.amount("discount"),
+			Categories: [4]string{item.text("category2"), item.text("category3"), item.text("category4"), item.text("category5")}})
 	}
 	platforms, _ := r.value("platforms")
 	for i := range platforms.List().Len() {
@@ -194,8 +210,37 @@ func (r reading) event() event.Event {
 			e.Context.ClickIDs[name] = id
 		}
 	}
-	e.Consent = event.Consent{AdUserData: r.decision("consent_ad_user_data"), AdPersonalization: r.decision("consent_ad_personalization")}
+	source, _ := c.value("action_source")
+	e.Context.PageTitle, e.Context.Language, e.Context.ActionSource = c.text("page_title"), c.text("language"), event.ActionSource(source.Enum())
+	e.Consent = r.consent()
+	e.UserID, e.SessionID, e.Country = r.text("user_id"), r.text("session_id"), r.text("country")
+	engagement, _ := r.value("engagement_time_ms")
+	e.EngagementTime = time.Duration(engagement.Uint()) * time.Millisecond
+	more, _ := r.value("more_contacts")
+	for i := range more.List().Len() {
+		e.MoreContacts = append(e.MoreContacts, reading{r.t, more.List().Get(i).Message()}.hashes())
+	}
+	e.Properties = []byte(r.text("properties"))
+	e.Tax, e.Shipping, e.Discount = r.amount("tax"), r.amount("shipping"), r.amount("discount")
+	e.Coupon, e.SearchTerm, e.ListID, e.ListName = r.text("coupon"), r.text("search_term"), r.text("list_id"), r.text("list_name")
 	return e
+}
+
+func (r reading) consent() event.Consent {
+	c := r.message("consent")
+	limited, _ := c.value("limited_data_use")
+	consent := event.Consent{
+		AdUserData: r.decision("consent_ad_user_data"), AdPersonalization: r.decision("consent_ad_personalization"),
+		AdStorage: c.decision("ad_storage"), AnalyticsStorage: c.decision("analytics_storage"), TCF: c.text("tcf"), GPP: c.text("gpp"),
+		GPPSections: c.text("gpp_sections"), USPrivacy: c.text("us_privacy"), LimitedDataUse: limited.Bool(), Categories: map[string]bool{},
+	}
+	for name, agreed := range map[protoreflect.Name]bool{"granted_categories": true, "denied_categories": false} {
+		names, _ := c.value(name)
+		for i := range names.List().Len() {
+			consent.Categories[names.List().Get(i).String()] = agreed
+		}
+	}
+	return consent
 }
 
 func amountlessDecimal(n uint64) string { return event.Amount(n * 10000).String() }
@@ -218,8 +263,11 @@ func (r reading) hashes() event.Hashes {
 			continue
 		}
 		base := variants.ByName("FIRST_NAME_LOWER")
-		if strings.HasPrefix(string(name), "EMAIL") {
+		switch {
+		case strings.HasPrefix(string(name), "EMAIL"):
 			base = variants.ByName("EMAIL_LOWER")
+		case strings.HasPrefix(string(name), "LAST_NAME"):
+			base = variants.ByName("LAST_NAME_LOWER")
 		}
 		h[number] = h[base.Number()]
 	}
@@ -306,9 +354,9 @@ func TestDecodeRefusesWhatCannotBe(t *testing.T) {
 		"a decision that there is not":      {varintField(21, 3), "event entry: field 21 is 3 and must be at most 2"},
 		"hashes that no variant names":      {bytesField(14, make([]byte, 32)), "event entry: field 14 has 32 bytes and must have 0"},
 		"a variant without its hash":        {varintField(12, 1), "event entry: field 14 has 0 bytes and must have 32"},
-		"a variant that there is not":       {varintField(12, 1<<8), "event entry: field 12 is 256 and must be at most 255"},
-		"a hash like a base that is not":    {varintField(13, 1<<event.EmailGoogle), "event entry: field 13 names a hash that has no base or is written itself"},
-		"a base that is like itself":        {varintField(13, 1<<event.EmailLower), "event entry: field 13 names a hash that has no base or is written itself"},
+		"a variant that there cannot be":    {varintField(12, 1<<32), "event entry: field 12 is 4294967296 and must be at most 4294967295"},
+		"a hash like a base that is not":    {varintField(13, 1<<event.EmailGoogle), "event entry: field 14 has a hash that is the same as one that is not there, or is written itself"},
+		"a base that is like itself":        {varintField(13, 1<<event.EmailLower), "event entry: field 14 has a hash that is the same as one that is not there, or is written itself"},
 		"a malformed item":                  {bytesField(10, []byte{0x0a, 5}), "event entry: field 10 field 1 is malformed: unexpected EOF"},
 		"a timestamp beyond all timestamps": {varintField(20, 1<<62), "event entry: field 20 is 4611686018427387904 and must be at most 7258118400000"},
 	}
@@ -330,6 +378,11 @@ func TestFieldsOfLaterSchemasArePassedOver(t *testing.T) {
 	entry = binary.LittleEndian.AppendUint32(protowire.AppendTag(entry, 502, protowire.Fixed32Type), 1)
 	entry = binary.LittleEndian.AppendUint64(protowire.AppendTag(entry, 503, protowire.Fixed64Type), 1)
 	entry = protowire.AppendTag(protowire.AppendTag(entry, 504, protowire.StartGroupType), 504, protowire.EndGroupType)
+	// A variant that is appended to those of today, which come first.
+	later := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1<<event.EmailLower|1<<31)
+	later = protowire.AppendBytes(protowire.AppendTag(later, 3, protowire.BytesType), append(slices.Clone(want.User[event.EmailLower][:]), make([]byte, 32)...))
+	entry = protowire.AppendBytes(protowire.AppendTag(entry, 26, protowire.BytesType), later)
+	want.MoreContacts = append(want.MoreContacts, event.Hashes{event.EmailLower: want.User[event.EmailLower]})
 	got, err := wire.Decode(entry)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,138 @@
+package envelope
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+func (c *checker) consent(n node) event.Consent {
+	if !c.object("consent", &n) {
+		return event.Consent{}
+	}
+	below := newChecker("consent.")
+	consent := event.Consent{
+		AdUserData:        below.decision("ad_user_data", n.get("ad_user_data")),
+		AdPersonalization: below.decision("ad_personalization", n.get("ad_personalization")),
+		AdStorage:         below.decision("ad_storage", n.get("ad_storage")),
+		AnalyticsStorage:  below.decision("analytics_storage", n.get("analytics_storage")),
+		TCF:               below.consentString("tcf", n.get("tcf"), base64URL+"."),
+		GPP:               below.consentString("gpp", n.get("gpp"), base64URL+".~"),
+		GPPSections:       below.sections("gpp_sid", n.get("gpp_sid")),
+		USPrivacy:         below.usPrivacy("us_privacy", n.get("us_privacy")),
+		LimitedDataUse:    below.boolean("limited_data_use", n.get("limited_data_use")),
+	}
+	consent.Categories = below.categories("categories", n.get("categories"))
+	c.errs = append(c.errs, below.errs...)
+	return consent
+}
+
+func (c *checker) decision(field string, n node) event.Decision {
+	switch said := c.text(field, n, textRule{max: maxTextLength}); {
+	case n.absent():
+	case n.kind() != jsontext.KindString: // reported already
+	case said == "granted":
+		return event.Granted
+	case said == "denied":
+		return event.Denied
+	default:
+		c.unlisted(field)
+	}
+	return event.Unstated
+}
+
+// base64URL are the characters of consent strings, with those that part their segments.
+const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+func (c *checker) consentString(field string, n node, characters string) string {
+	said := c.text(field, n, textRule{max: maxConsentLength})
+	if strings.Trim(said, characters) != "" {
+		c.malformed(field)
+		return ""
+	}
+	return said
+}
+
+// sections reads the numbers of the sections of a GPP string, as a list, or as a text as advertising's requests have it.
+func (c *checker) sections(field string, n node) string {
+	if n.absent() || n.kind() != jsontext.KindBeginArray {
+		said := strings.ReplaceAll(c.text(field, n, textRule{max: maxTextLength, numbers: true}), "_", ",")
+		for number := range strings.SplitSeq(said, ",") {
+			if said != "" && !isSection(number) {
+				c.malformed(field)
+				return ""
+			}
+		}
+		return said
+	}
+	if n.length > maxSections {
+		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxSections))
+		return ""
+	}
+	numbers := make([]string, 0, n.length)
+	for element := range n.elements() {
+		if !isSection(element.raw) {
+			c.malformed(field)
+			return ""
+		}
+		numbers = append(numbers, element.raw)
+	}
+	return strings.Join(numbers, ",")
+}
+
+func isSection(number string) bool {
+	n, err := strconv.ParseUint(number, 10, 16)
+	return err == nil && strconv.FormatUint(n, 10) == number
+}
+
+// usPrivacy reads four characters: the version, and whether the visitor was told, has opted out, and is covered.
+func (c *checker) usPrivacy(field string, n node) string {
+	said := strings.ToUpper(c.text(field, n, textRule{max: maxTextLength}))
+	if said != "" && (len(said) != 4 || said[0] != '1' || strings.Trim(said[1:], "YN-") != "") {
+		c.malformed(field)
+		return ""
+	}
+	return said
+}
+
+func (c *checker) boolean(field string, n node) bool {
+	switch {
+	case n.absent(), n.raw == "false":
+	case n.raw == "true":
+		return true
+	default:
+		c.fail(field, "must be true or false.")
+	}
+	return false
+}
+
+// categories reads the decisions on purposes by the names that the customer has for them.
+func (c *checker) categories(field string, n node) map[string]bool {
+	if !c.object(field, &n) {
+		return nil
+	}
+	decisions := map[string]bool{}
+	below := newChecker(field + ".")
+	for _, m := range n.inner {
+		if isAbsent(m.raw) {
+			continue
+		}
+		if m.name == "" || len(m.name) > maxNameLength || hasControl(m.name) {
+			c.malformed(field)
+			return nil
+		}
+		decisions[strings.Clone(m.name)] = below.boolean(m.name, node{raw: m.raw})
+	}
+	if len(decisions) > maxPurposes {
+		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxPurposes))
+		return nil
+	}
+	for _, err := range below.errs {
+		c.errs.Add(c.prefix+err.Field, "The "+c.prefix+err.Message[len("The "):])
+	}
+	return decisions
+}
