@@ -20,11 +20,30 @@ import (
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
-// The keys of the credentials Secret begin with these; the name in the spec follows.
-const (
-	apiKeyPrefix      = "api-key."
-	accessTokenPrefix = "access-token."
+// credentialKind is a kind of key or token that Weir makes.
+type credentialKind struct {
+	// secretKey begins the keys of the credentials Secret; the name in the spec follows.
+	secretKey string
+	what      string
+	// begins is how what generate makes begins.
+	begins   string
+	generate func() string
+}
+
+var (
+	secretKeys      = credentialKind{"api-key.", "an API key", auth.APIKeyPrefix, auth.NewAPIKey}
+	publishableKeys = credentialKind{"publishable-key.", "a publishable API key", auth.PublishableKeyPrefix, auth.NewPublishableKey}
+	accessTokens    = credentialKind{"access-token.", "an access token", auth.AccessTokenPrefix, auth.NewAccessToken}
 )
+
+// kindOf returns the kind of an API key. A key whose type changes is made anew: what was secret is never published, and
+// what was published never becomes secret.
+func kindOf(key v1alpha1.APIKey) credentialKind {
+	if key.Type == v1alpha1.APIKeyPublishable {
+		return publishableKeys
+	}
+	return secretKeys
+}
 
 // credentials makes the keys and tokens that the spec asks for and nobody has made yet, and drops those that it
 // no longer names. What exists is never overwritten. A key that its owner brings and that is not there is not
@@ -40,7 +59,7 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 		return err
 	}
 	for _, token := range s.property.Spec.AccessTokens {
-		if value := s.madeCredential(secret, accessTokenPrefix+token.Name); value != "" {
+		if value := s.madeCredential(secret, accessTokens, token.Name); value != "" {
 			s.credentials.AccessTokens[token.Name] = value
 			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
 		}
@@ -49,7 +68,7 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	for i, key := range s.property.Spec.APIKeys {
 		var value string
 		if key.SecretKeyRef == nil {
-			value = s.madeCredential(secret, apiKeyPrefix+key.Name)
+			value = s.madeCredential(secret, kindOf(key), key.Name)
 		} else {
 			var missing *conditionReason
 			var unread error
@@ -67,17 +86,15 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 
 // madeCredential returns a key or token that Weir has made, "" where the Secret has something else in its place: whoever may
 // edit that must not thereby make a key that can be guessed.
-func (s *scope) madeCredential(secret *corev1.Secret, name string) string {
-	value, what, begins := string(secret.Data[name]), "API key", "wk_"
-	if strings.HasPrefix(name, accessTokenPrefix) {
-		what, begins = "access token", "wt_"
-	}
-	if value == "" || strings.HasPrefix(value, begins) && auth.WellFormed(value) {
+func (s *scope) madeCredential(secret *corev1.Secret, kind credentialKind, name string) string {
+	key := kind.secretKey + name
+	value := string(secret.Data[key])
+	if value == "" || strings.HasPrefix(value, kind.begins) && auth.WellFormed(value) {
 		return value
 	}
 	s.credentialsProblem = cmp.Or(s.credentialsProblem, reasonf(v1alpha1.ReasonSecretInvalid,
-		"Secret %s: key %s does not hold an %s that Weir has made (%s, 33 letters and digits, the last six a checksum), and is refused; "+
-			"delete that key from the Secret, and Weir makes another", secret.Name, name, what, begins))
+		"Secret %s: key %s does not hold %s that Weir has made (%s, 33 letters and digits, the last six a checksum), and is refused; "+
+			"delete that key from the Secret, and Weir makes another", secret.Name, key, kind.what, kind.begins))
 	return ""
 }
 
@@ -141,11 +158,11 @@ func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.S
 		wanted := map[string]func() string{}
 		for _, key := range s.property.Spec.APIKeys {
 			if key.SecretKeyRef == nil {
-				wanted[apiKeyPrefix+key.Name] = auth.NewAPIKey
+				wanted[kindOf(key).secretKey+key.Name] = kindOf(key).generate
 			}
 		}
 		for _, token := range s.property.Spec.AccessTokens {
-			wanted[accessTokenPrefix+token.Name] = auth.NewAccessToken
+			wanted[accessTokens.secretKey+token.Name] = accessTokens.generate
 		}
 		next := map[string][]byte{}
 		var made []string

@@ -160,6 +160,8 @@ func TestWhatSomebodyWritesInPlaceOfAKeyIsRefused(t *testing.T) {
 		"nor is an API key":                                 {"access-token.default", key, false},
 		"a token that Weir has made elsewhere is":           {"access-token.default", token, true},
 		"one letter is no second API key, the first one is": {"api-key.next", "x", false},
+		"a secret key is no publishable one":                {"publishable-key.web", key, false},
+		"a publishable key that Weir has made elsewhere is": {"publishable-key.web", auth.NewPublishableKey(), true},
 	}
 	namespace, i := newNamespace(t), 0
 	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
@@ -167,7 +169,11 @@ func TestWhatSomebodyWritesInPlaceOfAKeyIsRefused(t *testing.T) {
 		i++
 		name := fmt.Sprint("edited-", i)
 		t.Run(sentence, func(t *testing.T) {
-			create(t, property(namespace, name, func(p *v1alpha1.Property) { p.Spec.APIKeys = []v1alpha1.APIKey{{Name: "default"}, {Name: "next"}} }))
+			create(t, property(namespace, name, func(p *v1alpha1.Property) {
+				p.Spec.APIKeys = []v1alpha1.APIKey{
+					{Name: "default"}, {Name: "next"}, {Name: "web", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}},
+				}
+			}))
 			settled(t, namespace, name)
 			change(t, &corev1.Secret{}, namespace, name+"-credentials", func(s *corev1.Secret) { s.Data[row.key] = []byte(row.value) })
 			held := func(value string) func() error { // by the pods, which have hashes alone

@@ -78,6 +78,14 @@ func TestAPIKeysFollowThePropertyInRunningPods(t *testing.T) {
 		}
 		answers(t, http.StatusUnauthorized, brought("a-newer-key-of-the-owner"))
 	})
+	t.Run("a key that becomes publishable is another one", func(t *testing.T) {
+		secret := credential(t, namespace, "shop", "api-key.next")
+		keys(own, v1alpha1.APIKey{Name: "next", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}})
+		answers(t, http.StatusAccepted, func() string { return credential(t, namespace, "shop", "publishable-key.next") })
+		answers(t, http.StatusUnauthorized, brought(secret))
+		keys(own, next)
+		answers(t, http.StatusAccepted, func() string { return credential(t, namespace, "shop", "api-key.next") })
+	})
 	using.end(t, "the first key, while others came and went")
 	t.Run("the first key is revoked", func(t *testing.T) {
 		keys(next)

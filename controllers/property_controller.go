@@ -39,6 +39,8 @@ type Options struct {
 	Image string
 	// EgressAllowCIDRs are private ranges that deliveries may reach.
 	EgressAllowCIDRs []netip.Prefix
+	// TrustedProxyCIDRs are where those connect from whose X-Forwarded-For the collectors believe.
+	TrustedProxyCIDRs []netip.Prefix
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[platforms.Type]string
 	// Exposure bounds how Properties are reached from outside, Pods what they may say of their pods.

@@ -64,8 +64,8 @@ type PropertySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z][A-Za-z0-9_+/-]+$') && self != 'Local' && timestamp('2026-01-01T00:00:00Z').getFullYear(self) > 0",message="must be an IANA time zone, such as Europe/Berlin or UTC"
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// The keys with which servers send events. Two at a time make a rotation without a gap; removing one revokes
-	// it. The operator makes the keys that no secretKeyRef brings.
+	// The keys with which servers and web pages send events. Two at a time make a rotation without a gap; removing one
+	// revokes it. The operator makes the keys that no secretKeyRef brings.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -148,7 +148,10 @@ type PropertySpec struct {
 // +kubebuilder:validation:MaxLength=100
 type EventName string
 
-// APIKey is a key with which servers send events.
+// APIKey is a key with which events are sent.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Publishable') == has(self.allowedOrigins)",fieldPath=".allowedOrigins",message="must be set where type is Publishable, and only there, such as [https://www.example.com]"
+// +kubebuilder:validation:XValidation:rule="!has(self.limits) || (has(self.type) && self.type == 'Publishable')",fieldPath=".limits",message="must be absent unless type is Publishable; spec.limits is for secret keys",reason=FieldValueForbidden
 type APIKey struct {
 	// Tells the keys of a Property apart; it is no secret.
 	// +required
@@ -160,7 +163,65 @@ type APIKey struct {
 	// without '/'. It must not change its meaning while in use: replacing the value revokes the old one at once.
 	// +optional
 	SecretKeyRef *SecretKeyReference `json:"secretKeyRef,omitempty"`
+
+	// Where the key is kept. Secret: on servers; it may send every event. Publishable: in web pages, where everybody can
+	// read it; it may send every event but purchases and refunds. Default: Secret. It is not filled in: whoever compares
+	// a list with what was applied would find another one.
+	// +optional
+	Type APIKeyType `json:"type,omitempty"`
+
+	// The origins of the pages that may use a publishable key, as browsers send them: scheme and host, and the port where
+	// it is not the scheme's own. https://*.example.com stands for every host below example.com.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	AllowedOrigins []Origin `json:"allowedOrigins,omitempty"`
+
+	// What is accepted of a publishable key; it does not count against spec.limits.
+	// +optional
+	Limits *APIKeyLimits `json:"limits,omitempty"`
 }
+
+// Origin is that of a page.
+//
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self.matches('^https?://([*][.][a-z0-9]([-a-z0-9]*[a-z0-9])?[.])?[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$') && !self.matches('^https://.*:443$') && !self.matches('^http://.*:80$')",message="must be an origin as browsers send it: scheme and host in lower case, the port only where it is not the scheme's own, and no path, such as https://www.example.com; or all hosts below one, such as https://*.example.com"
+type Origin string
+
+// APIKeyType is where an API key is kept.
+//
+// +kubebuilder:validation:Enum=Secret;Publishable
+type APIKeyType string
+
+// The types of API keys. One that names none is secret.
+const (
+	APIKeySecret      APIKeyType = "Secret"
+	APIKeyPublishable APIKeyType = "Publishable"
+)
+
+// APIKeyLimits bound what is accepted of a publishable key.
+type APIKeyLimits struct {
+	// How many events a second the key may send, through all of the Property's collectors. Default: 100. Neither of
+	// the two is filled in.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	EventsPerSecond *int32 `json:"eventsPerSecond,omitempty"`
+
+	// How many of them may come from one public address, of IPv6 from a /64 network, through one collector; ten seconds'
+	// events may come at once. Default: 20.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	EventsPerSecondPerAddress *int32 `json:"eventsPerSecondPerAddress,omitempty"`
+}
+
+// The limits of a publishable key that names none.
+const (
+	DefaultKeyEventsPerSecond           = 100
+	DefaultKeyEventsPerSecondPerAddress = 20
+)
 
 // AccessToken is a bearer token of the read API.
 type AccessToken struct {
@@ -222,7 +283,7 @@ type Retention struct {
 
 // Limits bound what the collector accepts.
 type Limits struct {
-	// How many events a second are accepted, shared by the Property's collectors. Default: no limit.
+	// How many events a second are accepted with secret API keys, shared by the Property's collectors. Default: no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000

@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/collector/auth"
 )
 
 // document makes a Property with the given members of its spec, and the currency that every one needs.
@@ -104,7 +106,7 @@ func TestShapeIsChecked(t *testing.T) {
 		"an unknown member beside the spec is named": {text: head + "spec: {currency: EUR}\nspecs: {}", want: []string{"specs: is no field here; the fields are apiVersion, kind, metadata, spec, status"}},
 		"an unknown member of a list's item is named with those that there are": {
 			text: head + "spec: {currency: EUR, apiKeys: [{name: a, ref: b}]}",
-			want: []string{"spec.apiKeys[0].ref: is no field here; the fields are name, secretKeyRef"},
+			want: []string{"spec.apiKeys[0].ref: is no field here; the fields are allowedOrigins, limits, name, secretKeyRef, type"},
 		},
 		"every error is named, not the first alone": {
 			text: head + "spec: {currency: EUR, deletionPolicy: Keep, retention: {days: 0}, collector: {image: evil}}",
@@ -152,23 +154,33 @@ func TestCurrencyAndTimeZone(t *testing.T) {
 
 func TestKeysTokensAndAliases(t *testing.T) {
 	const (
+		noOrigins    = "spec.apiKeys[0].allowedOrigins: must be set where type is Publishable, and only there, such as [https://www.example.com]"
 		badKeyName   = "spec.apiKeys[0].name: must be lower-case letters, digits and '-', with no '-' at either end, such as server"
 		badTokenName = "spec.accessTokens[0].name: must be lower-case letters, digits and '-', with no '-' at either end, such as bi"
 		badAlias     = "spec.eventAliases: must map from event names of 1 to 100 characters without control characters or space around them"
 		badTarget    = "spec.eventAliases: must map to event names of 1 to 100 characters without control characters or space around them"
 	)
 	testRules(t, map[string]rule{
-		"two keys make a rotation":                  {spec: "apiKeys: [{name: a}, {name: b}]"},
-		"no key at all revokes every one":           {spec: "apiKeys: []"},
-		"a key may be brought":                      {spec: "apiKeys: [{name: a, secretKeyRef: {name: s, key: k}}]"},
-		"a brought key needs the Secret's key":      {spec: "apiKeys: [{name: a, secretKeyRef: {name: s}}]", want: []string{"spec.apiKeys[0].secretKeyRef.key: is required"}},
-		"a Secret's name is not empty":              {spec: "apiKeys: [{name: a, secretKeyRef: {name: '', key: k}}]", want: []string{"spec.apiKeys[0].secretKeyRef.name: should be at least 1 chars long", "spec.apiKeys[0].secretKeyRef.name: must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-keys"}},
-		"a key needs a name":                        {spec: "apiKeys: [{}]", want: []string{"spec.apiKeys[0].name: is required"}},
-		"two keys of one name are refused":          {spec: "apiKeys: [{name: a}, {name: a}]", want: []string{"spec.apiKeys[1]: repeats an earlier item; must be unique"}},
-		"a key's value in place of its name":        {spec: "apiKeys: [{name: wk_0000}]", want: []string{badKeyName}},
-		"a key in place of an item is not repeated": {spec: "apiKeys: [wk_0000]", want: []string{"spec.apiKeys[0]: must be of type object"}},
-		"a name of 41 characters is refused":        {spec: "apiKeys: [{name: " + strings.Repeat("a", 41) + "}]", want: []string{"spec.apiKeys[0].name: may not be more than 40 bytes"}},
-		"17 keys are too many":                      {spec: "apiKeys: [" + repeated(17, "{name: n%d}") + "]", want: []string{"spec.apiKeys: must have at most 16 items"}},
+		"two keys make a rotation":                     {spec: "apiKeys: [{name: a}, {name: b}]"},
+		"no key at all revokes every one":              {spec: "apiKeys: []"},
+		"a key may be brought":                         {spec: "apiKeys: [{name: a, secretKeyRef: {name: s, key: k}}]"},
+		"a brought key needs the Secret's key":         {spec: "apiKeys: [{name: a, secretKeyRef: {name: s}}]", want: []string{"spec.apiKeys[0].secretKeyRef.key: is required"}},
+		"a Secret's name is not empty":                 {spec: "apiKeys: [{name: a, secretKeyRef: {name: '', key: k}}]", want: []string{"spec.apiKeys[0].secretKeyRef.name: should be at least 1 chars long", "spec.apiKeys[0].secretKeyRef.name: must be the name of a Secret: lower-case letters, digits, '-' and '.', with a letter or digit at either end, such as shop-keys"}},
+		"a key needs a name":                           {spec: "apiKeys: [{}]", want: []string{"spec.apiKeys[0].name: is required"}},
+		"two keys of one name are refused":             {spec: "apiKeys: [{name: a}, {name: a}]", want: []string{"spec.apiKeys[1]: repeats an earlier item; must be unique"}},
+		"a key's value in place of its name":           {spec: "apiKeys: [{name: wk_0000}]", want: []string{badKeyName}},
+		"a key in place of an item is not repeated":    {spec: "apiKeys: [wk_0000]", want: []string{"spec.apiKeys[0]: must be of type object"}},
+		"a name of 41 characters is refused":           {spec: "apiKeys: [{name: " + strings.Repeat("a", 41) + "}]", want: []string{"spec.apiKeys[0].name: may not be more than 40 bytes"}},
+		"a secret key may say so":                      {spec: "apiKeys: [{name: a, type: Secret}]"},
+		"a publishable key has origins":                {spec: "apiKeys: [{name: a, type: Publishable, allowedOrigins: ['https://www.example.com', 'https://*.example.com', 'http://localhost:3000']}]"},
+		"a publishable key may have limits":            {spec: "apiKeys: [{name: a, type: Publishable, allowedOrigins: ['https://a.example'], limits: {eventsPerSecond: 500, eventsPerSecondPerAddress: 50}}]"},
+		"a publishable key without origins is refused": {spec: "apiKeys: [{name: a, type: Publishable}]", want: []string{noOrigins}},
+		"a publishable key of no origins is refused":   {spec: "apiKeys: [{name: a, type: Publishable, allowedOrigins: []}]", want: []string{"spec.apiKeys[0].allowedOrigins: should have at least 1 items"}},
+		"a secret key is for no origin":                {spec: "apiKeys: [{name: a, allowedOrigins: ['https://a.example']}]", want: []string{noOrigins}},
+		"a secret key has no limits of its own":        {spec: "apiKeys: [{name: a, type: Secret, limits: {eventsPerSecond: 5}}]", want: []string{"spec.apiKeys[0].limits: must be absent unless type is Publishable; spec.limits is for secret keys"}},
+		"a key of another type is refused":             {spec: "apiKeys: [{name: a, type: Public}]", want: []string{`spec.apiKeys[0].type: must be one of "Secret", "Publishable"`}},
+		"an origin that stands twice is refused":       {spec: "apiKeys: [{name: a, type: Publishable, allowedOrigins: ['https://a.example', 'https://a.example']}]", want: []string{"spec.apiKeys[0].allowedOrigins[1]: repeats an earlier item; must be unique"}},
+		"17 keys are too many":                         {spec: "apiKeys: [" + repeated(17, "{name: n%d}") + "]", want: []string{"spec.apiKeys: must have at most 16 items"}},
 
 		"a token with scope and expiry is accepted": {spec: `accessTokens: [{name: ops, scope: admin, expirationTime: "2027-01-01T00:00:00Z"}]`},
 		"a token that has expired is accepted":      {spec: `accessTokens: [{name: ops, expirationTime: "2001-01-01T00:00:00Z"}]`},
@@ -213,4 +225,26 @@ func TestRetentionAndLimits(t *testing.T) {
 		"a Redis without a Secret is refused":  {spec: "redis: {}", want: []string{"spec.redis.urlSecretKeyRef: is required"}},
 		"a Redis URL in the open is refused":   {spec: "redis: {url: 'redis://:secret@r'}", want: []string{"spec.redis.url: is no field here; the fields are caSecretRef, clientCertificateSecretRef, urlSecretKeyRef", "spec.redis.urlSecretKeyRef: is required"}},
 	})
+}
+
+// TestOriginsAreJudgedAsThePodsJudgeThem compares the definition's rule with the collector's.
+func TestOriginsAreJudgedAsThePodsJudgeThem(t *testing.T) {
+	validator := sharedValidator(t)
+	for _, origin := range []string{
+		"https://www.example.com", "https://example.com", "http://localhost", "http://localhost:3000", "http://127.0.0.1:8080", "https://*.example.com",
+		"https://*.example.com:8443", "https://xn--bcher-kva.example", "https://example.com:80", "http://example.com:443",
+		"", "*", "null", "example.com", "https://", "https://www.example.com/", "https://www.example.com:443", "http://www.example.com:80",
+		"https://www.example.com:0", "https://www.example.com:", "https://WWW.example.com", "ftp://example.com", "https://*", "https://*.com",
+		"https://w*.example.com", "https://*.*.example.com", "https://user@example.com", "https://example..com", "https://bücher.example",
+		"https://www.example.com ", "https://-a.example.com", "https://example.com:123456", "https://example.com\n",
+	} {
+		_, errs := validator.Create(t.Context(), document(t, fmt.Sprintf("apiKeys: [{name: a, type: Publishable, allowedOrigins: [%q]}]", origin)))
+		var want []string
+		if !auth.ValidOrigin(origin) {
+			want = []string{"spec.apiKeys[0].allowedOrigins[0]: " + auth.OriginRule}
+		}
+		if diff := cmp.Diff(want, describe(errs)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", origin, diff)
+		}
+	}
 }

@@ -102,6 +102,23 @@ func ParseRanges(name string, cidrs []string, errs *Errors) []netip.Prefix {
 	return ranges
 }
 
+// AddTrustedProxies adds the flag of the proxies that are believed.
+func AddTrustedProxies(set *flag.FlagSet, cidrs *[]string) {
+	set.Func("trusted-proxy-cidr", "range of the proxies before the collectors whose X-Forwarded-For is believed, as `CIDR`; may be repeated; "+
+		"default: none, so that a visitor's address is the connection's", Repeated(cidrs))
+}
+
+// ParseTrustedProxies reads the values of --trusted-proxy-cidr.
+func ParseTrustedProxies(cidrs []string, errs *Errors) []netip.Prefix {
+	ranges := ParseRanges("--trusted-proxy-cidr", cidrs, errs)
+	for _, r := range ranges {
+		if r.Bits() == 0 {
+			errs.Add("--trusted-proxy-cidr: %s would believe anybody; name the ranges that the proxies connect from", r)
+		}
+	}
+	return ranges
+}
+
 // ParseEndpoints reads the values of --platform-endpoint.
 func ParseEndpoints(list []string, errs *Errors) map[platforms.Type]string {
 	endpoints := map[platforms.Type]string{}

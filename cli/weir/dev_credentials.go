@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -32,7 +33,9 @@ type devProperty struct {
 
 type devKey struct {
 	Name string `json:"name"`
-	Key  string `json:"key"`
+	// Publishable says that the key is for web pages.
+	Publishable bool   `json:"publishable,omitempty"`
+	Key         string `json:"key"`
 	// Brought says that the key is from a Secret of the owner's, and goes when the reference to that does.
 	Brought bool `json:"brought,omitempty"`
 }
@@ -52,11 +55,16 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 		now := devProperty{Namespace: p.Namespace, ID: p.Name, CollectURL: host, BaseURL: host + "/api/v1"}
 		for _, key := range p.Spec.APIKeys {
 			brought := p.apiKeys[key.Name]
-			secret := cmp.Or(brought, before.key(key.Name))
-			if secret == "" {
+			publishable := key.Type == v1alpha1.APIKeyPublishable
+			secret := cmp.Or(brought, before.key(key.Name, publishable))
+			switch {
+			case secret != "":
+			case publishable:
+				secret = auth.NewPublishableKey()
+			default:
 				secret = auth.NewAPIKey()
 			}
-			now.APIKeys = append(now.APIKeys, devKey{Name: key.Name, Key: secret, Brought: brought != ""})
+			now.APIKeys = append(now.APIKeys, devKey{Name: key.Name, Publishable: publishable, Key: secret, Brought: brought != ""})
 		}
 		for _, token := range p.Spec.AccessTokens {
 			secret := before.token(token.Name)
@@ -87,10 +95,10 @@ func (c devCredentials) property(name objectName) devProperty {
 
 func (p devProperty) name() objectName { return objectName{p.Namespace, p.ID} }
 
-// key returns the named key that was made here, or "".
-func (p devProperty) key(name string) string {
+// key returns the named key that was made here, or "". One whose type has changed is another.
+func (p devProperty) key(name string, publishable bool) string {
 	for _, k := range p.APIKeys {
-		if k.Name == name && !k.Brought {
+		if k.Name == name && k.Publishable == publishable && !k.Brought {
 			return k.Key
 		}
 	}
@@ -111,8 +119,8 @@ func (p devProperty) token(name string) string {
 // do not serve, or what the property has no key or token for.
 func (p devProperty) curlLines(roles []role.Name) string {
 	var b strings.Builder
-	if slices.Contains(roles, role.Collect) && len(p.APIKeys) > 0 {
-		fmt.Fprintf(&b, "curl -sS -w '\\n' %s/collect/%s -H 'Content-Type: application/json' -d '%s'\n", p.CollectURL, p.APIKeys[0].Key,
+	if i := slices.IndexFunc(p.APIKeys, func(k devKey) bool { return !k.Publishable }); i >= 0 && slices.Contains(roles, role.Collect) {
+		fmt.Fprintf(&b, "curl -sS -w '\\n' %s/collect/%s -H 'Content-Type: application/json' -d '%s'\n", p.CollectURL, p.APIKeys[i].Key,
 			`{"event":"purchase","client_id":"1234.5678","user":{"email":"jane@example.com","phone":"+14155550123","first_name":"Jane"},`+
 				`"data":{"value":49.90,"currency":"EUR","order_id":"'"$(date +%s)"'"}}`)
 	}

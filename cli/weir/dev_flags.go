@@ -21,6 +21,7 @@ type devOptions struct {
 	stateDir      string
 	roles         []role.Name
 	egress        []netip.Prefix
+	proxies       []netip.Prefix
 	endpoints     map[platforms.Type]string
 	// fakes says to put servers of our own in the platforms' place.
 	fakes bool
@@ -32,7 +33,7 @@ type devOptions struct {
 func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	var o devOptions
 	var roles string
-	var cidrs, endpoints []string
+	var cidrs, proxies, endpoints []string
 	var certificates stream.TLSFiles
 
 	set := flags.NewSet("weir dev")
@@ -44,6 +45,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	set.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
 	set.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
 	set.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", flags.Repeated(&cidrs))
+	flags.AddTrustedProxies(set, &proxies)
 	set.BoolVar(&o.fakes, "fake-platforms", false, "deliver to fakes of the platforms on this machine, which print what they get, and to no platform")
 	set.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", flags.Repeated(&endpoints))
 	set.IntVar(&o.demo.events, "demo-events", 0, "make up a past of `N` events for each Property that has none yet")
@@ -68,6 +70,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 		errs.Add("--roles: %v", err)
 	}
 	o.egress = flags.ParseRanges("--egress-allow-cidr", cidrs, &errs)
+	o.proxies = flags.ParseTrustedProxies(proxies, &errs)
 	o.endpoints = flags.ParseEndpoints(endpoints, &errs)
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })

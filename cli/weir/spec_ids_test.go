@@ -48,7 +48,7 @@ func TestIDsThatHoldAContact(t *testing.T) {
 			if !strings.Contains(batch.body, `"event_id":"`+id+`"`) || !strings.Contains(batch.body, `"duplicate":true`) {
 				t.Errorf("the same in a batch is answered %d %s", batch.status, batch.body)
 			}
-			await(t, "it is listed", func() bool { return strings.Contains(weir.read("/events?limit=100").body, id) })
+			await(t, "it is listed", func() bool { return strings.Contains(weir.read("/events?limit=100").body, `"event_id":"`+id+`"`) })
 			list := weir.read("/events?limit=100").body
 			if !strings.Contains(list, fmt.Sprintf(`%q:%q`, test.member, want)) {
 				t.Errorf("no %s is %s: %s", test.member, want, list)

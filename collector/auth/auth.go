@@ -9,14 +9,16 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
-	"strings"
+	"slices"
 	"time"
 )
 
-// Prefixes of what [NewAPIKey] and [NewAccessToken] make, so that a leaked one is recognised by scanners.
+// Prefixes of what [NewAPIKey] and [NewAccessToken] make, so that a leaked one is recognised by scanners, and of what
+// [NewPublishableKey] makes, so that scanners let it pass.
 const (
-	apiKeyPrefix      = "wk_"
-	accessTokenPrefix = "wt_"
+	APIKeyPrefix         = "wk_"
+	PublishableKeyPrefix = "wp_"
+	AccessTokenPrefix    = "wt_"
 )
 
 const (
@@ -26,10 +28,13 @@ const (
 )
 
 // NewAPIKey returns "wk_", 27 random base62 digits and a 6-digit checksum.
-func NewAPIKey() string { return generate(apiKeyPrefix) }
+func NewAPIKey() string { return generate(APIKeyPrefix) }
+
+// NewPublishableKey returns "wp_", 27 random base62 digits and a 6-digit checksum.
+func NewPublishableKey() string { return generate(PublishableKeyPrefix) }
 
 // NewAccessToken returns "wt_", 27 random base62 digits and a 6-digit checksum.
-func NewAccessToken() string { return generate(accessTokenPrefix) }
+func NewAccessToken() string { return generate(AccessTokenPrefix) }
 
 func generate(prefix string) string {
 	digits := make([]byte, 0, randomDigits)
@@ -59,12 +64,9 @@ func checksum(secret string) string {
 
 // WellFormed says whether secret has the form and checksum of something that this package made.
 func WellFormed(secret string) bool {
-	body, found := strings.CutPrefix(secret, apiKeyPrefix)
-	if !found {
-		body, found = strings.CutPrefix(secret, accessTokenPrefix)
-	}
 	at := len(secret) - checksumDigits
-	return found && len(body) == randomDigits+checksumDigits && checksum(secret[:at]) == secret[at:]
+	return len(secret) == len(APIKeyPrefix)+randomDigits+checksumDigits && checksum(secret[:at]) == secret[at:] &&
+		slices.Contains([]string{APIKeyPrefix, PublishableKeyPrefix, AccessTokenPrefix}, secret[:len(APIKeyPrefix)])
 }
 
 // Hash is the SHA-256 of a key or token.
@@ -115,6 +117,8 @@ type Credential struct {
 	Scope Scope `json:"scope,omitempty"`
 	// ExpirationTime is nil for a credential that does not expire.
 	ExpirationTime *time.Time `json:"expirationTime,omitempty"`
+	// Publishable bounds an API key that stands in web pages; nil for keys that are secret, and for access tokens.
+	Publishable *Publishable `json:"publishable,omitempty"`
 }
 
 // expired says whether the credential is of no more use at now.

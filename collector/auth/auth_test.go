@@ -18,6 +18,7 @@ func TestGeneratedSecretsHaveAPrefixBase62DigitsAndAChecksum(t *testing.T) {
 		prefix string
 	}{
 		"API keys begin with wk_":      {auth.NewAPIKey, "wk_"},
+		"publishable keys with wp_":    {auth.NewPublishableKey, "wp_"},
 		"access tokens begin with wt_": {auth.NewAccessToken, "wt_"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,6 +191,7 @@ func TestCredentialsAreWrittenAsTheyAreRead(t *testing.T) {
 
 func FuzzWellFormedAcceptsOnlyWhatHasItsChecksum(f *testing.F) {
 	f.Add(auth.NewAPIKey())
+	f.Add(auth.NewPublishableKey())
 	f.Add(auth.NewAccessToken())
 	f.Add("wk_")
 	f.Add("")

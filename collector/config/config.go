@@ -65,6 +65,7 @@ type Property struct {
 	Limits                   Limits               `json:"limits"`
 	Platforms                []platforms.Platform `json:"platforms"`
 	Egress                   Egress               `json:"egress"`
+	Proxies                  Proxies              `json:"proxies,omitzero"`
 }
 
 // Retention is what the stream keeps.
@@ -85,6 +86,12 @@ type Limits struct {
 // Egress is where deliveries may go beyond public addresses; the operator decides it, not the tenant.
 type Egress struct {
 	AllowCIDRs []netip.Prefix `json:"allowCIDRs,omitempty"`
+}
+
+// Proxies stand between visitors' browsers and the collectors; the operator knows them, not the tenant.
+type Proxies struct {
+	// TrustedCIDRs are where those connect from whose X-Forwarded-For is believed.
+	TrustedCIDRs []netip.Prefix `json:"trustedCIDRs,omitempty"`
 }
 
 // variants are the domain's for the hashes that platforms take.

@@ -42,27 +42,70 @@ func Load(dir string) (Property, error) {
 	return p, nil
 }
 
-// LoadAPIKeys reads the API keys' hashes below dir. API keys have no scope.
+// LoadAPIKeys reads the API keys' hashes below dir, and what bounds the publishable ones. API keys have no scope.
 func LoadAPIKeys(dir string) ([]auth.Credential, error) {
-	return loadCredentials(dir, APIKeysFile, func(scope auth.Scope) error {
-		if scope != "" {
-			return errors.New("must be absent: an API key has no scope")
+	keys, err := loadCredentials(dir, APIKeysFile, func(key *auth.Credential) error {
+		if key.Scope != "" {
+			return errors.New("scope: must be absent: an API key has no scope")
 		}
-		return nil
+		return checkPublishable(key.Publishable)
 	})
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckAPIKeys(keys); err != nil {
+		return nil, fmt.Errorf("%s: %w", APIKeysFile, err)
+	}
+	return keys, nil
+}
+
+// CheckAPIKeys fails where a publishable key is a secret one as well: everybody could read that in a web page. The error
+// names the keys by their places.
+func CheckAPIKeys(keys []auth.Credential) error {
+	for i, key := range keys {
+		for j, other := range keys {
+			if key.Publishable != nil && other.Publishable == nil && key.Hash == other.Hash {
+				return fmt.Errorf("[%d]: must have another value than [%d]: one is publishable, the other is secret", i, j)
+			}
+		}
+	}
+	return nil
+}
+
+// checkPublishable judges what bounds a publishable key; nil is none.
+func checkPublishable(p *auth.Publishable) error {
+	switch {
+	case p == nil:
+		return nil
+	case len(p.AllowedOrigins) == 0:
+		return errors.New("publishable.allowedOrigins: must not be empty")
+	case p.EventsPerSecond < 1:
+		return errors.New("publishable.eventsPerSecond: must be at least 1")
+	case p.EventsPerSecondPerAddress < 1:
+		return errors.New("publishable.eventsPerSecondPerAddress: must be at least 1")
+	}
+	for i, origin := range p.AllowedOrigins {
+		if !auth.ValidOrigin(origin) {
+			return fmt.Errorf("publishable.allowedOrigins[%d]: %s", i, auth.OriginRule)
+		}
+	}
+	return nil
 }
 
 // LoadAccessTokens reads the access tokens' hashes and scopes below dir.
 func LoadAccessTokens(dir string) ([]auth.Credential, error) {
-	return loadCredentials(dir, AccessTokensFile, func(scope auth.Scope) error {
-		if !scope.Valid() {
-			return fmt.Errorf("must be %s, %s or %s", auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin)
+	return loadCredentials(dir, AccessTokensFile, func(token *auth.Credential) error {
+		if !token.Scope.Valid() {
+			return fmt.Errorf("scope: must be %s, %s or %s", auth.ScopeRead, auth.ScopeWrite, auth.ScopeAdmin)
+		}
+		if token.Publishable != nil {
+			return errors.New("publishable: must be absent: only API keys are publishable")
 		}
 		return nil
 	})
 }
 
-func loadCredentials(dir, file string, checkScope func(auth.Scope) error) ([]auth.Credential, error) {
+func loadCredentials(dir, file string, check func(*auth.Credential) error) ([]auth.Credential, error) {
 	var list []auth.Credential
 	if err := readJSON(dir, file, &list); err != nil {
 		return nil, err
@@ -78,8 +121,8 @@ func loadCredentials(dir, file string, checkScope func(auth.Scope) error) ([]aut
 			return nil, fmt.Errorf("%s: [%d].sha256: must be the SHA-256 of the key or token", file, i)
 		}
 		names[c.Name] = true
-		if err := checkScope(c.Scope); err != nil {
-			return nil, fmt.Errorf("%s: [%d].scope: %w", file, i, err)
+		if err := check(&c); err != nil {
+			return nil, fmt.Errorf("%s: [%d].%w", file, i, err)
 		}
 	}
 	return list, nil

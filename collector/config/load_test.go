@@ -35,7 +35,8 @@ const fullProperty = `{
 		{"name": "crm", "type": "Webhook", "webhook": {"url": "https://crm.example.com/hook"}, "suspend": true},
 		{"name": "console", "type": "Log"}
 	],
-	"egress": {"allowCIDRs": ["10.0.0.0/8", "fd00::/8"]}
+	"egress": {"allowCIDRs": ["10.0.0.0/8", "fd00::/8"]},
+	"proxies": {"trustedCIDRs": ["192.0.2.0/24"]}
 }`
 
 // directory writes files below a new directory.
@@ -74,7 +75,8 @@ func TestLoadReadsAProperty(t *testing.T) {
 			{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}}, Suspend: true},
 			{Name: "console", Type: platforms.TypeLog},
 		},
-		Egress: config.Egress{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
+		Egress:  config.Egress{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
+		Proxies: config.Proxies{TrustedCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Error(diff)
@@ -121,6 +123,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"a negative rate":                         {`500`, `-1`, "limits.eventsPerSecond: must be at least 1, or absent"},
 		"no body":                                 {`65536`, `0`, "limits.maxBodyBytes: must be at least 1"},
 		"no address range":                        {`10.0.0.0/8`, `10.0.0.0`, "egress.allowCIDRs[0]: "},
+		"a proxy that is no range":                {`192.0.2.0/24`, `192.0.2.1`, "proxies.trustedCIDRs[0]: "},
 		"two platforms of one name":               {`"name": "crm"`, `"name": "meta"`, "platforms[1].name: must be unique"},
 		"a platform's name with a path in it":     {`"name": "crm"`, `"name": "../crm"`, "platforms[1].name: must be lower-case letters"},
 		"an unknown platform type":                {`"type": "Log"`, `"type": "Pigeon"`, "platforms[2].type: must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(platforms.Types()), " ", ", "), "[]")},
@@ -203,14 +206,30 @@ func TestCredentialsAreReadByTheirHashes(t *testing.T) {
 			config.APIKeysFile, `[{"name": "server", "sha256": "` + sum + `"}]`,
 			[]auth.Credential{{Name: "server", Hash: auth.HashOf("server-secret")}}, "",
 		},
+		"a publishable API key": {
+			config.APIKeysFile, `[{"name": "web", "sha256": "` + sum + `", "publishable": {"allowedOrigins": ["https://*.example.com"], "eventsPerSecond": 100, "eventsPerSecondPerAddress": 10}}]`,
+			[]auth.Credential{{Name: "web", Hash: auth.HashOf("server-secret"), Publishable: &auth.Publishable{
+				AllowedOrigins: []string{"https://*.example.com"}, EventsPerSecond: 100, EventsPerSecondPerAddress: 10,
+			}}}, "",
+		},
 		"no API keys: all have been revoked": {config.APIKeysFile, `[]`, []auth.Credential{}, ""},
 		"an access token": {
 			config.AccessTokensFile, `[{"name": "ops", "sha256": "` + sum + `", "scope": "admin", "expirationTime": "2027-01-01T00:00:00Z"}]`,
 			[]auth.Credential{{Name: "ops", Hash: auth.HashOf("server-secret"), Scope: auth.ScopeAdmin, ExpirationTime: &expires}}, "",
 		},
-		"an API key with a scope":           {config.APIKeysFile, `[{"name": "server", "sha256": "` + sum + `", "scope": "read"}]`, nil, "[0].scope: must be absent"},
-		"an access token without one":       {config.AccessTokensFile, `[{"name": "bi", "sha256": "` + sum + `"}]`, nil, "[0].scope: must be read, write or admin"},
-		"an access token of another scope":  {config.AccessTokensFile, `[{"name": "bi", "sha256": "` + sum + `", "scope": "root"}]`, nil, "[0].scope: must be read, write or admin"},
+		"an API key with a scope":          {config.APIKeysFile, `[{"name": "server", "sha256": "` + sum + `", "scope": "read"}]`, nil, "[0].scope: must be absent"},
+		"an access token without one":      {config.AccessTokensFile, `[{"name": "bi", "sha256": "` + sum + `"}]`, nil, "[0].scope: must be read, write or admin"},
+		"an access token of another scope": {config.AccessTokensFile, `[{"name": "bi", "sha256": "` + sum + `", "scope": "root"}]`, nil, "[0].scope: must be read, write or admin"},
+		"a publishable access token":       {config.AccessTokensFile, `[{"name": "bi", "sha256": "` + sum + `", "scope": "read", "publishable": {}}]`, nil, "[0].publishable: must be absent"},
+		"a publishable key of any page":    {config.APIKeysFile, `[{"name": "web", "sha256": "` + sum + `", "publishable": {"eventsPerSecond": 1, "eventsPerSecondPerAddress": 1}}]`, nil, "[0].publishable.allowedOrigins: must not be empty"},
+		"a publishable key for what is no origin": {config.APIKeysFile, `[{"name": "web", "sha256": "` + sum + `", "publishable": {"allowedOrigins": ["*"], "eventsPerSecond": 1, "eventsPerSecondPerAddress": 1}}]`, nil,
+			"[0].publishable.allowedOrigins[0]: must be an origin as browsers send it"},
+		"a publishable key without a rate": {config.APIKeysFile, `[{"name": "web", "sha256": "` + sum + `", "publishable": {"allowedOrigins": ["https://a.example"], "eventsPerSecondPerAddress": 1}}]`, nil,
+			"[0].publishable.eventsPerSecond: must be at least 1"},
+		"a publishable key without a rate of an address": {config.APIKeysFile, `[{"name": "web", "sha256": "` + sum + `", "publishable": {"allowedOrigins": ["https://a.example"], "eventsPerSecond": 1}}]`, nil,
+			"[0].publishable.eventsPerSecondPerAddress: must be at least 1"},
+		"a publishable key that is a secret one": {config.APIKeysFile, `[{"name": "web", "sha256": "` + sum + `", "publishable": {"allowedOrigins": ["https://a.example"], "eventsPerSecond": 1, "eventsPerSecondPerAddress": 1}}, ` +
+			`{"name": "server", "sha256": "` + sum + `"}]`, nil, "[0]: must have another value than [1]"},
 		"two of one name":                   {config.APIKeysFile, `[{"name": "a", "sha256": "` + sum + `"}, {"name": "a", "sha256": "` + sum + `"}]`, nil, `[1].name: "a" is used already`},
 		"one without a name":                {config.APIKeysFile, `[{"sha256": "` + sum + `"}]`, nil, "[0].name: must not be empty"},
 		"one without a hash":                {config.APIKeysFile, `[{"name": "server"}]`, nil, "[0].sha256: must be the SHA-256"},

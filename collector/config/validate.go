@@ -47,6 +47,9 @@ func (p *Property) Validate() error {
 	for i, prefix := range p.Egress.AllowCIDRs {
 		f.check(prefix.IsValid(), fmt.Sprintf("egress.allowCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")
 	}
+	for i, prefix := range p.Proxies.TrustedCIDRs {
+		f.check(prefix.IsValid(), fmt.Sprintf("proxies.trustedCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")
+	}
 	names := map[string]bool{}
 	for i := range p.Platforms {
 		at := fmt.Sprintf("platforms[%d]", i)

@@ -51,6 +51,9 @@ func (g *Guard) Permits(address netip.Addr) bool {
 	return globalUnicast.Contains(address) && !contains(reserved6, address)
 }
 
+// IsPublic says whether an address is one of the internet's.
+func IsPublic(address netip.Addr) bool { return new(Guard).Permits(address) }
+
 func (g *Guard) allows(address netip.Addr) bool {
 	closest := 0 // how narrow a range has to be
 	for _, own := range machine {

@@ -40,17 +40,30 @@ func (a *admission) enter(bytes int64) bool {
 func (a *admission) leave(bytes int64) { a.held.Add(-bytes) }
 
 // admit lets a request in whose body may take limit bytes. Where there is no room it has answered. The result is to
-// be given to leave.
-func (h *Handler) admit(t *tenant, w http.ResponseWriter, r *http.Request, coding encoding, limit int64) (int64, bool) {
+// be given to [Handler.leave].
+func (h *Handler) admit(s *sender, w http.ResponseWriter, r *http.Request, coding encoding, limit int64) (int64, bool) {
 	bytes := limit
 	if coding == identity && r.ContentLength >= 0 {
 		bytes = r.ContentLength
 	}
 	bytes = bytes*bodyCopies + requestBytes
-	if h.admission.enter(bytes) {
-		return bytes, true
+	if s.web == nil || h.web.enter(bytes) {
+		if h.admission.enter(bytes) {
+			return bytes, true
+		}
+		if s.web != nil {
+			h.web.leave(bytes)
+		}
 	}
-	t.note(w, slog.String("reason", "overloaded"))
+	s.note(w, slog.String("reason", "overloaded"))
 	server.Unavailable(w, "The collector is overloaded. Please send the events again.", overloadedRetryAfter)
 	return 0, false
+}
+
+// leave gives back what a request was let in with.
+func (h *Handler) leave(s *sender, bytes int64) {
+	h.admission.leave(bytes)
+	if s.web != nil {
+		h.web.leave(bytes)
+	}
 }

@@ -25,23 +25,23 @@ const (
 
 // collectBatch answers POST /collect/{api_key}/batch: each event by itself, in order.
 func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
-	t, ok := h.authenticate(w, r)
+	s, ok := h.authenticate(w, r, endpointBatch)
 	if !ok {
 		return
 	}
-	coding, refused := negotiate(r, maxBatchBytes)
+	coding, refused := negotiate(r, maxBatchBytes, s.mediaTypes())
 	if refused != nil {
-		h.refuse(t, w, endpointBatch, refused)
+		h.refuse(s, w, endpointBatch, refused)
 		return
 	}
-	held, ok := h.admit(t, w, r, coding, maxBatchBytes)
+	held, ok := h.admit(s, w, r, coding, maxBatchBytes)
 	if !ok {
 		return
 	}
-	defer h.admission.leave(held)
+	defer h.leave(s, held)
 	body, err := h.bodies.read(r, coding, maxBatchBytes)
 	if err != nil {
-		h.refuse(t, w, endpointBatch, err)
+		h.refuse(s, w, endpointBatch, err)
 		return
 	}
 	release := sync.OnceFunc(func() { h.bodies.release(body) })
@@ -49,34 +49,35 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 
 	items, err := envelope.DecodeBatch(body.bytes, maxBatchEvents)
 	if err != nil {
-		h.refuse(t, w, endpointBatch, err)
+		h.refuse(s, w, endpointBatch, err)
 		return
 	}
-	ctx, cancel := t.deadline(r.Context())
+	ctx, cancel := s.deadline(r.Context())
 	defer cancel()
-	if !t.allow(ctx, w, len(items)) {
+	now := h.now()
+	if !s.allow(ctx, w, len(items), now) {
 		return
 	}
-	prepared := h.prepareBatch(t, items)
+	prepared := h.prepareBatch(s, items, now)
 	release() // up to a megabyte that nobody needs while Redis is waited for
 	var added []stream.Added
 	if len(prepared.additions) > 0 {
-		if added, err = t.append(ctx, prepared.additions); err != nil {
-			t.unavailable(w, err, len(items))
+		if added, err = s.append(ctx, prepared.additions); err != nil {
+			s.unavailable(w, err, len(items))
 			return
 		}
 	}
 	for _, errs := range prepared.errs {
 		if len(errs) > 0 {
-			t.counters.reject(errs)
+			s.counters.reject(errs)
 		}
 	}
-	t.list(prepared.rejections...)
+	s.list(prepared.rejections...)
 	for _, a := range added {
-		t.count(a)
+		s.count(a)
 	}
 	if server.Sampled(w) {
-		t.note(w, slog.Int("events", len(items)), slog.Int("stored", len(added)))
+		s.note(w, slog.Int("events", len(items)), slog.Int("stored", len(added)))
 	}
 	answer := h.bodies.buffer()
 	defer h.bodies.release(answer)
@@ -93,12 +94,12 @@ type preparedBatch struct {
 	rejections []stream.Rejection
 }
 
-func (h *Handler) prepareBatch(t *tenant, items []envelope.BatchItem) preparedBatch {
+func (h *Handler) prepareBatch(s *sender, items []envelope.BatchItem, now time.Time) preparedBatch {
 	p := preparedBatch{errs: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
-	now, sent := h.now(), h.envelope()
+	sent := h.envelope()
 	defer h.forget(sent)
 	for i, item := range items {
-		addition, errs := h.prepareItem(t, item, sent, now)
+		addition, errs := h.prepareItem(s, item, sent, now)
 		if len(errs) > 0 {
 			p.errs[i] = errs
 			p.rejections = append(p.rejections, rejectionOf(endpointBatch, now, sent, errs))
@@ -110,16 +111,16 @@ func (h *Handler) prepareBatch(t *tenant, items []envelope.BatchItem) preparedBa
 }
 
 // prepareItem prepares an event, which it reads into sent.
-func (h *Handler) prepareItem(t *tenant, item envelope.BatchItem, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+func (h *Handler) prepareItem(s *sender, item envelope.BatchItem, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
 	sent.Reset() // which may go on holding the event before
-	if limit := t.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
+	if limit := s.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
 		field := "events." + strconv.Itoa(item.Index)
 		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
 	}
 	if errs := item.Decode(sent); len(errs) > 0 {
 		return stream.Addition{}, errs
 	}
-	return h.prepare(t, sent, now)
+	return h.prepare(s, sent, now)
 }
 
 // appendAnswer appends the answer to a batch: totals, and a result for every event in order.

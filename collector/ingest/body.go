@@ -49,11 +49,25 @@ func tooLarge(limit int64) *refusal {
 // that cannot be made smaller.
 const compressedSlack = 4 << 10
 
+// The media types that a body may have. What is JSON anyway a browser sends as text/plain without asking beforehand.
+var (
+	jsonAlone  = []string{"application/json"}
+	jsonOrText = []string{"application/json", "text/plain"}
+)
+
+// mediaTypes are those that bodies of the sender may have.
+func (s *sender) mediaTypes() []string {
+	if s.web != nil {
+		return jsonOrText
+	}
+	return jsonAlone
+}
+
 // negotiate judges a request by its header: what it says the body is, and how long.
-func negotiate(r *http.Request, limit int64) (encoding, *refusal) {
-	if !isJSON(r.Header["Content-Type"]) {
+func negotiate(r *http.Request, limit int64, mediaTypes []string) (encoding, *refusal) {
+	if !isText(r.Header["Content-Type"], mediaTypes) {
 		return 0, &refusal{
-			status: http.StatusUnsupportedMediaType, message: "The Content-Type must be application/json in UTF-8.",
+			status: http.StatusUnsupportedMediaType, message: "The Content-Type must be " + strings.Join(mediaTypes, " or ") + " in UTF-8.",
 		}
 	}
 	coding := identity
@@ -81,8 +95,8 @@ func transferLimit(coding encoding, limit int64) int64 {
 	return limit + compressedSlack
 }
 
-// isJSON says whether the values of the Content-Type field mean JSON in UTF-8.
-func isJSON(values []string) bool {
+// isText says whether the values of the Content-Type field mean one of the media types, in UTF-8.
+func isText(values, mediaTypes []string) bool {
 	if len(values) != 1 {
 		return false
 	}
@@ -90,7 +104,7 @@ func isJSON(values []string) bool {
 		return true // what nearly everyone sends
 	}
 	kind, parameters, err := mime.ParseMediaType(values[0])
-	if err != nil || kind != "application/json" {
+	if err != nil || !slices.Contains(mediaTypes, kind) {
 		return false
 	}
 	charset, given := parameters["charset"]

@@ -34,7 +34,7 @@ func TestContentTypeMeansJSONInUTF8(t *testing.T) {
 		"*/*":                                             false,
 		"":                                                false,
 	} {
-		if got := isJSON([]string{value}); got != want {
+		if got := isText([]string{value}, jsonAlone); got != want {
 			t.Errorf("%q: got %v, want %v", value, got, want)
 		}
 	}
@@ -111,7 +111,7 @@ func FuzzRead(f *testing.F) {
 		if contentEncoding != "" {
 			r.Header.Set("Content-Encoding", contentEncoding)
 		}
-		coding, refused := negotiate(r, limit)
+		coding, refused := negotiate(r, limit, jsonOrText)
 		if refused != nil {
 			if refused.status != http.StatusUnsupportedMediaType && refused.status != http.StatusRequestEntityTooLarge {
 				t.Errorf("got %d", refused.status)

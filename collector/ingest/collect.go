@@ -26,24 +26,24 @@ const allowTimeout = 500 * time.Millisecond
 
 // collect answers POST /collect/{api_key}: one event.
 func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
-	t, ok := h.authenticate(w, r)
+	s, ok := h.authenticate(w, r, endpointCollect)
 	if !ok {
 		return
 	}
-	limit := t.Property.Limits.MaxBodyBytes
-	coding, refused := negotiate(r, limit)
+	limit := s.Property.Limits.MaxBodyBytes
+	coding, refused := negotiate(r, limit, s.mediaTypes())
 	if refused != nil {
-		h.refuse(t, w, endpointCollect, refused)
+		h.refuse(s, w, endpointCollect, refused)
 		return
 	}
-	held, ok := h.admit(t, w, r, coding, limit)
+	held, ok := h.admit(s, w, r, coding, limit)
 	if !ok {
 		return
 	}
-	defer h.admission.leave(held)
+	defer h.leave(s, held)
 	body, err := h.bodies.read(r, coding, limit)
 	if err != nil {
-		h.refuse(t, w, endpointCollect, err)
+		h.refuse(s, w, endpointCollect, err)
 		return
 	}
 	defer h.bodies.release(body)
@@ -51,30 +51,30 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	sent := h.envelope()
 	defer h.forget(sent)
 	if err := sent.Decode(body.bytes); err != nil {
-		h.refuse(t, w, endpointCollect, err)
+		h.refuse(s, w, endpointCollect, err)
 		return
 	}
-	ctx, cancel := t.deadline(r.Context())
+	ctx, cancel := s.deadline(r.Context())
 	defer cancel()
-	if !t.allow(ctx, w, 1) {
-		return
-	}
 	now := h.now()
-	addition, errs := h.prepare(t, sent, now)
+	if !s.allow(ctx, w, 1, now) {
+		return
+	}
+	addition, errs := h.prepare(s, sent, now)
 	if len(errs) > 0 {
-		t.counters.reject(errs)
-		t.list(rejectionOf(endpointCollect, now, sent, errs))
-		t.invalid(w, errs)
+		s.counters.reject(errs)
+		s.list(rejectionOf(endpointCollect, now, sent, errs))
+		s.invalid(w, errs)
 		return
 	}
-	added, err := t.append(ctx, []stream.Addition{addition})
+	added, err := s.append(ctx, []stream.Addition{addition})
 	if err != nil {
-		t.unavailable(w, err, 1)
+		s.unavailable(w, err, 1)
 		return
 	}
-	t.count(added[0])
+	s.count(added[0])
 	if server.Sampled(w) {
-		t.note(w, slog.Bool("duplicate", added[0].Duplicate))
+		s.note(w, slog.Bool("duplicate", added[0].Duplicate))
 	}
 	body.bytes = appendAdded(body.reuse(), added[0])
 	accept(w, body.bytes)
@@ -82,8 +82,8 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 
 // deadline bounds all that a request asks of Redis. Appending alone bounds itself. A client that leaves ends nothing: what
 // it has sent whole is stored, and an id that it sends again is a duplicate.
-func (t *tenant) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
-	if t.Property.Limits.EventsPerSecond == 0 {
+func (s *sender) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.rate.EventsPerSecond == 0 {
 		return context.WithoutCancel(ctx), func() {}
 	}
 	return context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -91,14 +91,16 @@ func (t *tenant) deadline(ctx context.Context) (context.Context, context.CancelF
 
 // allow asks whether n more events may come now. Where they may not it has answered. Every event counts that is
 // sent, be it valid or not. With Redis out of reach nobody can say; the append that follows then decides.
-func (t *tenant) allow(ctx context.Context, w http.ResponseWriter, n int) bool {
-	limit := t.Property.Limits.EventsPerSecond
-	if limit == 0 {
+func (s *sender) allow(ctx context.Context, w http.ResponseWriter, n int, now time.Time) bool {
+	if !s.allowAddress(w, n-1, now) { // the first was counted when the request came
+		return false
+	}
+	if s.rate.EventsPerSecond == 0 {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, allowTimeout)
 	defer cancel()
-	allowance, err := t.Limiter.Allow(ctx, limit, n)
+	allowance, err := s.Limiter.Allow(ctx, s.rate, n)
 	if err != nil {
 		return true
 	}
@@ -107,11 +109,16 @@ func (t *tenant) allow(ctx context.Context, w http.ResponseWriter, n int) bool {
 	if allowance.OK {
 		return true
 	}
-	t.counters.limited.Add(float64(n))
-	t.note(w)
-	server.RetryAfter(w, allowance.RetryAfter)
-	server.Message(w, http.StatusTooManyRequests, "Too many requests.")
+	s.tooMany(w, n, allowance.RetryAfter)
 	return false
+}
+
+// tooMany answers a request whose n events may not come before some time is over.
+func (s *sender) tooMany(w http.ResponseWriter, n int, wait time.Duration) {
+	s.counters.limited.Add(float64(n))
+	s.note(w)
+	server.RetryAfter(w, wait)
+	server.Message(w, http.StatusTooManyRequests, "Too many requests.")
 }
 
 // invalid answers a request with the errors of what it sent.

@@ -239,9 +239,9 @@ func section1(t *testing.T) map[string]struct {
 			{request: request{path: "/collect/"}, json: purchase, status: 404, want: notFound},
 			{request: request{suffix: "/"}, json: purchase, status: 404, want: notFound},
 			{request: request{suffix: "/batch/more"}, json: purchase, status: 404, want: notFound},
-			{request: request{method: "GET"}, status: 405, want: notAllowed, header: map[string]string{"Allow": "POST"}},
-			{request: request{method: "PUT", suffix: "/batch"}, json: purchase, status: 405, want: notAllowed, header: map[string]string{"Allow": "POST"}},
-			{request: request{method: "GET", path: "/collect/nobody"}, status: 405, want: notAllowed, header: map[string]string{"Allow": "POST"}},
+			{request: request{method: "GET"}, status: 405, want: notAllowed, header: map[string]string{"Allow": "POST, OPTIONS"}},
+			{request: request{method: "PUT", suffix: "/batch"}, json: purchase, status: 405, want: notAllowed, header: map[string]string{"Allow": "POST, OPTIONS"}},
+			{request: request{method: "GET", path: "/collect/nobody"}, status: 405, want: notAllowed, header: map[string]string{"Allow": "POST, OPTIONS"}},
 		}, nil},
 	}
 }

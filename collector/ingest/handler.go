@@ -31,9 +31,9 @@ type Appender interface {
 	Append(ctx context.Context, additions []stream.Addition) ([]stream.Added, error)
 }
 
-// Limiter says whether n more events may come at limit a second. [stream.Stream] is one.
+// Limiter says whether n more events may come at a rate. [stream.Stream] is one.
 type Limiter interface {
-	Allow(ctx context.Context, limit, n int) (stream.Allowance, error)
+	Allow(ctx context.Context, rate stream.Rate, n int) (stream.Allowance, error)
 }
 
 // Tenant is a property that events are taken in for.
@@ -42,7 +42,7 @@ type Tenant struct {
 	// Keys are the API keys that belong to the property. Where two tenants share one, the first has it.
 	Keys     []auth.Credential
 	Appender Appender
-	// Limiter is asked where the property limits its events per second; otherwise it may be nil.
+	// Limiter is asked where the property limits its events per second, or has a publishable key; otherwise it may be nil.
 	Limiter Limiter
 	// Rejections is told what was refused; nil where nobody keeps that.
 	Rejections RejectionList
@@ -67,15 +67,15 @@ type Handler struct {
 	bodies  *bodies
 	// envelopes are there to be read into: of *envelope.Envelope, reset.
 	envelopes sync.Pool
-	// admission is shared by all tenants: it is the process's memory.
-	admission admission
-	served    atomic.Pointer[served]
+	// admission is shared by all tenants: it is the process's memory. web is the part of it that pages may hold.
+	admission, web admission
+	served         atomic.Pointer[served]
 }
 
-// served is what one call of Serve has set: all keys, and whose they are.
+// served is what one call of Serve has set: all keys, and who has them.
 type served struct {
-	keys   []auth.Credential
-	owners []*tenant
+	keys    []auth.Credential
+	senders []*sender
 }
 
 // tenant is a Tenant with what each of its requests would otherwise work out anew.
@@ -94,6 +94,7 @@ func New(o Options) *Handler {
 	if h.admission.limit == 0 {
 		h.admission.limit = defaultMaxInFlightBytes
 	}
+	h.web.limit = h.admission.limit / webShare
 	if h.newID == nil {
 		h.newID = func() uuid.UUID { return uuid.Must(uuid.NewV7()) } // fails where crypto/rand does: never
 	}
@@ -109,9 +110,9 @@ func (h *Handler) Serve(tenants []Tenant) {
 			Tenant: t, variants: t.Property.Variants(), platforms: t.Property.PlatformNames(),
 			counters: h.metrics.of(t.Property),
 		}
-		for _, key := range t.Keys {
+		for place, key := range t.Keys {
 			all.keys = append(all.keys, key)
-			all.owners = append(all.owners, owner)
+			all.senders = append(all.senders, newSender(owner, place, key))
 		}
 	}
 	h.served.Store(&all)
@@ -121,21 +122,8 @@ func (h *Handler) Serve(tenants []Tenant) {
 func (h *Handler) Routes(r chi.Router) {
 	r.Post("/collect/{api_key}", h.collect)
 	r.Post("/collect/{api_key}/batch", h.collectBatch)
-}
-
-// authenticate finds the tenant whose key stands in the path. Where there is none it has answered: alike for
-// every wrong key, whatever is wrong with it, and without looking at the body.
-func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request) (*tenant, bool) {
-	key := server.PathParameter(r, "api_key") // what cannot be unescaped is no key of anybody's
-	all := h.served.Load()
-	i, found := auth.Find(all.keys, key, h.now())
-	if !found {
-		server.Refuse(w)
-		server.Message(w, http.StatusUnauthorized, "Invalid API key.")
-		return nil, false
-	}
-	server.Authenticated(r)
-	return all.owners[i], true
+	r.Options("/collect/{api_key}", h.preflight)
+	r.Options("/collect/{api_key}/batch", h.preflight)
 }
 
 // note describes a request that is not served for its log line.
@@ -154,18 +142,24 @@ func (h *Handler) forget(sent *envelope.Envelope) {
 }
 
 // prepare turns an envelope into what the stream stores of it.
-func (h *Handler) prepare(t *tenant, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
-	valid, errs := sent.Validate(now, t.Property.EventAliases)
+func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+	valid, errs := sent.Validate(now, s.Property.EventAliases)
+	if len(errs) == 0 {
+		errs = s.judge(valid)
+	}
 	if len(errs) > 0 {
 		return stream.Addition{}, errs
+	}
+	if s.web != nil {
+		valid.SentBy(s.visitor)
 	}
 	id, given := valid.UUID()
 	if !given {
 		id = h.newID()
 	}
-	accepted := envelope.Pseudonymise(valid, envelope.Acceptance{DeliveryID: id, Variants: t.variants, Platforms: t.platforms})
+	accepted := envelope.Pseudonymise(valid, envelope.Acceptance{DeliveryID: id, Variants: s.variants, Platforms: s.platforms})
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
-	addition := stream.Addition{Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID)}
+	addition := stream.Addition{Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = strings.Clone(accepted.OrderID)
 	}

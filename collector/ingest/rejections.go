@@ -31,26 +31,30 @@ type RejectionList interface {
 }
 
 // list notes rejections where somebody keeps them.
-func (t *tenant) list(rejections ...stream.Rejection) {
-	if t.Rejections != nil && len(rejections) > 0 {
-		t.Rejections.Add(rejections...)
+func (s *sender) list(rejections ...stream.Rejection) {
+	if s.Rejections == nil || len(rejections) == 0 {
+		return
 	}
+	for i := range rejections {
+		rejections[i].APIKey = s.key
+	}
+	s.Rejections.Add(rejections...)
 }
 
 // refuse answers a request with what is wrong with it as a whole, and lists that: a [*refusal], an
 // [*envelope.SyntaxError] or [event.Errors].
-func (h *Handler) refuse(t *tenant, w http.ResponseWriter, endpoint string, err error) {
+func (h *Handler) refuse(s *sender, w http.ResponseWriter, endpoint string, err error) {
 	if errs := (event.Errors)(nil); errors.As(err, &errs) {
-		t.list(newRejection(endpoint, h.now(), errs))
-		t.invalid(w, errs)
+		s.list(newRejection(endpoint, h.now(), errs))
+		s.invalid(w, errs)
 		return
 	}
 	refused := &refusal{status: http.StatusBadRequest, message: err.Error()}
 	errors.As(err, &refused)
 	if refused.status != http.StatusRequestTimeout { // which is sent again
-		t.list(newRejection(endpoint, h.now(), map[string]string{"message": refused.message}))
+		s.list(newRejection(endpoint, h.now(), map[string]string{"message": refused.message}))
 	}
-	t.note(w, slog.String("reason", refused.message))
+	s.note(w, slog.String("reason", refused.message))
 	if refused.header != "" {
 		w.Header().Set(refused.header, refused.value)
 	}

@@ -33,6 +33,9 @@ func (r *refusals) told(t *testing.T) (lines []string) {
 			t.Errorf("rejection %q at %s, want an id of its own at %s", one.ID, one.At, noon)
 		}
 		seen[one.ID] = true
+		if one.APIKey != "server" {
+			t.Errorf("rejection %q came by API key %q, want server", one.ID, one.APIKey)
+		}
 		lines = append(lines, fmt.Sprintf("%s %q %q %s", one.Endpoint, one.Event, one.EventID, one.Answer))
 	}
 	return lines

@@ -34,7 +34,7 @@ func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter,
 // refuse answers a failed attempt to authenticate.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request) {
 	server.Refuse(w)
-	if wait := h.failures.add(server.RemoteAddress(r), h.now()); wait > 0 {
+	if wait := h.failures.Take(server.RemoteAddress(r), 1, h.now()); wait > 0 {
 		server.RetryAfter(w, wait)
 		server.Message(w, http.StatusTooManyRequests, "Too many failed attempts.")
 		return

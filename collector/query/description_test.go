@@ -242,7 +242,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 		for range failureBurst {
 			ask(call, "wt_guess", typeJSON, berlin)
 		}
-		handler.failures = failures{}
+		handler.failures = newFailures()
 	}
 	ask("/openapi.json", "", typeJSON, apiPrefix+"/openapi.json")
 	// And all that the golden answers are about.

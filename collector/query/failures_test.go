@@ -3,7 +3,6 @@ package query
 import (
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"testing"
 	"time"
 )
@@ -67,7 +66,7 @@ func TestFailedAttemptsAreLimited(t *testing.T) {
 		})
 	}
 
-	now = now.Add(failureInterval)
+	now = now.Add(time.Second)
 	fail(401)
 	fail(429)
 	now = now.Add(time.Hour)
@@ -86,28 +85,5 @@ func TestAnIPv6NetworkIsOneCaller(t *testing.T) {
 		if got := askFrom(api, address, "wt_guess").Code; got != want {
 			t.Errorf("%s: got %d, want %d", address, got, want)
 		}
-	}
-}
-
-func TestFailuresTakeBoundedMemory(t *testing.T) {
-	var f failures
-	now := fixtureNow
-	address := netip.MustParseAddr("10.0.0.1")
-	for range 10 * maxFailing {
-		f.add(address, now)
-		address = address.Next()
-	}
-	if len(f.limiters) > maxFailing+1 {
-		t.Errorf("%d addresses are remembered, want at most %d", len(f.limiters), maxFailing+1)
-	}
-	if wait := f.add(netip.MustParseAddr("192.0.2.1"), now); wait == 0 {
-		t.Error("an address beyond the memory is not limited")
-	}
-	if wait := f.add(netip.MustParseAddr("10.0.0.1"), now); wait != 0 {
-		t.Errorf("an address with an allowance of its own has to wait %s", wait)
-	}
-	now = now.Add(time.Minute)
-	if wait := f.add(netip.MustParseAddr("192.0.2.1"), now); wait != 0 || len(f.limiters) > 2 {
-		t.Errorf("after a minute: %d addresses are remembered, the next has to wait %s", len(f.limiters), wait)
 	}
 }

@@ -46,7 +46,7 @@ type Handler struct {
 	now     func() time.Time
 	tenants atomic.Pointer[[]Tenant]
 	// failures are the failed attempts to authenticate.
-	failures failures
+	failures *server.AddressRate
 	// queue is for the queries that look at more than a page of events.
 	queue  *fairQueue
 	budget *analytics.Budget
@@ -54,7 +54,7 @@ type Handler struct {
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{logger: o.Logger, now: o.Now, queue: newFairQueue(), budget: o.Budget}
+	h := &Handler{logger: o.Logger, now: o.Now, failures: newFailures(), queue: newFairQueue(), budget: o.Budget}
 	if h.budget == nil {
 		h.budget = analytics.NewBudget(0)
 	}

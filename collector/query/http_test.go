@@ -171,7 +171,7 @@ var refused = map[string]rejectionList{
 	"empty": {}, "trimmed": {},
 	"berlin": {
 		{
-			ID: "0190163d-8694-739b-aea5-966c26f8ad91", At: fixtureNow.Add(-time.Minute), Endpoint: "batch", Event: "purchase", EventID: "order-77",
+			ID: "0190163d-8694-739b-aea5-966c26f8ad91", At: fixtureNow.Add(-time.Minute), Endpoint: "batch", APIKey: "server", Event: "purchase", EventID: "order-77",
 			Answer: []byte(`{"message":"The data.value field is required. (and 1 more error)","errors":{"data.value":["The data.value field is required."],` +
 				`"data.currency":["The data.currency field is required."]}}`),
 		},
@@ -251,7 +251,7 @@ func TestAccess(t *testing.T) {
 		"a scope that does not allow reading is unauthorized": {"Bearer " + tokens["no scope"], "berlin", 403, message("This action is unauthorized.")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			handler.failures = failures{} // so many mistakes would be too many
+			handler.failures = newFailures() // so many mistakes would be too many
 			for _, call := range calls {
 				answer := ask(api, http.MethodGet, test.authorization, "/api/v1/properties/"+test.property+"/"+call)
 				if answer.Code != test.want || (test.body != "" && answer.Body.String() != test.body) {

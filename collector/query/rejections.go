@@ -28,6 +28,7 @@ type rejectionRecord struct {
 	ID         string         `json:"id"`
 	ReceivedAt string         `json:"received_at"`
 	Endpoint   string         `json:"endpoint"`
+	APIKey     *string        `json:"api_key"`
 	Event      *string        `json:"event"`
 	EventID    *string        `json:"event_id"`
 	Message    string         `json:"message"`
@@ -77,7 +78,7 @@ func renderRejection(r stream.Rejection) (rejectionRecord, bool) {
 		answered.Errors = jsontext.Value("{}")
 	}
 	return rejectionRecord{
-		ID: r.ID, ReceivedAt: instant(r.At), Endpoint: r.Endpoint, Event: optional(r.Event), EventID: optional(r.EventID),
+		ID: r.ID, ReceivedAt: instant(r.At), Endpoint: r.Endpoint, APIKey: optional(r.APIKey), Event: optional(r.Event), EventID: optional(r.EventID),
 		Message: answered.Message, Errors: answered.Errors, // as they were answered, in that order
 	}, true
 }

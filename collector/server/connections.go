@@ -51,7 +51,7 @@ func (l *connections) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: accepted, of: l, address: addressOf(accepted.RemoteAddr().String())}
+	c := &connection{Conn: accepted, of: l, address: Network(peerOf(accepted.RemoteAddr().String()))}
 	for _, spared := range l.admit(c) {
 		_ = spared.Conn.Close() // it is of no use to anybody any more
 	}
@@ -196,23 +196,3 @@ func Authenticated(r *http.Request) {
 // Refuse asks for the connection to be closed once a request has been answered that showed no valid key or token: whoever
 // guesses has to connect anew for each guess. It is called before the answer.
 func Refuse(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
-
-// RemoteAddress returns whom a request comes from: the peer's address, of IPv6 the network, which is what one household
-// or one server is given; the zero address where it is not known. What headers say of it anybody can write.
-func RemoteAddress(r *http.Request) netip.Addr { return addressOf(r.RemoteAddr) }
-
-func addressOf(text string) netip.Addr {
-	peer, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return netip.Addr{}
-	}
-	address := peer.Addr().Unmap().WithZone("")
-	if address.Is4() {
-		return address
-	}
-	network, err := address.Prefix(64)
-	if err != nil {
-		return netip.Addr{}
-	}
-	return network.Addr()
-}

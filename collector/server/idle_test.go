@@ -17,7 +17,7 @@ func TestWhereAllHaveAuthenticatedTheOneIdleForLongestIsClosed(t *testing.T) {
 	connect := func(name string) (spared []string) {
 		inner, peer := net.Pipe()
 		t.Cleanup(func() { _, _ = inner.Close(), peer.Close() })
-		c := &connection{Conn: inner, of: l, address: addressOf("127.0.0.1:1")}
+		c := &connection{Conn: inner, of: l, address: peerOf("127.0.0.1:1")}
 		names[c] = name
 		for _, closed := range l.admit(c) {
 			spared = append(spared, names[closed])

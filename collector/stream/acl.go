@@ -63,16 +63,24 @@ func (a Access) grants(k keys) []grant {
 }
 
 func appendGrants(k keys) []grant {
+	// rates returns the keys of all rates, each with Redis's prefix before it.
+	rates := func(prefix string) []string {
+		patterns := []string{prefix + k.rate(0)}
+		for _, own := range k.ownRates() {
+			patterns = append(patterns, prefix+own)
+		}
+		return patterns
+	}
 	return []grant{
 		{[]string{"xadd"}, []string{"%W~" + k.events()}},
 		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.dedupBuckets(), "%W~" + k.dedup()}},
 		{[]string{"hmget"}, []string{"%R~" + k.dedupBuckets(), "%R~" + k.dedup()}},
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.batchMemories()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
-		{[]string{"get"}, []string{"%R~" + k.rate()}},
-		{[]string{"fcall"}, []string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock(), "~" + k.rate()}},
+		{[]string{"get"}, rates("%R~")},
+		{[]string{"fcall"}, append([]string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock()}, rates("~")...)},
 		{[]string{"pexpire"}, []string{"%W~" + k.batchMemories()}},
-		{[]string{"set"}, []string{"%W~" + k.rate()}},
+		{[]string{"set"}, rates("%W~")},
 		{[]string{"hdel"}, []string{"%W~" + k.dedup()}},
 		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets()}},
 		{[]string{"xadd", "pexpire"}, []string{"%W~" + k.rejections()}},

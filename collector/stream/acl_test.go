@@ -23,7 +23,7 @@ var accesses = map[string]Access{"collector": AppendAccess, "deliverer": Deliver
 // ownKeys are the names of a property's keys as the threat model has them, each with a key of that name behind the
 // prefix.
 var ownKeys = map[string]string{
-	"events": "events", "deliveries": "deliveries", "rejections": "rejections", "rate": "rate", "clock": "clock",
+	"events": "events", "deliveries": "deliveries", "rejections": "rejections", "rate": "rate", "rate:KEY": "rate:16", "clock": "clock",
 	"dedup": "dedup", "dedup:SLOT": "dedup:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
 	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta",
@@ -33,7 +33,7 @@ var ownKeys = map[string]string{
 
 // foreignKeys are keys that no role may touch: those that Weir does not have, and those of other properties.
 var foreignKeys = []string{
-	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
+	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:", "rate:0", "rate:17", "rate:100", "rate:1:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
 	"dedup:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
 	"retry:meta:due:1", "retry:due", "paused", "replay:request:1", "replay:", "import:", "*",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
@@ -303,7 +303,7 @@ func attack(text string) []any {
 	k := keysOf("default", "shop")
 	names := map[string]string{
 		"EVENTS": k.events(), "DELIVERIES": k.deliveries(), "DEDUP": k.dedup(), "DEDUP:0": k.dedup() + ":0", "DEDUP:8": k.dedup() + ":8",
-		"DEDUP:0:1": k.dedup() + ":0:1", "BATCHES": k.batches(), "RATE": k.rate(), "DUE": k.due("meta"), "OPEN": k.open("meta"),
+		"DEDUP:0:1": k.dedup() + ":0:1", "BATCHES": k.batches(), "RATE": k.rate(0), "DUE": k.due("meta"), "OPEN": k.open("meta"),
 		"ATTEMPTS": k.attempts("meta"), "RETRY": k.retryPrefix(), "REQUEST": k.replayRequest(), "ANSWERS": k.replayAnswers(),
 		"JUNK": k.prefix + "junk", "SHOP2": keysOf("default", "shop2").events(),
 	}

@@ -49,7 +49,11 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 	for i := range additions {
 		addition := &additions[i]
 		// Where text has to grow the arguments go on pointing into what it was.
-		text = call.appendDigest(text, 'e', addition.EventID)
+		kind := byte('e')
+		if addition.Public {
+			kind = 'p'
+		}
+		text = call.appendDigest(text, kind, addition.EventID)
 		start := len(text)
 		if addition.OrderID != "" {
 			text = call.appendDigest(text, 'o', addition.OrderID)
@@ -72,7 +76,8 @@ func (c *appendCall) answer() {
 // digest is what stands for an id in the deduplication keys.
 type digest struct{ field, rest argument }
 
-// appendDigest appends an id's digest to the call's text and notes it; kind parts event ids from order ids.
+// appendDigest appends an id's digest to the call's text and notes it; kind parts event ids, public
+// event ids and order ids.
 func (c *appendCall) appendDigest(text []byte, kind byte, id string) []byte {
 	var buffer [256]byte
 	sum := sha256.Sum256(append(append(buffer[:0], kind), id...))

@@ -44,6 +44,10 @@ func TestAppendAnswersDuplicates(t *testing.T) {
 			[]Addition{addition("e1", "order-e"), addition("e2", "order-e"), addition("e2", "")},
 			[]Added{{"e1", false}, {"e1", true}, {"e2", false}},
 		},
+		"not where one of the ids was public": {
+			[]Addition{public("p1"), addition("p1", ""), public("p1"), addition("p2", ""), public("p2")},
+			[]Added{{"p1", false}, {"p1", false}, {"p1", true}, {"p2", false}, {"p2", false}},
+		},
 		"whatever lies between": {
 			[]Addition{addition("f1", ""), addition("f2", "order-f"), addition("f3", ""), addition("f1", "order-g"), addition("f4", "order-f")},
 			[]Added{{"f1", false}, {"f2", false}, {"f3", false}, {"f1", true}, {"f2", true}},
@@ -361,7 +365,7 @@ func TestEveryKeyButStreamsAndDeduplicationKeysExpires(t *testing.T) {
 	for i := range 300 {
 		mustAppend(t, a, addition(fmt.Sprint("id-", i), fmt.Sprint("order-", i)))
 	}
-	if _, err := s.Allow(t.Context(), 10, 1); err != nil {
+	if _, err := s.Allow(t.Context(), Rate{EventsPerSecond: 10}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range s.redis.Keys(t.Context(), "*").Val() {

@@ -33,7 +33,7 @@ func callsOf(k keys) map[string]call {
 			keys: []string{k.events(), k.dedup(), k.batches(), k.clock()},
 			args: []any{1000, 1, strings.Repeat("b", 16), "", 1, digest, "rest", "entry", ""}, free: []int{3, 7},
 		},
-		functionAllow:        {keys: []string{k.rate()}, args: []any{10, 1}},
+		functionAllow:        {keys: []string{k.rate(0)}, args: []any{10, 1}},
 		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2, empty: []int{1}, events: 4},
 		functionDestroyGroup: {keys: append([]string{k.events()}, retries...), args: []any{"meta"}},
 		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
@@ -191,9 +191,9 @@ func TestPoisonedDeduplicationKeysHarmNoOthers(t *testing.T) {
 			}
 			return s.redis.HSet(t.Context(), s.keys.dedup(), "0", fmt.Sprint(week.Milliseconds()/2, ":", time.Now().UnixMilli())).Err()
 		},
-		"an allowance that is no number": func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "x", 0).Err() },
-		"an allowance of nan":            func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "nan", 0).Err() },
-		"an allowance used up for ever":  func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(), "1e300", 0).Err() },
+		"an allowance that is no number": func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(0), "x", 0).Err() },
+		"an allowance of nan":            func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(0), "nan", 0).Err() },
+		"an allowance used up for ever":  func(s *Stream) error { return s.redis.Set(t.Context(), s.keys.rate(0), "1e300", 0).Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStream(t)
@@ -204,7 +204,7 @@ func TestPoisonedDeduplicationKeysHarmNoOthers(t *testing.T) {
 			if got := mustAppend(t, a, addition("id", "order"), addition("other", ""))[1]; got.Duplicate {
 				t.Errorf("another event: %+v", got)
 			}
-			if allowed, err := s.Allow(t.Context(), 10, 1); err != nil || !allowed.OK {
+			if allowed, err := s.Allow(t.Context(), Rate{EventsPerSecond: 10}, 1); err != nil || !allowed.OK {
 				t.Errorf("Allow = %+v, %v", allowed, err)
 			}
 			if n := len(allEvents(t, s)); n != 2 {

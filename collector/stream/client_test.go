@@ -167,7 +167,7 @@ func TestLoad(t *testing.T) {
 					t.Errorf("Load = %v, want an error: %v", err, test.bad)
 				}
 			}
-			_, err = client.Stream("default", "shop").Allow(t.Context(), 1, 1)
+			_, err = client.Stream("default", "shop").Allow(t.Context(), Rate{EventsPerSecond: 1}, 1)
 			if got := !errors.Is(err, ErrLibrary); got != test.want {
 				t.Errorf("the library answers: %v (%v), want %v", got, err, test.want)
 			}
@@ -206,7 +206,7 @@ func TestAllow(t *testing.T) {
 			s, c := newStreamAt(t, start)
 			for i, step := range test.steps {
 				c.set(start.Add(step.after))
-				got, err := s.Allow(t.Context(), test.limit, step.n)
+				got, err := s.Allow(t.Context(), Rate{EventsPerSecond: test.limit}, step.n)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -220,7 +220,7 @@ func TestAllow(t *testing.T) {
 		s := newStream(t)
 		allowed := 0
 		for range 20 {
-			a, err := s.Allow(t.Context(), 5, 1)
+			a, err := s.Allow(t.Context(), Rate{EventsPerSecond: 5}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,9 +234,21 @@ func TestAllow(t *testing.T) {
 			t.Errorf("%d of 20 events allowed, want about 5", allowed)
 		}
 	})
-	t.Run("no limit below one", func(t *testing.T) {
-		if _, err := newStream(t).Allow(t.Context(), 0, 1); err == nil {
-			t.Error("Allow with limit 0 = nil, want an error")
+	t.Run("each key's is its own", func(t *testing.T) {
+		s := newStream(t)
+		for key := range MaxRatedKeys + 1 {
+			for _, want := range []bool{true, false} {
+				if a, err := s.Allow(t.Context(), Rate{Key: key, EventsPerSecond: 1}, 1); err != nil || a.OK != want {
+					t.Errorf("key %d: got %v, %v, want %v", key, a.OK, err, want)
+				}
+			}
+		}
+	})
+	t.Run("no limit below one, and no key beyond the last", func(t *testing.T) {
+		for _, rate := range []Rate{{}, {Key: -1, EventsPerSecond: 1}, {Key: MaxRatedKeys + 1, EventsPerSecond: 1}} {
+			if _, err := newStream(t).Allow(t.Context(), rate, 1); err == nil {
+				t.Errorf("Allow of %+v = nil, want an error", rate)
+			}
 		}
 	})
 }
@@ -271,8 +283,10 @@ func TestAccess(t *testing.T) {
 	answering(t, deliver)
 	a := newAppender(t, collect, AppenderOptions{})
 	mustAppend(t, a, addition("1", "order-1"), addition("1", ""), addition("2", "order-1"), addition("3", ""), addition("4", ""))
-	if _, err := collect.Allow(ctx, 10, 1); err != nil {
-		t.Error(err)
+	for key := range MaxRatedKeys + 1 {
+		if _, err := collect.Allow(ctx, Rate{Key: key, EventsPerSecond: 10}, 1); err != nil {
+			t.Errorf("key %d: %v", key, err)
+		}
 	}
 	for i, step := range []func() error{
 		func() error { _, err := deliver.EnsureGroup(ctx, "meta", GroupState{}); return err },
@@ -322,7 +336,7 @@ func TestAccess(t *testing.T) {
 		"the collector deletes events":          collect.redis.Del(ctx, collect.keys.events()).Err(),
 		"query appends an event":                query.redis.XAdd(ctx, &redis.XAddArgs{Stream: query.keys.events(), Values: []any{"e", "x"}}).Err(),
 		"query forgets a retry":                 query.redis.ZRem(ctx, query.keys.due("meta"), "1-0").Err(),
-		"the collector writes another property": collect.redis.Set(ctx, keysOf("default", "shop2").rate(), 1, 0).Err(),
+		"the collector writes another property": collect.redis.Set(ctx, keysOf("default", "shop2").rate(0), 1, 0).Err(),
 		"query reads another property": func() error {
 			_, err := (&Stream{query.redis, keysOf("default", "sho")}).ReadEvents(ctx, 0, 1, 0)
 			return err

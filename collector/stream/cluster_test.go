@@ -32,7 +32,7 @@ func TestClusterSpreadsProperties(t *testing.T) {
 		if records := allRecords(t, s); len(records) != 2 {
 			t.Errorf("property %d has %d records, want 2", i, len(records))
 		}
-		if _, err := s.Allow(ctx, 5, 1); err != nil {
+		if _, err := s.Allow(ctx, Rate{EventsPerSecond: 5}, 1); err != nil {
 			t.Error(err)
 		}
 		trimAll(t, s, TrimPolicy{MaxEvents: 1})

@@ -1,5 +1,7 @@
 package stream
 
+import "strconv"
+
 // keys are the names of one property's keys. They share a hash tag, so that all lie in one slot of a cluster
 // and one ACL pattern covers them. Only weir.lua puts together the names of deduplication buckets and batch memories.
 type keys struct{ prefix string }
@@ -57,8 +59,17 @@ func (k keys) batches() string { return k.prefix + "batches" }
 // batchMemories matches the 1,280 keys of the memory of committed batches, and nothing else.
 func (k keys) batchMemories() string { return k.batches() + ":[0-4]:[0-9a-f][0-9a-f]" }
 
-// rate is a string: the microsecond at which the property's allowance is whole again. It lives until then.
-func (k keys) rate() string { return k.prefix + "rate" }
+// rate is a string: the microsecond at which the allowance of the property's secret keys is whole again, or, behind ":1"
+// to ":16", that of a key with a rate of its own. It lives until then.
+func (k keys) rate(key int) string {
+	if key == 0 {
+		return k.prefix + "rate"
+	}
+	return k.prefix + "rate:" + strconv.Itoa(key)
+}
+
+// ownRates match the keys of all rates that a key has of its own, and nothing else.
+func (k keys) ownRates() []string { return []string{k.prefix + "rate:[1-9]", k.prefix + "rate:1[0-6]"} }
 
 // due is a sorted set: stream ids of a platform's events that wait for another attempt, by the millisecond at
 // which it is due, or at which the lease of whoever makes it ends. It lives as long as one waits.

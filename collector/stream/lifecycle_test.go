@@ -15,7 +15,7 @@ func TestEraseLeavesNothing(t *testing.T) {
 	mustAppend(t, newAppender(t, s, AppenderOptions{}), addition("one", "order"))
 	mustRead(t, s, "pod-1", 10)
 	mustSettle(t, s, decided(positions[0], Delivered, 1), retryAt(positions[1], 1, time.Now()))
-	if _, err := s.Allow(t.Context(), 1, 100); err != nil {
+	if _, err := s.Allow(t.Context(), Rate{EventsPerSecond: 1}, 100); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

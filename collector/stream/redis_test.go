@@ -67,6 +67,13 @@ func addition(eventID, orderID string) Addition {
 	return Addition{Entry: []byte("entry of " + eventID), EventID: eventID, OrderID: orderID}
 }
 
+// public is an addition whose id anybody may have chosen.
+func public(eventID string) Addition {
+	a := addition(eventID, "")
+	a.Public = true
+	return a
+}
+
 func mustAppend(t testing.TB, a *Appender, additions ...Addition) []Added {
 	t.Helper()
 	added, err := a.Append(t.Context(), additions)

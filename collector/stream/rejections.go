@@ -31,8 +31,9 @@ type Rejection struct {
 	// ID tells it from others: whoever writes may write it twice.
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
-	// Endpoint is the way by which it came in: "collect", "batch".
+	// Endpoint is the way by which it came in: "collect", "batch". APIKey is the name of the API key.
 	Endpoint string `json:"endpoint"`
+	APIKey   string `json:"api_key,omitempty"`
 	// Event and EventID are "" where they were not given, or not valid.
 	Event   string `json:"event,omitempty"`
 	EventID string `json:"event_id,omitempty"`

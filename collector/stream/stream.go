@@ -55,6 +55,9 @@ type Addition struct {
 	// EventID is the deduplication key, and the id to answer. One that was made up here is recorded like a caller's
 	// own: the answer tells it to the caller, who may send it again. It is never "".
 	EventID string
+	// Public says that anybody may have chosen the id, in a web page. It repeats no id but of public additions, so that
+	// nobody keeps an event from being stored by sending its id first.
+	Public bool
 	// OrderID is a second deduplication key; "" where the event has none or is no purchase.
 	OrderID string
 }

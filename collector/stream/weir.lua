@@ -42,6 +42,7 @@ local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
 local MOST_ATTEMPTS = 64       -- bytes of what is kept of an event that waits: its attempts, and when it was put back
 local MOST_GROUPS = 128        -- groups of a stream, many times the platforms that a property may have
 local MOST_KEY = 1024          -- bytes of a key's name
+local MOST_RATED = 16          -- keys of a property that have a rate of their own
 local MOST_MADE = 1048576      -- bytes of deduplication keys that one call of weir_append writes
 local ASKED = 16               -- fields that are read before their bytes are counted
 local FIELD = 1024             -- bytes that a field too many of an entry counts for, beside its own
@@ -521,11 +522,12 @@ end
 ----------------------------------------------------------------------------------------------------------------
 -- Rate (rate.go)
 
--- weir_allow: KEYS rate; ARGV events a second, events wanted. Replies
+-- weir_allow: KEYS rate, or rate:1 to rate:16 for a key with a rate of its own; ARGV events a second, events wanted. Replies
 -- with 1 or 0, how many more are allowed now, and the µs until the wanted ones are. The allowance of one second may be
 -- used at once; more than that at once is allowed when it is whole, and paid for afterwards.
 local function allow(keys, args)
-  expect(keys, 'rate')
+  local own = tonumber(string.match(keys[1] or '', ':rate:(%d%d?)$'))
+  expect(keys, own and own >= 1 and own <= MOST_RATED and 'rate:' .. own or 'rate')
   local limit, wanted = whole(args[1], 'the limit', 1, LATEST), whole(args[2], 'the number of events', 1, MOST_ADDITIONS)
   local now = microseconds()
   local second, interval = 1000000, 1000000 / limit

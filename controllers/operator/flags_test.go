@@ -34,7 +34,7 @@ func everyOperatorFlag(redisURLFile string, certificates stream.TLSFiles) []stri
 		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
-		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8", "--redis-allow-cidr=10.96.0.1/12",
+		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8", "--redis-allow-cidr=10.96.0.1/12", "--trusted-proxy-cidr=10.244.0.0/16",
 		"--platform-endpoint=Meta=https://meta.example.com", "--allow-host=shops=*.shop.example.com", "--allow-host=*=example.com",
 		"--allow-ingress-annotation=example.com/*",
 		"--allow-ingress-class=nginx", "--allow-gateway=edge/*", "--allow-pod-annotation=example.org/*", "--allow-toleration=dedicated", "--host-template={name}.{namespace}.example.com", "--network-policies=false",
@@ -61,6 +61,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 		Options: controllers.Options{
 			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1",
 			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			TrustedProxyCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 			RedisAllowCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 			PlatformEndpoints: map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{
@@ -165,6 +166,8 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		"certificates that both make":                     {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-certificate-secret=a/b", "--redis-ca-file=" + certificates.CA}, []string{"--redis-certificate-secret: goes without --redis-ca-file"}},
 		"certificates to read again twice":                {[]string{"--image=x", "--redis-url-file=" + secure, "--redis-certificate-secret=a/b", "--redis-reload-certificates"}, []string{"--redis-reload-certificates: goes without"}},
 		"a range that is none":                            {[]string{"--image=x", "--egress-allow-cidr=10.0.0.0"}, []string{"--egress-allow-cidr", "10.0.0.0"}},
+		"a proxy that is no range":                        {[]string{"--image=x", "--trusted-proxy-cidr=ingress-nginx"}, []string{"--trusted-proxy-cidr", "ingress-nginx"}},
+		"proxies that are everybody":                      {[]string{"--image=x", "--trusted-proxy-cidr=0.0.0.0/0"}, []string{"--trusted-proxy-cidr", "would believe anybody"}},
 		"an endpoint of no platform":                      {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
 		"a host without a namespace":                      {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},
 		"a host template for one Property alone":          {[]string{"--image=x", "--host-template=collect.example.com"}, []string{"--host-template", "{name}"}},

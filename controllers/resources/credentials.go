@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/config"
 )
 
 // Credentials are a Property's API keys and access tokens in the clear, by their names in the spec. They are
@@ -38,9 +41,32 @@ func (c Credentials) apiKeyHashes(keys []v1alpha1.APIKey) ([]auth.Credential, er
 		if secret == "" {
 			return nil, fmt.Errorf("spec.apiKeys[%d]: there is no key %q", i, key.Name)
 		}
-		hashes = append(hashes, auth.Credential{Name: key.Name, Hash: auth.HashOf(secret)})
+		hashes = append(hashes, auth.Credential{Name: key.Name, Hash: auth.HashOf(secret), Publishable: publishable(&key)})
+	}
+	if err := config.CheckAPIKeys(hashes); err != nil {
+		return nil, fmt.Errorf("spec.apiKeys%w", err)
 	}
 	return hashes, nil
+}
+
+// publishable returns what bounds a publishable key, nil for a secret one.
+func publishable(key *v1alpha1.APIKey) *auth.Publishable {
+	if key.Type != v1alpha1.APIKeyPublishable {
+		return nil
+	}
+	limits := key.Limits
+	if limits == nil {
+		limits = &v1alpha1.APIKeyLimits{}
+	}
+	origins := make([]string, len(key.AllowedOrigins))
+	for i, origin := range key.AllowedOrigins {
+		origins[i] = string(origin)
+	}
+	return &auth.Publishable{
+		AllowedOrigins:            origins,
+		EventsPerSecond:           int(ptr.Deref(limits.EventsPerSecond, v1alpha1.DefaultKeyEventsPerSecond)),
+		EventsPerSecondPerAddress: int(ptr.Deref(limits.EventsPerSecondPerAddress, v1alpha1.DefaultKeyEventsPerSecondPerAddress)),
+	}
 }
 
 // accessTokenHashes returns what the read API knows of the spec's access tokens, in the spec's order.

@@ -17,6 +17,8 @@ import (
 type Options struct {
 	// EgressAllowCIDRs are the private ranges that deliveries may reach.
 	EgressAllowCIDRs []netip.Prefix
+	// TrustedProxyCIDRs are where those connect from whose X-Forwarded-For the collectors believe.
+	TrustedProxyCIDRs []netip.Prefix
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[platforms.Type]string
 	// Redis is how the pods reach Redis, with user and password; without a URL its files are left out.
@@ -82,6 +84,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
 		Platforms:                make([]platforms.Platform, len(spec.Platforms)),
 		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs},
+		Proxies:                  config.Proxies{TrustedCIDRs: options.TrustedProxyCIDRs},
 	}
 	if limit := spec.Limits.EventsPerSecond; limit != nil {
 		rendered.Limits.EventsPerSecond = int(*limit)

@@ -34,6 +34,7 @@ type input struct {
 	APIKeys           map[string]string         `json:"apiKeys"`
 	AccessTokens      map[string]string         `json:"accessTokens"`
 	EgressAllowCIDRs  []netip.Prefix            `json:"egressAllowCIDRs"`
+	TrustedProxyCIDRs []netip.Prefix            `json:"trustedProxyCIDRs"`
 	PlatformEndpoints map[platforms.Type]string `json:"platformEndpoints"`
 	RedisURL          string                    `json:"redisURL"`
 }
@@ -72,7 +73,7 @@ func TestPodConfig(t *testing.T) {
 }
 
 func (in input) options() resources.Options {
-	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}}
+	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}}
 }
 
 func readInput(t *testing.T, path string) (input, *v1alpha1.Property) {

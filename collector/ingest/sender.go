@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"net/http"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// sender is who a request comes from: whoever has one of a tenant's keys.
+type sender struct {
+	*tenant
+	// key is the name of the API key.
+	key string
+	// rate is what its events are counted against; without events a second there is no limit.
+	rate stream.Rate
+	// web is nil for secret keys.
+	web *web
+	// visitor is whom a page's request comes from.
+	visitor envelope.Visitor
+}
+
+// newSender returns who has a key of a tenant's, at its place in the tenant's list.
+func newSender(t *tenant, place int, key auth.Credential) *sender {
+	s := &sender{tenant: t, key: key.Name, rate: stream.Rate{EventsPerSecond: t.Property.Limits.EventsPerSecond}}
+	if key.Publishable != nil {
+		s.web = newWeb(key.Publishable)
+		s.rate = stream.Rate{Key: place + 1, EventsPerSecond: key.Publishable.EventsPerSecond}
+	}
+	return s
+}
+
+// authenticate finds the sender whose key stands in the path. Where there is none it has answered: alike for
+// every wrong key, whatever is wrong with it, and without looking at the body.
+func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, endpoint string) (*sender, bool) {
+	s, found := h.senderOf(server.PathParameter(r, "api_key")) // what cannot be unescaped is no key of anybody's
+	if !found {
+		refuseKey(w)
+		return nil, false
+	}
+	if s.web != nil {
+		return h.admitPage(s, w, r, endpoint)
+	}
+	server.Authenticated(r)
+	return s, true
+}
+
+func (h *Handler) senderOf(key string) (*sender, bool) {
+	all := h.served.Load()
+	i, found := auth.Find(all.keys, key, h.now())
+	if !found {
+		return nil, false
+	}
+	return all.senders[i], true
+}
+
+func refuseKey(w http.ResponseWriter) {
+	server.Refuse(w)
+	server.Message(w, http.StatusUnauthorized, "Invalid API key.")
+}
+
+// judge says what of an event that is valid the sender's key may not send.
+func (s *sender) judge(valid *envelope.Valid) event.Errors {
+	if name := valid.Name(); s.web != nil && (name == event.Purchase || name == event.Refund) {
+		return event.Errors{{Field: "event", Message: "The event field must be another than " + name + ": with a publishable API key anybody could send it. Send it from a server."}}
+	}
+	return nil
+}
