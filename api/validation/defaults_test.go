@@ -30,6 +30,7 @@ apiKeys: [{name: default}]
 accessTokens: [{name: default}]
 deduplication: {windowHours: 168}
 retention: {days: 62, maxEvents: 10000000}
+exclude: {bots: true}
 limits: {maxBodyBytes: 65536}
 exposure: {type: None}
 deliverer: {replicas: 1}

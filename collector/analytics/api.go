@@ -3,7 +3,8 @@
 // HTTP nor JSON, and reaches Redis only through the [Source] it is given.
 //
 // A number counts the events whose stream position lies in the [Range] asked for; an event belongs to the
-// millisecond at which it was received. Nothing is sampled or estimated.
+// millisecond at which it was received. Nothing is sampled or estimated. Only the events of humans count; the others are
+// counted by class, and listed where they are asked for.
 package analytics
 
 import (
@@ -68,6 +69,8 @@ type Status struct {
 // ListingQuery asks for a page of events.
 type ListingQuery struct {
 	Range Range
+	// Class keeps only the events of one class.
+	Class event.Class
 	// Events keeps only these names; empty keeps all.
 	Events []string
 	// Platforms keeps events with a delivery to one of these; empty keeps all. Platforms and Statuses together ask for
@@ -95,6 +98,7 @@ type Record struct {
 	Position   stream.Position
 	EventID    string
 	Event      string
+	Class      event.Class
 	ReceivedAt time.Time
 	// Value is nil and Currency "" where the event had none.
 	Value    *event.Amount
@@ -102,7 +106,7 @@ type Record struct {
 	// OrderID and ClientID are "" where the event had none.
 	OrderID  string
 	ClientID string
-	// Visitor is an opaque id, the same for one visitor of the property; "" for an event of nobody.
+	// Visitor is an opaque id, the same for one visitor of the property; "" for an event of nobody, or of no human.
 	Visitor string
 	// Touch is where the visitor came from; the zero value where the event does not tell.
 	Touch columns.Touch
@@ -142,6 +146,8 @@ type Summary struct {
 	ConversionRate Rate
 	// RevenueByCurrency has an element for each currency of a purchase or refund, by code.
 	RevenueByCurrency []CurrencyRevenue
+	// EventsByClass counts all events, those that are in no other number too.
+	EventsByClass columns.ClassCounts
 	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
 	CompleteFrom time.Time
 }
@@ -186,6 +192,8 @@ type DayTotals struct {
 // StatsQuery asks for a page of event statistics.
 type StatsQuery struct {
 	Range Range
+	// Class is whose events are counted.
+	Class event.Class
 	// After is the last name of the page before; the zero value begins with the first.
 	After StatsPlace
 	// Limit is the size of the page, at least 1.
@@ -218,7 +226,7 @@ type EventStats struct {
 	// Value adds up the values in the property's currency, ValueByCurrency those in each currency, by code.
 	Value           event.Sum
 	ValueByCurrency []CurrencySum
-	// Share is Count by the number of all events of the range.
+	// Share is Count by the number of all events of the range and class.
 	Share           Rate
 	FirstReceivedAt time.Time
 	LastReceivedAt  time.Time

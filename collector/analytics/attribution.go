@@ -13,7 +13,7 @@ import (
 // from Lookback before it up to and including it; consecutive ones with the same source, medium and campaign
 // are one. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
-	names := []string{q.ConversionEvent}
+	names := namesOf(event.Human, q.ConversionEvent)
 	return runQuery(ctx, v, names, func(ctx context.Context, s *snapshot) (Attribution, error) { return s.attribution(ctx, q) })
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"sync"
+
+	"github.com/weir-dev/weir/collector/analytics/columns"
 )
 
 var (
@@ -103,7 +105,7 @@ func (p budgeted) Err() error {
 
 // runQuery lets a query be answered from the view as it is now. names are those whose numbers it needs. It fails with
 // [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
-func runQuery[T any](ctx context.Context, v *View, names []string, answer func(context.Context, *snapshot) (T, error)) (result T, err error) {
+func runQuery[T any](ctx context.Context, v *View, names []columns.Name, answer func(context.Context, *snapshot) (T, error)) (result T, err error) {
 	s, done, err := v.read(names...)
 	if err != nil {
 		return result, err

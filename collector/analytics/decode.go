@@ -40,10 +40,12 @@ func (v *View) decode(entries []stream.Entry) decoded {
 // rowOf takes from an event what the view keeps.
 func rowOf(property string, position stream.Position, e *event.Event) columns.Row {
 	r := columns.Row{
-		Position: position, Name: e.Name, ClientID: e.ClientID, Value: columns.NoValue, Currency: e.Currency,
+		Position: position, Name: e.Name, Class: e.Class, ClientID: e.ClientID, Value: columns.NoValue, Currency: e.Currency,
 		Platforms: columns.ListPlatforms(e.Platforms), EventID: e.ID, OrderID: e.OrderID,
 	}
-	r.Visitor, r.IsSomeone = visitorOf(property, e)
+	if e.Class.Counts() { // others are no visitors
+		r.Visitor, r.IsSomeone = visitorOf(property, e)
+	}
 	r.Touch, r.IsTouch = TouchOf(&e.Context)
 	if e.Value != nil {
 		r.Value = *e.Value

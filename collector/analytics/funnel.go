@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -16,7 +17,7 @@ import (
 // counted by the attempt that came furthest, of several the earliest. Steps are 1 to 64 names. It fails
 // with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
-	return runQuery(ctx, v, steps, func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
+	return runQuery(ctx, v, namesOf(event.Human, steps...), func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
 }
 
 // attemptBytes is what an attempt takes for each visitor, its bit among those who wait included.

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 // Listing returns a page of the events of a range, newest first. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context
 // ends.
 func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
-	return runQuery(ctx, v, q.Events, func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
+	return runQuery(ctx, v, namesOf(q.Class, q.Events...), func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
 }
 
 func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
@@ -61,6 +62,9 @@ func (s *snapshot) appendRecords(page *Page, c *columns.ChunkRange, filter *list
 
 // listingFilter decides which rows a listing shows.
 type listingFilter struct {
+	class event.Class
+	known []columns.Name
+	// names are the numbers of those that are asked for, nil where any of the class will do.
 	names     map[uint32]bool
 	platforms []string
 	// statuses are those that are asked for, nil where any will do.
@@ -71,7 +75,7 @@ type listingFilter struct {
 }
 
 func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
-	f := &listingFilter{platforms: q.Platforms, lists: s.Platforms, places: map[uint16][]int{}}
+	f := &listingFilter{class: q.Class, known: s.Names, platforms: q.Platforms, lists: s.Platforms, places: map[uint16][]int{}}
 	if len(q.Events) > 0 {
 		f.names = map[uint32]bool{}
 		for _, number := range s.numbers {
@@ -87,10 +91,10 @@ func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
 	return f
 }
 
-// skips says that no row of a full chunk has one of the names.
+// skips says that no row of a full chunk has one of the names, or is of the class.
 func (f *listingFilter) skips(c *columns.ChunkRange) bool {
 	index := c.Index()
-	if f.names == nil || index == nil {
+	if index == nil {
 		return false
 	}
 	for name := range f.names {
@@ -98,12 +102,12 @@ func (f *listingFilter) skips(c *columns.ChunkRange) bool {
 			return false
 		}
 	}
-	return true
+	return f.names != nil || index.Classes[f.class] == 0
 }
 
 // keeps says whether the row is shown. The caller holds the chunk's lock.
 func (f *listingFilter) keeps(c *columns.Chunk, row int) bool {
-	if f.names != nil && !f.names[c.Name[row]] {
+	if name := c.Name[row]; (f.names != nil && !f.names[name]) || (f.names == nil && f.known[name].Class != f.class) {
 		return false
 	}
 	if len(f.platforms) == 0 && f.statuses == nil {
@@ -131,9 +135,9 @@ func (f *listingFilter) placesIn(list uint16) []int {
 
 // record returns the row as the listing shows it. The caller holds the chunk's lock.
 func (s *snapshot) record(c *columns.Chunk, row int) Record {
-	received := c.Position[row].Time()
+	received, name := c.Position[row].Time(), s.Names[c.Name[row]]
 	r := Record{
-		Position: c.Position[row], Event: s.Names[c.Name[row]], ReceivedAt: received,
+		Position: c.Position[row], Event: name.Event, Class: name.Class, ReceivedAt: received,
 		Currency: s.Currencies[c.Currency[row]], Touch: s.Touches[c.Touch[row]],
 	}
 	r.EventID, r.OrderID = c.IDs(row)

@@ -33,10 +33,13 @@ type oracleEvent struct {
 
 func (e oracleEvent) at() time.Time { return e.position.Time() }
 
-func (o *oracle) within(r Range) []oracleEvent {
+// within returns the events that count.
+func (o *oracle) within(r Range) []oracleEvent { return o.of(event.Human, r) }
+
+func (o *oracle) of(class event.Class, r Range) []oracleEvent {
 	var found []oracleEvent
 	for _, e := range o.events {
-		if !e.at().Before(r.From) && e.at().Before(r.To) {
+		if e.Class == class && !e.at().Before(r.From) && e.at().Before(r.To) {
 			found = append(found, e)
 		}
 	}
@@ -109,6 +112,9 @@ func (o *oracle) summary(r Range) Summary {
 		Pageviews: countNamed(events, "pageview"), Refunds: countNamed(events, "refund"),
 		GrossRevenue: event.SumOf(gross), Refunded: event.SumOf(refunded), Revenue: event.SumOf(new(big.Int).Sub(gross, refunded)),
 		UniqueVisitors: visitorsOf(events, ""), ConversionRate: ratio(visitorsOf(events, "purchase"), visitorsOf(events, "")),
+	}
+	for class := range s.EventsByClass {
+		s.EventsByClass[class] = len(o.of(event.Class(class), r))
 	}
 	paid := 0
 	for _, e := range events {
@@ -195,14 +201,17 @@ func (o *oracle) delivery(e oracleEvent, platform string) Delivery {
 
 func (o *oracle) listing(q ListingQuery) Page {
 	var page Page
-	events := o.within(q.Range)
+	events := o.of(q.Class, q.Range)
 	for _, e := range slices.Backward(events) {
 		if q.Before != 0 && e.position >= q.Before || len(q.Events) > 0 && !slices.Contains(q.Events, e.Name) {
 			continue
 		}
 		record := Record{
-			Position: e.position, EventID: e.ID, Event: e.Name, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
+			Position: e.position, EventID: e.ID, Event: e.Name, Class: e.Class, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
 			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor,
+		}
+		if e.Class != event.Human { // nobody visits
+			record.ClientID, record.Visitor = "", ""
 		}
 		if e.touch != nil {
 			record.Touch = *e.touch
@@ -227,8 +236,8 @@ func (o *oracle) listing(q ListingQuery) Page {
 	return page
 }
 
-func (o *oracle) eventStats(r Range) []EventStats {
-	events := o.within(r)
+func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
+	events := o.of(class, r)
 	named := map[string][]oracleEvent{}
 	for _, e := range events {
 		named[e.Name] = append(named[e.Name], e)
@@ -359,6 +368,9 @@ func (o *oracle) attribution(q AttributionQuery) Attribution {
 	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
 	histories := map[string][]oracleEvent{}
 	for _, e := range o.events {
+		if e.Class != event.Human {
+			continue
+		}
 		histories[e.visitor] = append(histories[e.visitor], e)
 	}
 	for _, c := range conversions {

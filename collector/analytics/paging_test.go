@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -33,7 +34,7 @@ func turnPages(t *testing.T, v *View, q ListingQuery, between func()) []stream.P
 func (o *oracle) newestFirst(names []string) []stream.Position {
 	var positions []stream.Position
 	for _, e := range slices.Backward(o.events) {
-		if len(names) == 0 || slices.Contains(names, e.Name) {
+		if e.Class == event.Human && (len(names) == 0 || slices.Contains(names, e.Name)) {
 			positions = append(positions, e.position)
 		}
 	}

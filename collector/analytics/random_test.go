@@ -107,7 +107,12 @@ func (w *world) event() oracleEvent {
 	if e.Name == "purchase" {
 		e.OrderID = fmt.Sprint(w.IntN(1000))
 	}
-	w.identify(&e)
+	if w.IntN(5) == 0 {
+		e.Class = event.Class(w.IntN(event.Classes))
+	}
+	if w.identify(&e); e.Class != event.Human {
+		e.visitor = "" // who is there all the same in the event
+	}
 	o := pick(w.Rand, origins()...)
 	e.Context, e.touch = o.context, o.want
 	for _, platform := range []string{"meta", "crm", "console"} {
@@ -257,8 +262,8 @@ func (w *world) check(t testing.TB) {
 // checkStats walks through all pages of event statistics.
 func (w *world) checkStats(t testing.TB, r Range) {
 	t.Helper()
-	all := w.oracle.eventStats(r)
-	q := StatsQuery{Range: r, Limit: 1 + w.IntN(6)}
+	q := StatsQuery{Range: r, Class: pick(w.Rand, event.Human, event.Human, event.Bot), Limit: 1 + w.IntN(6)}
+	all := w.oracle.eventStats(q.Class, r)
 	want := Stats{CompleteFrom: w.view.Status().CompleteFrom}
 	for from := 0; from == 0 || from < len(all); from += q.Limit {
 		to := min(len(all), from+q.Limit)
@@ -279,7 +284,7 @@ func (w *world) checkStats(t testing.TB, r Range) {
 // checkListing walks through all pages of a listing.
 func (w *world) checkListing(t testing.TB, r Range) {
 	t.Helper()
-	q := ListingQuery{Range: r, Limit: 1 + w.IntN(20)}
+	q := ListingQuery{Range: r, Class: pick(w.Rand, event.Human, event.Human, event.Bot, event.Test), Limit: 1 + w.IntN(20)}
 	q.Platforms = pick(w.Rand, nil, nil, []string{"meta"}, []string{"removed"}, []string{"crm", "meta"})
 	if w.IntN(2) == 0 {
 		q.Events = []string{"purchase", "unknown", "lead"}[:1+w.IntN(3)]

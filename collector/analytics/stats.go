@@ -29,6 +29,16 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 	if err != nil {
 		return Stats{}, err
 	}
+	all := 0
+	for name, count := range counts {
+		switch {
+		case count == 0: // whose name may be another's meanwhile
+		case s.Names[name].Class != q.Class:
+			counts[name] = 0
+		default:
+			all += int(count)
+		}
+	}
 	page := s.statsPage(counts, q, &result)
 	tally := tallies{snapshot: s, byName: make([]*tally, len(s.Names))}
 	if err := tally.prepare(page); err != nil {
@@ -44,9 +54,9 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 	for i, name := range page {
 		t := tally.byName[name]
 		result.Events = append(result.Events, EventStats{
-			Event: s.Names[name], Count: t.count, UniqueVisitors: unique[i],
+			Event: s.Names[name].Event, Count: t.count, UniqueVisitors: unique[i],
 			Value: t.values.In(s.reporting).Total, ValueByCurrency: byCode(t.values, s.Currencies),
-			Share:           rateOf(int64(t.count), int64(rows.Len())),
+			Share:           rateOf(int64(t.count), int64(all)),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
 			Deliveries: t.deliveries(),
 		})
@@ -77,7 +87,7 @@ func (s *snapshot) statsPage(counts []uint32, q StatsQuery, result *Stats) []uin
 	inOrder := func(a, b StatsPlace) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Event, b.Event))
 	}
-	place := func(name uint32) StatsPlace { return StatsPlace{int(counts[name]), s.Names[name]} }
+	place := func(name uint32) StatsPlace { return StatsPlace{int(counts[name]), s.Names[name].Event} }
 	// page is kept in order, and has one name more than asked for where there are so many.
 	var page []uint32
 	for number, count := range counts {

@@ -14,13 +14,15 @@ import (
 type totals struct {
 	purchases, addToCarts, pageviews, refunds int
 	visitors, buyers                          int
+	// classes are the numbers of all events.
+	classes columns.ClassCounts
 	// bought and refunded are the values of purchases and refunds.
 	bought, refunded columns.Sums
 }
 
 // totalNames are the names whose numbers totalsOf expects, in this order.
-func totalNames() []string {
-	return []string{purchaseEvent, addToCartEvent, pageviewEvent, refundEvent}
+func totalNames() []columns.Name {
+	return namesOf(event.Human, purchaseEvent, addToCartEvent, pageviewEvent, refundEvent)
 }
 
 // totalsOf counts the rows of a range. buyers has room for all visitors; what is in it is lost.
@@ -30,6 +32,7 @@ func (s *snapshot) totalsOf(ctx context.Context, rows columns.RowRange, buyers b
 	clear(buyers)
 	buffer := make([]uint16, 0, columns.ChunkRows)
 	err := rows.Each(ctx, func(c columns.ChunkRange) {
+		c.CountClasses(s.Names, &t.classes)
 		t.visitors += c.FirstSince(uint32(c.Ordinal - rows.First))
 		purchases := c.Named(purchase, buffer)
 		t.purchases += len(purchases)
@@ -91,7 +94,7 @@ func (s *snapshot) summary(ctx context.Context, r Range) (Summary, error) {
 		GrossRevenue: revenue.GrossRevenue, Refunded: revenue.Refunded, Revenue: revenue.Revenue,
 		AverageOrderValue: averageOf(t.bought.In(s.reporting), s.minorUnit),
 		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
-		RevenueByCurrency: t.revenueByCurrency(s.Currencies), CompleteFrom: s.completeFrom,
+		RevenueByCurrency: t.revenueByCurrency(s.Currencies), EventsByClass: t.classes, CompleteFrom: s.completeFrom,
 	}, nil
 }
 
@@ -124,7 +127,7 @@ func (s *snapshot) daily(ctx context.Context, days []Day) (Days, error) {
 		}
 		result.Totals[i] = DayTotals{
 			Date: day.Date, Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
-			Revenue: t.revenueIn(s.reporting).Revenue, UniqueVisitors: t.visitors, Events: rows.Len(),
+			Revenue: t.revenueIn(s.reporting).Revenue, UniqueVisitors: t.visitors, Events: t.classes[event.Human],
 			RevenueByCurrency: t.revenueByCurrency(s.Currencies),
 		}
 	}

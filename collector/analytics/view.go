@@ -203,7 +203,7 @@ type snapshot struct {
 
 // read returns the view as it is now, and what must be called when the query is done. names are those whose
 // numbers the query needs. It fails only with [ErrReplaying].
-func (v *View) read(names ...string) (s *snapshot, done func(), err error) {
+func (v *View) read(names ...columns.Name) (s *snapshot, done func(), err error) {
 	v.retained.RLock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -229,6 +229,15 @@ func (v *View) endQuery() {
 	v.running--
 	v.mu.Unlock()
 	v.retained.RUnlock()
+}
+
+// namesOf returns names as events of a class have them.
+func namesOf(class event.Class, names ...string) []columns.Name {
+	list := make([]columns.Name, len(names))
+	for i, name := range names {
+		list[i] = columns.Name{Event: name, Class: class}
+	}
+	return list
 }
 
 // in returns the rows that were received in a range.

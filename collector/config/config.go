@@ -63,6 +63,7 @@ type Property struct {
 	DeduplicationWindowHours int                  `json:"deduplicationWindowHours"`
 	Retention                Retention            `json:"retention"`
 	Limits                   Limits               `json:"limits"`
+	Exclude                  Exclude              `json:"exclude,omitzero"`
 	Platforms                []platforms.Platform `json:"platforms"`
 	Egress                   Egress               `json:"egress"`
 	Proxies                  Proxies              `json:"proxies,omitzero"`
@@ -81,6 +82,17 @@ type Limits struct {
 	EventsPerSecond int `json:"eventsPerSecond,omitempty"`
 	// MaxBodyBytes bounds one event's body after decompression.
 	MaxBodyBytes int64 `json:"maxBodyBytes"`
+}
+
+// Exclude says whose events do not count and are not delivered.
+type Exclude struct {
+	// CIDRs, Hosts and ClientIDs make an event internal whose context.ip, host of context.page_url or client_id is among
+	// them. A host may begin with "*.", which stands for every host below.
+	CIDRs     []netip.Prefix `json:"cidrs,omitempty"`
+	Hosts     []string       `json:"hosts,omitempty"`
+	ClientIDs []string       `json:"clientIDs,omitempty"`
+	// KeepBots says that events of bots count like anybody's.
+	KeepBots bool `json:"keepBots,omitempty"`
 }
 
 // Egress is where deliveries may go beyond public addresses; the operator decides it, not the tenant.

@@ -22,8 +22,15 @@ var (
 
 const nameRule = "must be lower-case letters, digits and '-', with no '-' at either end"
 
-// maxEventNameLength is how many characters an event's name may have.
-const maxEventNameLength = 100
+// hostPattern is a host, or "*." and what hosts end with.
+var hostPattern = regexp.MustCompile(`^([*][.])?[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?([.][a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*$`)
+
+// How many characters texts may have.
+const (
+	maxEventNameLength = 100
+	maxHostLength      = 253
+	maxClientIDLength  = 255
+)
 
 func isName(s string) bool { return namePattern.MatchString(s) }
 
@@ -44,6 +51,7 @@ func (p *Property) Validate() error {
 	f.check(p.DeduplicationWindowHours <= 24*max(1, p.Retention.Days), "deduplicationWindowHours", "must be at most the hours of retention.days")
 	f.check(p.Limits.EventsPerSecond >= 0, "limits.eventsPerSecond", "must be at least 1, or absent for no limit")
 	f.check(p.Limits.MaxBodyBytes >= 1, "limits.maxBodyBytes", "must be at least 1")
+	p.Exclude.validate(&f)
 	for i, prefix := range p.Egress.AllowCIDRs {
 		f.check(prefix.IsValid(), fmt.Sprintf("egress.allowCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")
 	}
@@ -60,6 +68,25 @@ func (p *Property) Validate() error {
 	}
 	return errors.Join(f...)
 }
+
+func (e *Exclude) validate(f *errs) {
+	for i, prefix := range e.CIDRs {
+		f.check(prefix.IsValid() && !prefix.Addr().Is4In6(), fmt.Sprintf("exclude.cidrs[%d]", i), "must be a range such as 203.0.113.0/24 or 2001:db8::/32")
+	}
+	for i, host := range e.Hosts {
+		f.check(len(host) <= maxHostLength && hostPattern.MatchString(host), fmt.Sprintf("exclude.hosts[%d]", i),
+			"must be a host in lower case, without scheme, port and path, such as staging.shop.example, or *.shop.example for every host below")
+	}
+	for i, id := range e.ClientIDs {
+		f.check(isClientID(id), fmt.Sprintf("exclude.clientIDs[%d]", i), "must be 1 to 255 characters without control characters or space around them")
+	}
+}
+
+func isClientID(id string) bool {
+	return id != "" && strings.TrimSpace(id) == id && utf8.RuneCountInString(id) <= maxClientIDLength && !strings.ContainsFunc(id, isControl)
+}
+
+func isControl(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
 
 func validatePlatform(p *platforms.Platform, at string, f *errs) {
 	f.check(isName(p.Name), at+".name", nameRule)
@@ -92,8 +119,7 @@ func isTimeZone(name string) bool {
 }
 
 func isEventName(s string) bool {
-	control := func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
-	return s != "" && strings.TrimSpace(s) == s && utf8.RuneCountInString(s) <= maxEventNameLength && strings.IndexFunc(s, control) < 0
+	return s != "" && strings.TrimSpace(s) == s && utf8.RuneCountInString(s) <= maxEventNameLength && !strings.ContainsFunc(s, isControl)
 }
 
 // errors are what is wrong, in the order in which it was found.

@@ -59,7 +59,10 @@ type Event struct {
 
 	Context Context
 	Consent Consent
-	// Platforms names the platforms in force at acceptance, in the Property's order.
+	// Class says who the event counts for.
+	Class Class
+	// Platforms names the platforms that the event is for: those in force at acceptance, in the Property's order; none
+	// where the event is no human's.
 	Platforms []string
 }
 

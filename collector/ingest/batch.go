@@ -73,8 +73,8 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.list(prepared.rejections...)
-	for _, a := range added {
-		s.count(a)
+	for i, a := range added {
+		s.count(prepared.additions[i], a)
 	}
 	if server.Sampled(w) {
 		s.note(w, slog.Int("events", len(items)), slog.Int("stored", len(added)))

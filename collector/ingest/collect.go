@@ -72,7 +72,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 		s.unavailable(w, err, 1)
 		return
 	}
-	s.count(added[0])
+	s.count(addition, added[0])
 	if server.Sampled(w) {
 		s.note(w, slog.Bool("duplicate", added[0].Duplicate))
 	}
@@ -143,12 +143,14 @@ func (t *tenant) unavailable(w http.ResponseWriter, err error, n int) {
 	server.Unavailable(w, "Events cannot be stored at the moment. Please send them again.", retryAfter)
 }
 
-func (t *tenant) count(added stream.Added) {
+// count counts what became of an addition.
+func (t *tenant) count(addition stream.Addition, added stream.Added) {
 	if added.Duplicate {
 		t.counters.duplicate.Inc()
-	} else {
-		t.counters.accepted.Inc()
+		return
 	}
+	t.counters.accepted.Inc()
+	t.counters.classes[addition.IDSpace].Inc()
 }
 
 // appendAdded appends {"ok": true, "event_id": …}, with "duplicate": true where it is one.

@@ -36,6 +36,11 @@ type Limiter interface {
 	Allow(ctx context.Context, rate stream.Rate, n int) (stream.Allowance, error)
 }
 
+// Bots tells the user agents of programs. [bots.Detector] is one.
+type Bots interface {
+	IsBot(userAgent string) bool
+}
+
 // Tenant is a property that events are taken in for.
 type Tenant struct {
 	Property config.Property
@@ -52,6 +57,8 @@ type Tenant struct {
 type Options struct {
 	Now        func() time.Time
 	Registerer prometheus.Registerer
+	// Bots is asked for each event with a user agent; nil where nobody is taken for a bot.
+	Bots Bots
 	// NewID makes delivery ids; nil means UUIDs of version 7.
 	NewID func() uuid.UUID
 	// MaxInFlightBytes bounds what requests take of memory at a time, four times their bodies and 32 KiB for each; 0
@@ -63,6 +70,7 @@ type Options struct {
 type Handler struct {
 	now     func() time.Time
 	newID   func() uuid.UUID
+	bots    Bots
 	metrics *metrics
 	bodies  *bodies
 	// envelopes are there to be read into: of *envelope.Envelope, reset.
@@ -83,12 +91,13 @@ type tenant struct {
 	Tenant
 	variants  event.VariantSet
 	platforms []string
+	audience  audience
 	counters  counters
 }
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{now: o.Now, newID: o.NewID, metrics: newMetrics(o.Registerer), bodies: newBodies()}
+	h := &Handler{now: o.Now, newID: o.NewID, bots: o.Bots, metrics: newMetrics(o.Registerer), bodies: newBodies()}
 	h.envelopes.New = func() any { return new(envelope.Envelope) }
 	h.admission.limit = o.MaxInFlightBytes
 	if h.admission.limit == 0 {
@@ -108,7 +117,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	for _, t := range tenants {
 		owner := &tenant{
 			Tenant: t, variants: t.Property.Variants(), platforms: t.Property.PlatformNames(),
-			counters: h.metrics.of(t.Property),
+			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
 		for place, key := range t.Keys {
 			all.keys = append(all.keys, key)
@@ -157,9 +166,16 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 	if !given {
 		id = h.newID()
 	}
-	accepted := envelope.Pseudonymise(valid, envelope.Acceptance{DeliveryID: id, Variants: s.variants, Platforms: s.platforms})
+	// The class is told by what is about to be let go.
+	acceptance := envelope.Acceptance{DeliveryID: id, Variants: s.variants, Class: s.audience.classOf(valid.Traits())}
+	if acceptance.Class.Counts() {
+		acceptance.Platforms = s.platforms
+	}
+	accepted := envelope.Pseudonymise(valid, acceptance)
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
-	addition := stream.Addition{Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil}
+	addition := stream.Addition{
+		Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),
+	}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = strings.Clone(accepted.OrderID)
 	}

@@ -12,13 +12,16 @@ import (
 
 // metrics count what became of the events that were sent. Requests are counted by the server around us.
 type metrics struct {
-	events *prometheus.CounterVec
-	errs   *prometheus.CounterVec
+	events  *prometheus.CounterVec
+	classes *prometheus.CounterVec
+	errs    *prometheus.CounterVec
 }
 
 // counters are one property's, looked up once.
 type counters struct {
 	accepted, duplicate, rejected, limited, unavailable prometheus.Counter
+	// classes has a counter for each class of those accepted.
+	classes [event.Classes]prometheus.Counter
 	// errors has a counter for each of the labels that fieldLabel returns.
 	errs *prometheus.CounterVec
 }
@@ -30,22 +33,30 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Events sent with a valid API key in a well-formed request, by what became of them: accepted, duplicate, " +
 				"rejected as invalid, limited by the rate, or refused because the stream was unavailable.",
 		}, []string{"namespace", "property", "outcome"}),
+		classes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_collect_accepted_events_total",
+			Help: "Events that were stored, by who they count for: human, bot, internal or test. Only a human's are in the numbers and are delivered.",
+		}, []string{"namespace", "property", "class"}),
 		errs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_collect_field_errors_total",
 			Help: "Errors of events that were rejected as invalid, by the field that they are about.",
 		}, []string{"namespace", "property", "field"}),
 	}
-	registerer.MustRegister(m.events, m.errs)
+	registerer.MustRegister(m.events, m.classes, m.errs)
 	return m
 }
 
 func (m *metrics) of(p config.Property) counters {
 	outcome := func(name string) prometheus.Counter { return m.events.WithLabelValues(p.Namespace, p.Name, name) }
-	return counters{
+	c := counters{
 		accepted: outcome("accepted"), duplicate: outcome("duplicate"), rejected: outcome("rejected"),
 		limited: outcome("limited"), unavailable: outcome("unavailable"),
 		errs: m.errs.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
 	}
+	for class := range c.classes {
+		c.classes[class] = m.classes.WithLabelValues(p.Namespace, p.Name, event.Class(class).String())
+	}
+	return c
 }
 
 // reject counts an event that is invalid.
@@ -88,7 +99,7 @@ func makeFieldLabels() map[string]bool {
 			labels[prefix+name] = true
 		}
 	}
-	add("", "event event_id client_id user data context consent timestamp events.*")
+	add("", "event event_id client_id user data context consent timestamp test events.*")
 	add("user.", "email phone first_name")
 	for _, prefix := range []string{"", "data."} { // the older flat form has them at the top level
 		add(prefix, "value currency order_id content_id content_name contents contents.*")

@@ -65,9 +65,16 @@ type site struct {
 // newSite starts a collector that serves the tenants, at noon, with delivery ids that count from 1.
 func newSite(t testing.TB, tenants ...ingest.Tenant) *site {
 	t.Helper()
+	return newSiteWith(t, ingest.Options{}, tenants...)
+}
+
+// newSiteWith is newSite with options of its own beside those that every test needs.
+func newSiteWith(t testing.TB, o ingest.Options, tenants ...ingest.Tenant) *site {
+	t.Helper()
 	s := &site{registry: prometheus.NewRegistry(), log: new(safeBuffer)}
 	var ids counter
-	s.handler = ingest.New(ingest.Options{Now: func() time.Time { return noon }, Registerer: s.registry, NewID: ids.next})
+	o.Now, o.Registerer, o.NewID = func() time.Time { return noon }, s.registry, ids.next
+	s.handler = ingest.New(o)
 	s.handler.Serve(tenants)
 	router := server.NewRouter(server.NewObserver(slog.New(slog.NewJSONHandler(s.log, nil)), s.registry))
 	s.handler.Routes(router)

@@ -18,7 +18,7 @@ const (
 )
 
 // eventColumns are a listing's columns in CSV.
-const eventColumns = "event_id,event,received_at,value,currency,order_id,client_id,visitor,source,medium,campaign,channel,delivery"
+const eventColumns = "event_id,event,received_at,value,currency,order_id,client_id,visitor,source,medium,campaign,channel,delivery,class"
 
 // errCutShort says that events were trimmed before an export has come to them.
 var errCutShort = errors.New("events of the export were trimmed before their turn")
@@ -35,7 +35,7 @@ func (r eventRow) columns() []column {
 	return []column{
 		sent(r.EventID), sent(r.Event), computed(instant(r.ReceivedAt)), computed(value), sent(r.Currency), sent(r.OrderID), sent(r.ClientID),
 		sent(r.Visitor), sent(touch.Source), sent(touch.Medium), sent(touch.Campaign), sent(touch.Channel),
-		computed(string(appendDeliveries(nil, r.Deliveries))),
+		computed(string(appendDeliveries(nil, r.Deliveries))), computed(r.Class.String()),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -23,12 +24,21 @@ const (
 var listingParameters = withPeriod(
 	parameter{name: "limit"}, parameter{name: "cursor"}, parameter{name: "event", isList: true},
 	parameter{name: "status", isList: true}, parameter{name: "platform", isList: true},
+	parameter{name: "class"},
 )
 
 var statusChoices = []choice[stream.Status]{
 	{"pending", stream.Pending}, {"retrying", stream.Retrying}, {"delivered", stream.Delivered},
 	{"failed", stream.Failed}, {"skipped", stream.Skipped}, {"expired", stream.Expired},
 }
+
+var classChoices = []choice[event.Class]{
+	{event.Human.String(), event.Human}, {event.Bot.String(), event.Bot}, {event.Internal.String(), event.Internal},
+	{event.Test.String(), event.Test},
+}
+
+// class returns whose events are asked for: humans' where nothing is said.
+func (p *parameters) class() event.Class { return choose(p, "class", event.Human, classChoices) }
 
 // events answers GET /properties/{property}/events.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
@@ -78,6 +88,7 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 	query = analytics.ListingQuery{
 		Range:     q.period(lastDay).Range,
 		Limit:     q.limit(usual, most),
+		Class:     q.class(),
 		Events:    q.names("event", 0, maxListedEvents),
 		Platforms: q.texts("platform", maxListedEvents),
 	}
@@ -94,8 +105,8 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 	fingerprint = q.fingerprint(query)
 	if cursorText != "" {
 		if c.query != fingerprint && len(q.errs) == 0 {
-			q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status and platform must "+
-				"be those of the page before.")
+			q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status, platform and "+
+				"class must be those of the page before.")
 		}
 		query.Before, query.Range.From = c.before, c.from
 	}
@@ -122,7 +133,7 @@ func (q *request) fingerprint(query analytics.ListingQuery) uint64 {
 		statuses[i] = status.String()
 	}
 	sum := fnv.New64a()
-	for _, list := range [][]string{{period}, query.Events, statuses, query.Platforms} {
+	for _, list := range [][]string{{period}, query.Events, statuses, query.Platforms, {query.Class.String()}} {
 		for _, text := range slices.Compact(slices.Sorted(slices.Values(list))) {
 			fmt.Fprintf(sum, "%q ", text)
 		}

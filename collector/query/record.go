@@ -50,6 +50,7 @@ func appendRecord(b []byte, r *analytics.Record) []byte {
 		b = appendOptional(append(b, member.name...), optional(member.text))
 	}
 	b = appendDeliveries(append(b, `,"delivery":`...), r.Deliveries)
+	b = appendText(append(b, `,"class":`...), r.Class.String())
 	return append(b, '}')
 }
 

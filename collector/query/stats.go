@@ -52,7 +52,7 @@ type latencyRecords struct {
 	P95 *int64 `json:"p95"`
 }
 
-var statsParameters = withPeriod(parameter{name: "limit"}, parameter{name: "cursor"})
+var statsParameters = withPeriod(parameter{name: "limit"}, parameter{name: "cursor"}, parameter{name: "class"})
 
 // eventStats answers GET /properties/{property}/events/stats.
 func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) {
@@ -84,7 +84,7 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 // stats reads what page of the statistics of which period is asked for.
 func (q *request) stats() analytics.StatsQuery {
 	period := q.period(lastDay)
-	query := analytics.StatsQuery{Range: period.Range, Limit: q.limit(maxRows, maxRows)}
+	query := analytics.StatsQuery{Range: period.Range, Class: q.class(), Limit: q.limit(maxRows, maxRows)}
 	text := q.one("cursor")
 	if text == "" {
 		return query

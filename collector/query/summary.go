@@ -13,11 +13,21 @@ type summaryAnswer struct {
 }
 
 type summaryData struct {
-	Period       dateRange `json:"period"`
-	KPIs         kpis      `json:"kpis"`
-	Currency     string    `json:"currency"`
-	TimeZone     string    `json:"time_zone"`
-	CompleteFrom *string   `json:"complete_from,omitempty"`
+	Period   dateRange `json:"period"`
+	KPIs     kpis      `json:"kpis"`
+	Currency string    `json:"currency"`
+	TimeZone string    `json:"time_zone"`
+	// EventsByClass are all events of the period; the KPIs are those of humans.
+	EventsByClass eventsByClass `json:"events_by_class"`
+	CompleteFrom  *string       `json:"complete_from,omitempty"`
+}
+
+// eventsByClass has a member for each class.
+type eventsByClass struct {
+	Human    int `json:"human"`
+	Bot      int `json:"bot"`
+	Internal int `json:"internal"`
+	Test     int `json:"test"`
 }
 
 type kpis struct {
@@ -64,8 +74,12 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 			ConversionRate:    figures.ConversionRate,
 			RevenueByCurrency: revenueByCurrency(figures.RevenueByCurrency),
 		},
-		Currency:     t.Property.Currency,
-		TimeZone:     t.Location.String(),
+		Currency: t.Property.Currency,
+		TimeZone: t.Location.String(),
+		EventsByClass: eventsByClass{
+			Human: figures.EventsByClass[event.Human], Bot: figures.EventsByClass[event.Bot],
+			Internal: figures.EventsByClass[event.Internal], Test: figures.EventsByClass[event.Test],
+		},
 		CompleteFrom: completeFrom(figures.CompleteFrom, period.From),
 	}})
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-dev/weir/collector/bots"
 	"github.com/weir-dev/weir/collector/deliver"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
@@ -106,7 +107,11 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 	observer.Trace(tracing)
 	router := server.NewRouter(observer)
 	if p.has(Collect) {
-		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry, MaxInFlightBytes: memoryInFlight()})
+		detector, err := bots.New()
+		if err != nil {
+			return nil, err
+		}
+		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry, Bots: detector, MaxInFlightBytes: memoryInFlight()})
 		p.collect.Routes(router)
 	}
 	if p.has(Query) {

@@ -49,14 +49,14 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 	for i := range additions {
 		addition := &additions[i]
 		// Where text has to grow the arguments go on pointing into what it was.
-		kind := byte('e')
+		kind, space := byte('e'), addition.IDSpace<<5 // which keeps all kinds of all spaces apart
 		if addition.Public {
 			kind = 'p'
 		}
-		text = call.appendDigest(text, kind, addition.EventID)
+		text = call.appendDigest(text, kind+space, addition.EventID)
 		start := len(text)
 		if addition.OrderID != "" {
-			text = call.appendDigest(text, 'o', addition.OrderID)
+			text = call.appendDigest(text, 'o'+space, addition.OrderID)
 			start = len(text)
 			text = append(text, addition.EventID...)
 		}
@@ -77,7 +77,7 @@ func (c *appendCall) answer() {
 type digest struct{ field, rest argument }
 
 // appendDigest appends an id's digest to the call's text and notes it; kind parts event ids, public
-// event ids and order ids.
+// event ids and order ids, and those of each space from those of the others.
 func (c *appendCall) appendDigest(text []byte, kind byte, id string) []byte {
 	var buffer [256]byte
 	sum := sha256.Sum256(append(append(buffer[:0], kind), id...))

@@ -18,6 +18,11 @@ import (
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
+func inSpace(space uint8, a Addition) Addition {
+	a.IDSpace = space
+	return a
+}
+
 func TestAppendAnswersDuplicates(t *testing.T) {
 	s := newStream(t)
 	for name, test := range map[string]struct {
@@ -55,6 +60,14 @@ func TestAppendAnswersDuplicates(t *testing.T) {
 		"with a long event id verbatim": {
 			[]Addition{addition(strings.Repeat("g", 255), "order-h"), addition("h2", "order-h")},
 			[]Added{{strings.Repeat("g", 255), false}, {strings.Repeat("g", 255), true}},
+		},
+		"not where one is a test with the ids of the real event, whichever comes first": {
+			[]Addition{inSpace(3, addition("j1", "order-j")), addition("j1", "order-j"), inSpace(1, addition("j1", "order-j")), addition("j2", "order-j")},
+			[]Added{{"j1", false}, {"j1", false}, {"j1", false}, {"j1", true}},
+		},
+		"where tests repeat each other": {
+			[]Addition{inSpace(3, addition("k1", "order-k")), inSpace(3, addition("k2", "order-k")), inSpace(3, addition("k1", ""))},
+			[]Added{{"k1", false}, {"k1", true}, {"k1", true}},
 		},
 		"with an event id of any bytes": {
 			[]Addition{addition("1:2:3\x00é", "order-i"), addition("i2", "order-i")},

@@ -60,6 +60,9 @@ type Addition struct {
 	Public bool
 	// OrderID is a second deduplication key; "" where the event has none or is no purchase.
 	OrderID string
+	// IDSpace is the class of the event, by its number. Ids of one repeat none of another: a test must not take the ids of
+	// the real event that it tries out.
+	IDSpace uint8
 }
 
 // Added is what became of an [Addition].

@@ -5,6 +5,7 @@ package resources
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -95,10 +96,33 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 			rendered.EventAliases[sent] = string(name)
 		}
 	}
+	exclude, err := excludeConfig(&spec.Exclude)
+	rendered.Exclude = exclude
 	for i := range spec.Platforms {
 		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
 	}
-	return rendered, rendered.Validate()
+	return rendered, errors.Join(err, rendered.Validate())
+}
+
+// excludeConfig renders whose events do not count. The error names what is no range.
+func excludeConfig(exclude *v1alpha1.Exclude) (config.Exclude, error) {
+	rendered := config.Exclude{KeepBots: exclude.Bots != nil && !*exclude.Bots}
+	var errs []error
+	for i, text := range exclude.CIDRs {
+		network, err := netip.ParsePrefix(string(text))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("exclude.cidrs[%d]: must be a range such as 203.0.113.0/24 or 2001:db8::/32", i))
+			continue
+		}
+		rendered.CIDRs = append(rendered.CIDRs, network.Masked())
+	}
+	for _, host := range exclude.Hosts {
+		rendered.Hosts = append(rendered.Hosts, string(host))
+	}
+	for _, id := range exclude.ClientIDs {
+		rendered.ClientIDs = append(rendered.ClientIDs, string(id))
+	}
+	return rendered, errors.Join(errs...)
 }
 
 // platformConfig renders a platform.

@@ -3,6 +3,8 @@ package columns
 import (
 	"cmp"
 	"slices"
+
+	"github.com/weir-dev/weir/collector/event"
 )
 
 // ChunkIndex is what is known beforehand of a full chunk: its rows by name, and their values added up. It spares the
@@ -12,7 +14,12 @@ type ChunkIndex struct {
 	rows    [ChunkRows]uint16
 	Names   []IndexedName
 	touches TouchRows
+	// Classes are the numbers of rows.
+	Classes ClassCounts
 }
+
+// ClassCounts are numbers of rows by [event.Class].
+type ClassCounts [event.Classes]int
 
 // TouchRows are rows of somebody that are a touch, in stream order. What attribution needs of them stands side by side
 // here, since few of a chunk's rows are one.
@@ -53,15 +60,16 @@ type FirstRows struct {
 	Visitors []uint32
 }
 
-// newChunkIndex looks at a full chunk.
-func newChunkIndex(c *Chunk) *ChunkIndex {
+// newChunkIndex looks at a full chunk; names are by number.
+func newChunkIndex(c *Chunk, names []Name) *ChunkIndex {
 	s := &ChunkIndex{}
 	counts := map[uint32]int{}
 	for _, name := range c.Name {
 		counts[name]++
 	}
-	for name := range counts {
+	for name, count := range counts {
 		s.Names = append(s.Names, IndexedName{Name: name})
+		s.Classes[names[name].Class] += count
 	}
 	slices.SortFunc(s.Names, func(a, b IndexedName) int { return cmp.Compare(a.Name, b.Name) })
 	places, from := make(map[uint32]*IndexedName, len(s.Names)), 0

@@ -168,6 +168,19 @@ func (c *ChunkRange) AddValues(name uint32, rows []uint16, sums *Sums) {
 	}
 }
 
+// CountClasses adds the numbers of the range's rows to counts; names are those of the snapshot, by number.
+func (c *ChunkRange) CountClasses(names []Name, counts *ClassCounts) {
+	if index := c.Index(); index != nil {
+		for class, count := range index.Classes {
+			counts[class] += count
+		}
+		return
+	}
+	for _, name := range c.Name[c.From:c.To] {
+		counts[names[name].Class]++
+	}
+}
+
 // FirstSince counts the rows that are the first of their visitor since the row that lies distance rows before the range:
 // those whose visitor's previous event lies further back.
 func (c *ChunkRange) FirstSince(distance uint32) int {

@@ -6,7 +6,7 @@ import "github.com/weir-dev/weir/collector/stream"
 // the rows; as long as it is in use, nothing may be dropped from the table.
 type Snapshot struct {
 	RowRange
-	Names       []string
+	Names       []Name
 	Touches     []Touch
 	Currencies  []string
 	Platforms   []PlatformList
@@ -30,8 +30,8 @@ func (s *Snapshot) Reason(d Delivery) string { return s.reasons.text(d.reason) }
 // NoNumber is the number of a value that no row has.
 const NoNumber = ^uint32(0)
 
-// NameNumber returns the number of an event's name.
-func (t *Table) NameNumber(name string) uint32 { return t.names.numberOf(name) }
+// NameNumber returns the number of a name.
+func (t *Table) NameNumber(name Name) uint32 { return t.names.numberOf(name) }
 
 // CurrencyNumber returns the number of a currency.
 func (t *Table) CurrencyNumber(code string) uint32 { return t.currencies.numberOf(code) }

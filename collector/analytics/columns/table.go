@@ -12,6 +12,8 @@ import (
 type Row struct {
 	Position stream.Position
 	Name     string
+	// Class is who the event counts for.
+	Class event.Class
 	// Visitor is whose event it is where IsSomeone says that it is somebody's.
 	Visitor   VisitorKey
 	IsSomeone bool
@@ -25,6 +27,13 @@ type Row struct {
 	Platforms PlatformList
 	EventID   string
 	OrderID   string
+}
+
+// Name is what a chunk's column of names has a number for: an event's name, and the class of those events that have it.
+// So what is asked of a name is asked of one class, and the others cost no column of their own.
+type Name struct {
+	Event string
+	Class event.Class
 }
 
 // Touch is where a visitor came from.
@@ -46,7 +55,7 @@ type Table struct {
 	first, next uint64
 	last        stream.Position
 
-	names      *dictionary[string]
+	names      *dictionary[Name]
 	touches    *dictionary[Touch]
 	currencies *dictionary[string]
 	platforms  *dictionary[PlatformList]
@@ -64,7 +73,7 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table {
 	t := &Table{
-		names: newDictionary(lengthOf[string]), touches: newDictionary(textOfTouch), currencies: newDictionary(lengthOf[string]),
+		names: newDictionary(textOfName), touches: newDictionary(textOfTouch), currencies: newDictionary(lengthOf[string]),
 		platforms: newDictionary(lengthOf[PlatformList]), visitors: newVisitors(), reasons: newReasons(),
 		early: map[stream.Position][]stream.Record{},
 	}
@@ -73,6 +82,9 @@ func NewTable() *Table {
 	t.currencies.acquire("")
 	return t
 }
+
+// textOfName is how many bytes of text a name has, and the room of its class.
+func textOfName(n Name) int { return len(n.Event) + 8 }
 
 // textOfTouch is how many bytes of text a touch has, and the room of its members; channels are ours and shared.
 func textOfTouch(t Touch) int { return len(t.Source) + len(t.Medium) + len(t.Campaign) + 64 }
@@ -113,7 +125,7 @@ func (t *Table) Add(r *Row) error {
 	}
 	c := t.chunks[len(t.chunks)-1]
 	c.Position[at] = r.Position
-	c.Name[at] = t.names.acquire(r.Name)
+	c.Name[at] = t.names.acquire(Name{r.Name, r.Class})
 	c.Value[at] = r.Value
 	c.Currency[at], c.Platforms[at] = uint16(currency), uint16(platforms)
 	if r.IsSomeone {
@@ -124,7 +136,7 @@ func (t *Table) Add(r *Row) error {
 	}
 	c.append(at, r)
 	if at == ChunkRows-1 {
-		c.index = newChunkIndex(c)
+		c.index = newChunkIndex(c, t.names.values)
 		t.full += c.size()
 	}
 	t.last = r.Position

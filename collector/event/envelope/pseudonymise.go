@@ -18,7 +18,9 @@ type Acceptance struct {
 	DeliveryID uuid.UUID
 	// Variants are the hashes that the platforms need; [event.EmailLower] and [event.PhoneDigits] are kept in any case.
 	Variants event.VariantSet
-	// Platforms names the platforms in force, in the Property's order.
+	// Class says who the event counts for.
+	Class event.Class
+	// Platforms names the platforms that the event is for, in the Property's order.
 	Platforms []string
 }
 
@@ -26,7 +28,7 @@ type Acceptance struct {
 // what tells of the person. The result shares nothing with v that could change, save a.Platforms.
 func Pseudonymise(v *Valid, a Acceptance) event.Event {
 	e := v.event
-	e.DeliveryID, e.Platforms = a.DeliveryID, a.Platforms
+	e.DeliveryID, e.Class, e.Platforms = a.DeliveryID, a.Class, a.Platforms
 	wanted := a.Variants.Union(event.Variants(event.EmailLower, event.PhoneDigits))
 	var known personal.Finder
 	e.User, e.MoreContacts, known = v.person.Pseudonymise(wanted)

@@ -29,7 +29,7 @@ var clickIDsShape = func() objectShape {
 // envelopeShape holds the members of an envelope that mean something to Weir.
 var envelopeShape = objectShape{known: append([]knownMember{
 	{name: "event"}, {name: "event_id"}, {name: "client_id"}, {name: "user_id"}, {name: "session_id"},
-	{name: "engagement_time_msec"}, {name: "timestamp"},
+	{name: "engagement_time_msec"}, {name: "timestamp"}, {name: "test"},
 	{name: "user", object: &objectShape{known: []knownMember{
 		{name: "email", maxElements: maxContacts}, {name: "phone", maxElements: maxContacts}, {name: "first_name"}, {name: "last_name"},
 		{name: "street"}, {name: "city"}, {name: "state"}, {name: "zip"}, {name: "country"}, {name: "date_of_birth"}, {name: "gender"},

@@ -43,6 +43,22 @@ type Valid struct {
 	extras [][]entry
 	// properties are the customer's own members.
 	properties []entry
+	// test says that the sender marks the event as a test.
+	test bool
+}
+
+// Traits are what tells who an event counts for, as the sender wrote it: the person's data among it are not to be kept.
+type Traits struct {
+	// Test says that the sender marks the event as a test.
+	Test bool
+	// ClientID, IP (in its canonical form), UserAgent and PageURL are "" where the event has none.
+	ClientID, IP, UserAgent, PageURL string
+}
+
+// Traits returns what tells who the event counts for.
+func (v *Valid) Traits() Traits {
+	e := &v.event
+	return Traits{v.test, e.ClientID, e.Context.IP, e.Context.UserAgent, e.Context.PageURL}
 }
 
 // UUID returns the id that the caller gave the event, where that is a UUID in its canonical, lower-case form: it can
@@ -52,7 +68,7 @@ func (v *Valid) UUID() (uuid.UUID, bool) { return event.CanonicalUUID(v.event.ID
 // Validate judges an envelope as of now and reads it. aliases maps event names as sent to the names they
 // stand for; it applies before everything else does. Exactly one of the results is nil; the errors come in the
 // order event, event_id, client_id, user_id, session_id, engagement_time_msec, user, data, properties, context, consent,
-// timestamp, at most one for each field. What is valid
+// timestamp, test, at most one for each field. What is valid
 // is so until the envelope is reset or read into again.
 func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, event.Errors) {
 	c := newChecker("")
@@ -77,6 +93,7 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	into.Context = c.context(top.get("context"))
 	into.Consent = c.consent(top.get("consent"))
 	into.OccurredAt = c.timestamp(top.get("timestamp"), now)
+	valid.test = c.boolean("test", top.get("test"))
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}

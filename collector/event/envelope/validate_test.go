@@ -71,6 +71,8 @@ func TestTheEventAndItsIds(t *testing.T) {
 		"a numeric client_id is taken":              {with(`"client_id":12345678901234567890`), nil},
 		"a client_id with a line feed behind it":    {with(`"client_id":"c-1\n"`), []string{"client_id: The client_id field format is invalid."}},
 		"a client_id with space around it is taken": {with(`"client_id":" c-1 "`), nil},
+		"a test that is a text":                     {with(`"test":"yes"`), []string{"test: The test field must be true or false."}},
+		"a test that is a number":                   {with(`"test":1`), []string{"test: The test field must be true or false."}},
 		"a client_id that is true":                  {with(`"client_id":true`), []string{"client_id: The client_id field must be a string."}},
 		"an event_id of 256 characters":             {with(`"event_id":` + repeat(256)), []string{"event_id: The event_id field must not be greater than 255 characters."}},
 		"a client_id of 256 characters":             {with(`"client_id":` + repeat(256)), []string{"client_id: The client_id field must not be greater than 255 characters."}},

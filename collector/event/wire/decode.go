@@ -281,6 +281,11 @@ func (r *entryReader) commerceField(f field) error {
 		return f.text(&e.ListID)
 	case fieldListName:
 		return f.text(&e.ListName)
+	case fieldClass:
+		var n uint64
+		err := f.number64(&n, uint64(event.Classes-1))
+		e.Class = event.Class(n)
+		return err
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ const (
 	fieldListID                   protowire.Number = 34
 	fieldListName                 protowire.Number = 35
 	fieldConsent                  protowire.Number = 36
+	fieldClass                    protowire.Number = 60
 )
 
 // hashFields are the numbers of the three fields that hold hashes, which Entry and Contact have.
@@ -184,7 +185,7 @@ func Append(b []byte, e *event.Event) []byte {
 	if message = appendConsent(message[:0], &e.Consent); len(message) > 0 {
 		b = appendBytes(b, fieldConsent, message)
 	}
-	return b
+	return appendVarint(b, fieldClass, uint64(e.Class))
 }
 
 // appendID writes the event's id, in 16 bytes where it is a UUID, not at all where it is the delivery's.
