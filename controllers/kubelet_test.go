@@ -180,7 +180,7 @@ func pod(t testing.TB, namespace, property, suffix string, name role.Name) (addr
 func send(t testing.TB, address, key string) int {
 	t.Helper()
 	response, err := http.Post(address+"/collect/"+key, "application/json",
-		strings.NewReader(`{"event":"pageview","client_id":"1.2","context":{"page_url":"https://shop.example/","user_agent":"x"}}`))
+		strings.NewReader(`{"event":"pageview","client_id":"1.2","context":{"page_url":"https://shop.example/","user_agent":"Mozilla/5.0 (X11; Linux x86_64) Firefox/145.0"}}`))
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -77,7 +77,7 @@ func TestTheOperatorIsToldWhatAPersonHasToMend(t *testing.T) {
 	}
 	p.await("ready", func() bool { return p.request(http.MethodGet, p.metrics+"/readyz", "", nil) == http.StatusOK })
 	// Events go on coming, for only a platform that fails for several requests with new ones is down.
-	body := `{"event": "pageview", "client_id": "1.2", "context": {"page_url": "https://shop.example/", "user_agent": "x"}}`
+	body := `{"event": "pageview", "client_id": "1.2", "context": {"page_url": "https://shop.example/", "user_agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/145.0"}}`
 	p.await("the platforms that are down are paused", func() bool {
 		if got := p.request(http.MethodPost, p.collect+"/collect/key-1", body, http.Header{"Content-Type": {"application/json"}}); got != http.StatusAccepted {
 			t.Fatalf("collect: %d", got)

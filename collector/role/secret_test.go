@@ -66,7 +66,7 @@ func TestACorrectedSecretHealsItsPlatform(t *testing.T) {
 	p.writeText(config.PlatformsDir+"/crm/signingSecret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	p.writeText(config.PlatformsDir+"/meta/accessToken", "an-old-one")
 	p.await("ready", func() bool { return p.request(http.MethodGet, p.metrics+"/readyz", "", nil) == http.StatusOK })
-	body := `{"event": "pageview", "client_id": "1.2", "context": {"page_url": "https://shop.example/", "user_agent": "x"}}`
+	body := `{"event": "pageview", "client_id": "1.2", "context": {"page_url": "https://shop.example/", "user_agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/145.0"}}`
 	if got := p.request(http.MethodPost, p.collect+"/collect/key-1", body, http.Header{"Content-Type": {"application/json"}}); got != http.StatusAccepted {
 		t.Fatalf("collect: %d", got)
 	}
