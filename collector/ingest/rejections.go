@@ -42,7 +42,7 @@ func (s *sender) list(rejections ...stream.Rejection) {
 }
 
 // refuse answers a request with what is wrong with it as a whole, and lists that: a [*refusal], an
-// [*envelope.SyntaxError] or [event.Errors].
+// [*outline.SyntaxError] or [event.Errors].
 func (h *Handler) refuse(s *sender, w http.ResponseWriter, endpoint string, err error) {
 	if errs := (event.Errors)(nil); errors.As(err, &errs) {
 		s.list(newRejection(endpoint, h.now(), errs))

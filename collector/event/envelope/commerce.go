@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
@@ -17,41 +18,41 @@ const maxAmountMessage = "must not be greater than 99999999999.9999."
 
 // commerce finds a commerce field: in data, else in the older flat form, at the top level.
 type commerce struct {
-	top, data *node
+	top, data *outline.Node
 }
 
 // get returns the member of a path "data.NAME", and the path that it was found at.
-func (s *commerce) get(path string) (field string, n node) {
+func (s *commerce) get(path string) (field string, n outline.Node) {
 	name := path[len("data."):]
-	if n = s.data.get(name); !n.absent() {
+	if n = s.data.Get(name); !n.Absent() {
 		return path, n
 	}
-	if n = s.top.get(name); !n.absent() {
+	if n = s.top.Get(name); !n.Absent() {
 		return name, n
 	}
-	return path, node{}
+	return path, outline.Node{}
 }
 
 // data reads what stands in data, or in the older flat form beside it. A purchase's or refund's value and
 // currency are required, and only data's own count.
-func (c *checker) data(top *node, valid *Valid) {
-	data := top.get("data")
-	if !data.absent() && data.kind() != jsontext.KindBeginObject {
+func (c *checker) data(top *outline.Node, valid *Valid) {
+	data := top.Get("data")
+	if !data.Absent() && data.Kind() != jsontext.KindBeginObject {
 		c.fail("data", "must be an object.")
 		return
 	}
 	into, source := &valid.event, commerce{top, &data}
 	paid := into.Name == event.Purchase || into.Name == event.Refund
 	if paid {
-		source.top = &node{}
+		source.top = &outline.Node{}
 	}
 	field, n := source.get("data.value")
-	if paid && n.absent() {
+	if paid && n.Absent() {
 		c.required(field)
 	}
 	into.Value = c.amount(field, n, amountRule{atLeastZero: true})
 	field, n = source.get("data.currency")
-	if paid && n.absent() {
+	if paid && n.Absent() {
 		c.required(field)
 	}
 	into.Currency = c.currency(field, n)
@@ -67,13 +68,13 @@ func (c *checker) data(top *node, valid *Valid) {
 	into.Contents, valid.extras = c.contents(field, n)
 
 	// What follows stands in data alone.
-	into.Tax = c.amount("data.tax", data.get("tax"), amountRule{atLeastZero: true})
-	into.Shipping = c.amount("data.shipping", data.get("shipping"), amountRule{atLeastZero: true})
-	into.Discount = c.amount("data.discount", data.get("discount"), amountRule{atLeastZero: true})
-	into.Coupon = c.text("data.coupon", data.get("coupon"), textRule{max: maxTextLength})
-	into.SearchTerm = c.text("data.search_term", data.get("search_term"), textRule{max: maxTextLength})
-	into.ListID = c.text("data.list_id", data.get("list_id"), textRule{max: maxTextLength, plain: true, numbers: true})
-	into.ListName = c.text("data.list_name", data.get("list_name"), textRule{max: maxTextLength})
+	into.Tax = c.amount("data.tax", data.Get("tax"), amountRule{atLeastZero: true})
+	into.Shipping = c.amount("data.shipping", data.Get("shipping"), amountRule{atLeastZero: true})
+	into.Discount = c.amount("data.discount", data.Get("discount"), amountRule{atLeastZero: true})
+	into.Coupon = c.text("data.coupon", data.Get("coupon"), textRule{max: maxTextLength})
+	into.SearchTerm = c.text("data.search_term", data.Get("search_term"), textRule{max: maxTextLength})
+	into.ListID = c.text("data.list_id", data.Get("list_id"), textRule{max: maxTextLength, plain: true, numbers: true})
+	into.ListName = c.text("data.list_name", data.Get("list_name"), textRule{max: maxTextLength})
 }
 
 type amountRule struct {
@@ -81,16 +82,16 @@ type amountRule struct {
 }
 
 // amount reads a JSON number, or a string that spells a plain decimal.
-func (c *checker) amount(field string, n node, rule amountRule) *event.Amount {
-	if n.absent() {
+func (c *checker) amount(field string, n outline.Node, rule amountRule) *event.Amount {
+	if n.Absent() {
 		return nil
 	}
 	var number string
-	switch n.kind() {
+	switch n.Kind() {
 	case jsontext.KindNumber:
-		number = n.raw
+		number = n.Raw
 	case jsontext.KindString:
-		number = n.text()
+		number = n.Text()
 		if strings.ContainsAny(number, "eE") {
 			c.fail(field, "must be a number.")
 			return nil
@@ -121,15 +122,15 @@ func isNegative(number string) bool {
 	return strings.ContainsAny(mantissa, "123456789")
 }
 
-func (c *checker) currency(field string, n node) string {
-	if n.absent() {
+func (c *checker) currency(field string, n outline.Node) string {
+	if n.Absent() {
 		return ""
 	}
-	if n.kind() != jsontext.KindString {
+	if n.Kind() != jsontext.KindString {
 		c.fail(field, "must be a string.")
 		return ""
 	}
-	said := n.text()
+	said := n.Text()
 	if utf8.RuneCountInString(said) != 3 {
 		c.fail(field, "must be 3 characters.")
 		return ""
@@ -148,25 +149,25 @@ func (c *checker) currency(field string, n node) string {
 	return code
 }
 
-func (c *checker) contents(field string, n node) (items []event.Item, extras [][]entry) {
+func (c *checker) contents(field string, n outline.Node) (items []event.Item, extras [][]outline.Value) {
 	switch {
-	case n.absent():
+	case n.Absent():
 		return nil, nil
-	case n.kind() != jsontext.KindBeginArray:
+	case n.Kind() != jsontext.KindBeginArray:
 		c.fail(field, "must be an array.")
 		return nil, nil
-	case n.length > maxContents:
+	case n.Length > maxContents:
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContents))
 		return nil, nil
 	}
-	items = make([]event.Item, n.length)
+	items = make([]event.Item, n.Length)
 	below := checker{prefix: field + "."}
-	for element := range n.elements() {
-		if element.kind() != jsontext.KindBeginObject {
+	for element := range n.Elements() {
+		if element.Kind() != jsontext.KindBeginObject {
 			below.fail("", "must be an object.")
 		} else if extra := below.item(&element, &items[below.index]); len(extra) > 0 {
 			if extras == nil {
-				extras = make([][]entry, n.length)
+				extras = make([][]outline.Value, n.Length)
 			}
 			extras[below.index] = extra
 		}
@@ -178,24 +179,24 @@ func (c *checker) contents(field string, n node) (items []event.Item, extras [][
 
 // item reads one member of contents, and returns what of it is unknown. Of the names that its id may have, the first
 // in this order counts and the others are unknown members.
-func (c *checker) item(n *node, item *event.Item) (extra []entry) {
+func (c *checker) item(n *outline.Node, item *event.Item) (extra []outline.Value) {
 	idName := "id"
 	for _, name := range []string{"id", "content_id", "sku"} {
-		if id := n.get(name); !id.absent() {
+		if id := n.Get(name); !id.Absent() {
 			idName = name
 			break
 		}
 	}
-	item.ID = c.text(idName, n.get(idName), textRule{max: maxTextLength, plain: true, numbers: true})
-	item.Name = c.text("name", n.get("name"), textRule{max: maxTextLength})
-	item.Category = c.text("category", n.get("category"), textRule{max: maxTextLength})
-	item.Quantity = c.amount("quantity", n.get("quantity"), amountRule{atLeastZero: true})
-	item.Price = c.amount("price", n.get("price"), amountRule{})
-	for _, m := range n.inner { // which have nothing in them: the shape opens none
-		switch m.name {
+	item.ID = c.text(idName, n.Get(idName), textRule{max: maxTextLength, plain: true, numbers: true})
+	item.Name = c.text("name", n.Get("name"), textRule{max: maxTextLength})
+	item.Category = c.text("category", n.Get("category"), textRule{max: maxTextLength})
+	item.Quantity = c.amount("quantity", n.Get("quantity"), amountRule{atLeastZero: true})
+	item.Price = c.amount("price", n.Get("price"), amountRule{})
+	for _, m := range n.Inner { // which have nothing in them: the shape opens none
+		switch m.Name {
 		case idName, "name", "category", "quantity", "price":
 		default:
-			if !isAbsent(m.raw) && !readDetail(item, m) {
+			if !outline.Absent(m.Raw) && !readDetail(item, m) {
 				extra = append(extra, m)
 			}
 		}
@@ -205,21 +206,21 @@ func (c *checker) item(n *node, item *event.Item) (extra []entry) {
 
 // readDetail reads a member that shops write in more than one way, and says whether it is one of ours: a brand that is an
 // object, or a discount such as "10 %", is an unknown member rather than an error.
-func readDetail(item *event.Item, m entry) bool {
+func readDetail(item *event.Item, m outline.Value) bool {
 	var into *string
-	switch m.name {
+	switch m.Name {
 	case "brand":
 		into = &item.Brand
 	case "variant":
 		into = &item.Variant
 	case "category2", "category3", "category4", "category5":
-		into = &item.Categories[m.name[len("category")]-'2']
+		into = &item.Categories[m.Name[len("category")]-'2']
 	case "discount":
-		item.Discount = new(checker).amount("", node{raw: m.raw}, amountRule{atLeastZero: true})
+		item.Discount = new(checker).amount("", outline.Node{Raw: m.Raw}, amountRule{atLeastZero: true})
 		return item.Discount != nil
 	default:
 		return false
 	}
-	*into = new(checker).text("", node{raw: m.raw}, textRule{max: maxTextLength, numbers: true})
+	*into = new(checker).text("", outline.Node{Raw: m.Raw}, textRule{max: maxTextLength, numbers: true})
 	return *into != ""
 }

@@ -8,33 +8,34 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
 )
 
-func (c *checker) consent(n node) event.Consent {
+func (c *checker) consent(n outline.Node) event.Consent {
 	if !c.object("consent", &n) {
 		return event.Consent{}
 	}
 	below := newChecker("consent.")
 	consent := event.Consent{
-		AdUserData:        below.decision("ad_user_data", n.get("ad_user_data")),
-		AdPersonalization: below.decision("ad_personalization", n.get("ad_personalization")),
-		AdStorage:         below.decision("ad_storage", n.get("ad_storage")),
-		AnalyticsStorage:  below.decision("analytics_storage", n.get("analytics_storage")),
-		TCF:               below.consentString("tcf", n.get("tcf"), base64URL+"."),
-		GPP:               below.consentString("gpp", n.get("gpp"), base64URL+".~"),
-		GPPSections:       below.sections("gpp_sid", n.get("gpp_sid")),
-		USPrivacy:         below.usPrivacy("us_privacy", n.get("us_privacy")),
-		LimitedDataUse:    below.boolean("limited_data_use", n.get("limited_data_use")),
+		AdUserData:        below.decision("ad_user_data", n.Get("ad_user_data")),
+		AdPersonalization: below.decision("ad_personalization", n.Get("ad_personalization")),
+		AdStorage:         below.decision("ad_storage", n.Get("ad_storage")),
+		AnalyticsStorage:  below.decision("analytics_storage", n.Get("analytics_storage")),
+		TCF:               below.consentString("tcf", n.Get("tcf"), base64URL+"."),
+		GPP:               below.consentString("gpp", n.Get("gpp"), base64URL+".~"),
+		GPPSections:       below.sections("gpp_sid", n.Get("gpp_sid")),
+		USPrivacy:         below.usPrivacy("us_privacy", n.Get("us_privacy")),
+		LimitedDataUse:    below.boolean("limited_data_use", n.Get("limited_data_use")),
 	}
-	consent.Categories = below.categories("categories", n.get("categories"))
+	consent.Categories = below.categories("categories", n.Get("categories"))
 	c.errs = append(c.errs, below.errs...)
 	return consent
 }
 
-func (c *checker) decision(field string, n node) event.Decision {
+func (c *checker) decision(field string, n outline.Node) event.Decision {
 	switch said := c.text(field, n, textRule{max: maxTextLength}); {
-	case n.absent():
-	case n.kind() != jsontext.KindString: // reported already
+	case n.Absent():
+	case n.Kind() != jsontext.KindString: // reported already
 	case said == "granted":
 		return event.Granted
 	case said == "denied":
@@ -48,7 +49,7 @@ func (c *checker) decision(field string, n node) event.Decision {
 // base64URL are the characters of consent strings, with those that part their segments.
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-func (c *checker) consentString(field string, n node, characters string) string {
+func (c *checker) consentString(field string, n outline.Node, characters string) string {
 	said := c.text(field, n, textRule{max: maxConsentLength})
 	if strings.Trim(said, characters) != "" {
 		c.malformed(field)
@@ -58,8 +59,8 @@ func (c *checker) consentString(field string, n node, characters string) string 
 }
 
 // sections reads the numbers of the sections of a GPP string, as a list, or as a text as advertising's requests have it.
-func (c *checker) sections(field string, n node) string {
-	if n.absent() || n.kind() != jsontext.KindBeginArray {
+func (c *checker) sections(field string, n outline.Node) string {
+	if n.Absent() || n.Kind() != jsontext.KindBeginArray {
 		said := strings.ReplaceAll(c.text(field, n, textRule{max: maxTextLength, numbers: true}), "_", ",")
 		for number := range strings.SplitSeq(said, ",") {
 			if said != "" && !isSection(number) {
@@ -69,17 +70,17 @@ func (c *checker) sections(field string, n node) string {
 		}
 		return said
 	}
-	if n.length > maxSections {
+	if n.Length > maxSections {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxSections))
 		return ""
 	}
-	numbers := make([]string, 0, n.length)
-	for element := range n.elements() {
-		if !isSection(element.raw) {
+	numbers := make([]string, 0, n.Length)
+	for element := range n.Elements() {
+		if !isSection(element.Raw) {
 			c.malformed(field)
 			return ""
 		}
-		numbers = append(numbers, element.raw)
+		numbers = append(numbers, element.Raw)
 	}
 	return strings.Join(numbers, ",")
 }
@@ -90,7 +91,7 @@ func isSection(number string) bool {
 }
 
 // usPrivacy reads four characters: the version, and whether the visitor was told, has opted out, and is covered.
-func (c *checker) usPrivacy(field string, n node) string {
+func (c *checker) usPrivacy(field string, n outline.Node) string {
 	said := strings.ToUpper(c.text(field, n, textRule{max: maxTextLength}))
 	if said != "" && (len(said) != 4 || said[0] != '1' || strings.Trim(said[1:], "YN-") != "") {
 		c.malformed(field)
@@ -99,10 +100,10 @@ func (c *checker) usPrivacy(field string, n node) string {
 	return said
 }
 
-func (c *checker) boolean(field string, n node) bool {
+func (c *checker) boolean(field string, n outline.Node) bool {
 	switch {
-	case n.absent(), n.raw == "false":
-	case n.raw == "true":
+	case n.Absent(), n.Raw == "false":
+	case n.Raw == "true":
 		return true
 	default:
 		c.fail(field, "must be true or false.")
@@ -111,21 +112,21 @@ func (c *checker) boolean(field string, n node) bool {
 }
 
 // categories reads the decisions on purposes by the names that the customer has for them.
-func (c *checker) categories(field string, n node) map[string]bool {
+func (c *checker) categories(field string, n outline.Node) map[string]bool {
 	if !c.object(field, &n) {
 		return nil
 	}
 	decisions := map[string]bool{}
 	below := newChecker(field + ".")
-	for _, m := range n.inner {
-		if isAbsent(m.raw) {
+	for _, m := range n.Inner {
+		if outline.Absent(m.Raw) {
 			continue
 		}
-		if m.name == "" || len(m.name) > maxNameLength || hasControl(m.name) {
+		if m.Name == "" || len(m.Name) > maxNameLength || hasControl(m.Name) {
 			c.malformed(field)
 			return nil
 		}
-		decisions[strings.Clone(m.name)] = below.boolean(m.name, node{raw: m.raw})
+		decisions[strings.Clone(m.Name)] = below.boolean(m.Name, outline.Node{Raw: m.Raw})
 	}
 	if len(decisions) > maxPurposes {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxPurposes))

@@ -7,19 +7,20 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
-func (c *checker) context(n node) event.Context {
+func (c *checker) context(n outline.Node) event.Context {
 	if !c.object("context", &n) {
 		return event.Context{}
 	}
 	below := newChecker("context.")
-	read := func(name string, limit int) string { return below.text(name, n.get(name), textRule{max: limit}) }
+	read := func(name string, limit int) string { return below.text(name, n.Get(name), textRule{max: limit}) }
 	context := event.Context{
 		PageURL:     read("page_url", maxURLLength),
 		Referrer:    read("referrer", maxURLLength),
-		IP:          below.address("ip", n.get("ip")),
+		IP:          below.address("ip", n.Get("ip")),
 		UserAgent:   personal.WithoutNobody(read("user_agent", maxUserAgentLength)),
 		UTMSource:   read("utm_source", maxTextLength),
 		UTMMedium:   read("utm_medium", maxTextLength),
@@ -27,16 +28,16 @@ func (c *checker) context(n node) event.Context {
 		UTMTerm:     read("utm_term", maxTextLength),
 		UTMContent:  read("utm_content", maxTextLength),
 		PageTitle:   read("page_title", maxTitleLength),
-		Language:    below.language("language", n.get("language")),
+		Language:    below.language("language", n.Get("language")),
 	}
-	context.ActionSource = below.actionSource("action_source", n.get("action_source"))
+	context.ActionSource = below.actionSource("action_source", n.Get("action_source"))
 	c.errs = append(c.errs, below.errs...)
-	context.ClickIDs = c.clickIDs(n.get("click_ids"))
+	context.ClickIDs = c.clickIDs(n.Get("click_ids"))
 	return context
 }
 
 // address reads an IP address and returns it in its canonical form.
-func (c *checker) address(field string, n node) string {
+func (c *checker) address(field string, n outline.Node) string {
 	said := c.text(field, n, textRule{max: maxTextLength})
 	if said == "" {
 		return ""
@@ -54,7 +55,7 @@ func (c *checker) address(field string, n node) string {
 
 // language reads a language's tag, the first one where browsers list several, also as operating systems write it
 // ("de_CH.UTF-8"), and returns its canonical form.
-func (c *checker) language(field string, n node) string {
+func (c *checker) language(field string, n outline.Node) string {
 	said := c.text(field, n, textRule{max: maxTextLength, plain: true})
 	if said == "" {
 		return ""
@@ -70,7 +71,7 @@ func (c *checker) language(field string, n node) string {
 	return tag.String()
 }
 
-func (c *checker) actionSource(field string, n node) event.ActionSource {
+func (c *checker) actionSource(field string, n outline.Node) event.ActionSource {
 	said := c.text(field, n, textRule{max: maxTextLength})
 	if said == "" {
 		return event.NoActionSource
@@ -85,7 +86,7 @@ func (c *checker) actionSource(field string, n node) event.ActionSource {
 // snapClickID is what Snapchat calls its parameter of a page's URL, in whatever case; click_ids take it too.
 const snapClickID = "sccid"
 
-func (c *checker) clickIDs(n node) map[string]string {
+func (c *checker) clickIDs(n outline.Node) map[string]string {
 	const field = "context.click_ids"
 	if !c.object(field, &n) {
 		return nil
@@ -93,9 +94,9 @@ func (c *checker) clickIDs(n node) map[string]string {
 	below := newChecker(field + ".")
 	var ids map[string]string
 	for _, name := range event.ClickIDNames {
-		value := n.get(name)
-		if name == "sc_click_id" && value.absent() {
-			value = n.get(snapClickID)
+		value := n.Get(name)
+		if name == "sc_click_id" && value.Absent() {
+			value = n.Get(snapClickID)
 		}
 		id := personal.WithoutNobody(below.text(name, value, textRule{max: maxClickIDLength}))
 		if id == "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
+	"github.com/weir-dev/weir/collector/event/outline"
 )
 
 func TestDecodeRefusesWhatIsNoJSONObject(t *testing.T) {
@@ -41,7 +42,7 @@ func TestDecodeRefusesWhatIsNoJSONObject(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := decode([]byte(tt.body))
-			if _, ok := errors.AsType[*envelope.SyntaxError](err); !ok {
+			if _, ok := errors.AsType[*outline.SyntaxError](err); !ok {
 				t.Fatalf("Decode(%.40s) fails with %v, want a SyntaxError", tt.body, err)
 			}
 			if got := err.Error(); got != tt.want {
@@ -129,7 +130,7 @@ func TestAnEventOfABatchThatIsNotStrictFailsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			items, err := envelope.DecodeBatch([]byte("{"+test.before+`"events":[`+good+","+test.item+","+good+test.after+"]}"), 3)
 			if strings.HasPrefix(name, "none") {
-				if _, ok := errors.AsType[*envelope.SyntaxError](err); !ok {
+				if _, ok := errors.AsType[*outline.SyntaxError](err); !ok {
 					t.Errorf("got %d events and %v, want a syntax error", len(items), err)
 				}
 				return

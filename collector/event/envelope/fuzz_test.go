@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
+	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/event/wire"
 )
 
@@ -33,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, url, extra string) {
 		sent, err := decode(body)
 		if err != nil {
-			if _, ok := errors.AsType[*envelope.SyntaxError](err); !ok {
+			if _, ok := errors.AsType[*outline.SyntaxError](err); !ok {
 				t.Errorf("Decode fails with %T, want a SyntaxError", err)
 			}
 			return

@@ -4,35 +4,37 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/event/outline"
 )
 
 // maxPropertiesSize is how many bytes custom properties may have, as they were sent.
 const maxPropertiesSize = 8 << 10
 
 // properties reads the customer's own members: names with texts, numbers, booleans, or lists of them.
-func (c *checker) properties(n node) []entry {
+func (c *checker) properties(n outline.Node) []outline.Value {
 	const field = "properties"
 	if !c.object(field, &n) {
 		return nil
 	}
-	if len(n.raw) > maxPropertiesSize {
+	if len(n.Raw) > maxPropertiesSize {
 		c.fail(field, fmt.Sprintf("must not be greater than %d bytes.", maxPropertiesSize))
 		return nil
 	}
-	var members []entry
+	var members []outline.Value
 	below := newChecker(field + ".")
-	for i := 0; i < len(n.inner); i += 1 + n.inner[i].below {
-		value := nodeAt(n.inner[i:])
-		if isAbsent(value.raw) {
+	for i := 0; i < len(n.Inner); i += 1 + n.Inner[i].Below {
+		value := outline.At(n.Inner[i:])
+		if outline.Absent(value.Raw) {
 			continue
 		}
-		name := n.inner[i].name
+		name := n.Inner[i].Name
 		if name == "" || len(name) > maxTextLength || hasControl(name) {
 			c.malformed(field)
 			return nil
 		}
 		below.property(name, &value)
-		members = append(members, entry{name: name, raw: value.raw})
+		members = append(members, outline.Value{Name: name, Raw: value.Raw})
 	}
 	if len(members) > maxProperties {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxProperties))
@@ -42,17 +44,17 @@ func (c *checker) properties(n node) []entry {
 	return members
 }
 
-func (c *checker) property(name string, n *node) {
-	switch n.kind() {
+func (c *checker) property(name string, n *outline.Node) {
+	switch n.Kind() {
 	case jsontext.KindBeginObject:
 		c.fail(name, "must be a string, a number, a boolean or a list of these.")
 	case jsontext.KindBeginArray:
-		if n.length > maxPropertyItems {
+		if n.Length > maxPropertyItems {
 			c.fail(name, fmt.Sprintf("must not have more than %d items.", maxPropertyItems))
 			return
 		}
-		for element := range n.elements() {
-			if kind := element.kind(); kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray || kind == jsontext.KindNull {
+		for element := range n.Elements() {
+			if kind := element.Kind(); kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray || kind == jsontext.KindNull {
 				c.fail(name, "must be a string, a number, a boolean or a list of these.")
 				return
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
@@ -89,16 +90,16 @@ var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
 
 // cleanMembers returns members of the caller's own as a JSON object, without those that tell of the person, and
 // nil where none is left.
-func cleanMembers(known *personal.Finder, members []entry) []byte {
+func cleanMembers(known *personal.Finder, members []outline.Value) []byte {
 	var object []byte
 	for _, m := range members {
 		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an
 		// address could hide. It fails on what a decoder would not have accepted.
-		value, err := jsontext.AppendFormat(nil, m.raw)
-		if err != nil || known.MentionedIn(m.name) || known.MentionedIn(lineEnds.Replace(string(value))) {
+		value, err := jsontext.AppendFormat(nil, m.Raw)
+		if err != nil || known.MentionedIn(m.Name) || known.MentionedIn(lineEnds.Replace(string(value))) {
 			continue
 		}
-		name, err := jsontext.AppendQuote(nil, m.name)
+		name, err := jsontext.AppendQuote(nil, m.Name)
 		if err != nil {
 			continue
 		}

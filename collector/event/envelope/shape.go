@@ -1,6 +1,9 @@
 package envelope
 
-import "github.com/weir-dev/weir/collector/event"
+import (
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
+)
 
 // How many there may be.
 const (
@@ -13,46 +16,49 @@ const (
 )
 
 // itemShape keeps everything that an item has.
-var itemShape = objectShape{unknown: &unopened}
+var itemShape = outline.Shape{Unknown: &unopened}
 
 // propertiesShape opens lists, of which each element is judged.
-var propertiesShape = objectShape{unknown: &knownMember{maxElements: maxPropertyItems}}
+var propertiesShape = outline.Shape{Unknown: &outline.Member{MaxElements: maxPropertyItems}}
 
-var clickIDsShape = func() objectShape {
-	shape := objectShape{known: []knownMember{{name: snapClickID}}}
+var clickIDsShape = func() outline.Shape {
+	shape := outline.Shape{Known: []outline.Member{{Name: snapClickID}}}
 	for _, name := range event.ClickIDNames {
-		shape.known = append(shape.known, knownMember{name: name})
+		shape.Known = append(shape.Known, outline.Member{Name: name})
 	}
 	return shape
 }()
 
 // envelopeShape holds the members of an envelope that mean something to Weir.
-var envelopeShape = objectShape{known: append([]knownMember{
-	{name: "event"}, {name: "event_id"}, {name: "client_id"}, {name: "user_id"}, {name: "session_id"},
-	{name: "engagement_time_msec"}, {name: "timestamp"}, {name: "test"},
-	{name: "user", object: &objectShape{known: []knownMember{
-		{name: "email", maxElements: maxContacts}, {name: "phone", maxElements: maxContacts}, {name: "first_name"}, {name: "last_name"},
-		{name: "street"}, {name: "city"}, {name: "state"}, {name: "zip"}, {name: "country"}, {name: "date_of_birth"}, {name: "gender"},
+var envelopeShape = outline.Shape{Known: append([]outline.Member{
+	{Name: "event"}, {Name: "event_id"}, {Name: "client_id"}, {Name: "user_id"}, {Name: "session_id"},
+	{Name: "engagement_time_msec"}, {Name: "timestamp"}, {Name: "test"},
+	{Name: "user", Object: &outline.Shape{Known: []outline.Member{
+		{Name: "email", MaxElements: maxContacts}, {Name: "phone", MaxElements: maxContacts}, {Name: "first_name"}, {Name: "last_name"},
+		{Name: "street"}, {Name: "city"}, {Name: "state"}, {Name: "zip"}, {Name: "country"}, {Name: "date_of_birth"}, {Name: "gender"},
 	}}},
-	{name: "data", object: &objectShape{known: append([]knownMember{
-		{name: "tax"}, {name: "shipping"}, {name: "discount"}, {name: "coupon"}, {name: "search_term"}, {name: "list_id"}, {name: "list_name"},
+	{Name: "data", Object: &outline.Shape{Known: append([]outline.Member{
+		{Name: "tax"}, {Name: "shipping"}, {Name: "discount"}, {Name: "coupon"}, {Name: "search_term"}, {Name: "list_id"}, {Name: "list_name"},
 	}, commerceMembers...)}},
-	{name: "properties", object: &propertiesShape},
-	{name: "context", object: &objectShape{known: []knownMember{
-		{name: "page_url"}, {name: "referrer"}, {name: "ip"}, {name: "user_agent"},
-		{name: "utm_source"}, {name: "utm_medium"}, {name: "utm_campaign"}, {name: "utm_term"}, {name: "utm_content"},
-		{name: "page_title"}, {name: "language"}, {name: "action_source"},
-		{name: "click_ids", object: &clickIDsShape},
+	{Name: "properties", Object: &propertiesShape},
+	{Name: "context", Object: &outline.Shape{Known: []outline.Member{
+		{Name: "page_url"}, {Name: "referrer"}, {Name: "ip"}, {Name: "user_agent"},
+		{Name: "utm_source"}, {Name: "utm_medium"}, {Name: "utm_campaign"}, {Name: "utm_term"}, {Name: "utm_content"},
+		{Name: "page_title"}, {Name: "language"}, {Name: "action_source"},
+		{Name: "click_ids", Object: &clickIDsShape},
 	}}},
-	{name: "consent", object: &objectShape{known: []knownMember{
-		{name: "ad_user_data"}, {name: "ad_personalization"}, {name: "ad_storage"}, {name: "analytics_storage"},
-		{name: "tcf"}, {name: "gpp"}, {name: "gpp_sid", maxElements: maxSections}, {name: "us_privacy"}, {name: "limited_data_use"},
-		{name: "categories", object: &objectShape{unknown: &unopened}},
+	{Name: "consent", Object: &outline.Shape{Known: []outline.Member{
+		{Name: "ad_user_data"}, {Name: "ad_personalization"}, {Name: "ad_storage"}, {Name: "analytics_storage"},
+		{Name: "tcf"}, {Name: "gpp"}, {Name: "gpp_sid", MaxElements: maxSections}, {Name: "us_privacy"}, {Name: "limited_data_use"},
+		{Name: "categories", Object: &outline.Shape{Unknown: &unopened}},
 	}}},
 }, commerceMembers...)}
 
 // commerceMembers stand in data or, in the older flat form, at the top level.
-var commerceMembers = []knownMember{
-	{name: "value"}, {name: "currency"}, {name: "order_id"}, {name: "content_id"}, {name: "content_name"},
-	{name: "contents", elements: &itemShape, maxElements: maxContents},
+var commerceMembers = []outline.Member{
+	{Name: "value"}, {Name: "currency"}, {Name: "order_id"}, {Name: "content_id"}, {Name: "content_name"},
+	{Name: "contents", Elements: &itemShape, MaxElements: maxContents},
 }
+
+// unopened is a value that nothing is known of.
+var unopened outline.Member

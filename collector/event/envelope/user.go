@@ -13,62 +13,63 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // user reads what is said of a person, and where they live.
-func (c *checker) user(n node) (p personal.Person, country string) {
+func (c *checker) user(n outline.Node) (p personal.Person, country string) {
 	if !c.object("user", &n) {
 		return p, ""
 	}
-	p.Emails = c.contacts("user.email", n.get("email"), c.email)
-	p.Phones = c.contacts("user.phone", n.get("phone"), c.phone)
+	p.Emails = c.contacts("user.email", n.Get("email"), c.email)
+	p.Phones = c.contacts("user.phone", n.Get("phone"), c.phone)
 	for _, part := range [...]struct {
 		name string
 		into *personal.Datum
 	}{
 		{"first_name", &p.FirstName}, {"last_name", &p.LastName}, {"street", &p.Street}, {"city", &p.City}, {"state", &p.State}, {"zip", &p.ZIP},
 	} {
-		if value := n.get(part.name); !value.absent() {
+		if value := n.Get(part.name); !value.Absent() {
 			*part.into = personal.DatumOf(c.text("user."+part.name, value, textRule{max: maxTextLength, numbers: part.into == &p.ZIP}))
 		}
 	}
-	if value := n.get("date_of_birth"); !value.absent() {
+	if value := n.Get("date_of_birth"); !value.Absent() {
 		p.DateOfBirth = c.dateOfBirth("user.date_of_birth", value)
 	}
-	if value := n.get("gender"); !value.absent() {
+	if value := n.Get("gender"); !value.Absent() {
 		p.Gender = c.gender("user.gender", value)
 	}
-	return p, c.country("user.country", n.get("country"))
+	return p, c.country("user.country", n.Get("country"))
 }
 
 // contacts reads one e-mail address or phone number, or a list of them.
-func (c *checker) contacts(field string, n node, read func(field string, n node) personal.Datum) []personal.Datum {
+func (c *checker) contacts(field string, n outline.Node, read func(field string, n outline.Node) personal.Datum) []personal.Datum {
 	switch {
-	case n.absent():
+	case n.Absent():
 		return nil
-	case n.kind() != jsontext.KindBeginArray:
+	case n.Kind() != jsontext.KindBeginArray:
 		return []personal.Datum{read(field, n)}
-	case n.length > maxContacts:
+	case n.Length > maxContacts:
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContacts))
 		return nil
 	}
-	data := make([]personal.Datum, 0, n.length)
-	for element := range n.elements() {
+	data := make([]personal.Datum, 0, n.Length)
+	for element := range n.Elements() {
 		data = append(data, read(field+"."+strconv.Itoa(len(data)), element))
 	}
 	return data
 }
 
-func (c *checker) email(field string, n node) personal.Datum {
-	if n.absent() {
+func (c *checker) email(field string, n outline.Node) personal.Datum {
+	if n.Absent() {
 		return personal.Datum{}
 	}
-	if n.kind() != jsontext.KindString {
+	if n.Kind() != jsontext.KindString {
 		c.fail(field, "must be a string.")
 		return personal.Datum{}
 	}
-	email := c.bounded(field, personal.Trim(n.text()), textRule{max: maxTextLength})
+	email := c.bounded(field, personal.Trim(n.Text()), textRule{max: maxTextLength})
 	datum := personal.DatumOf(email)
 	if datum.Text != "" && !isPlainEmail(email) && !isEmail(email) {
 		c.fail(field, "must be a valid email address.")
@@ -102,7 +103,7 @@ func isPlainEmail(text string) bool {
 	return ats == 1 && before != '.' && before != '@'
 }
 
-func (c *checker) phone(field string, n node) personal.Datum {
+func (c *checker) phone(field string, n outline.Node) personal.Datum {
 	datum := personal.DatumOf(c.text(field, n, textRule{max: maxTextLength}))
 	if datum.Text != "" && !isE164(datum.Text) {
 		c.malformed(field)
@@ -117,7 +118,7 @@ func isE164(s string) bool {
 }
 
 // dateOfBirth reads YYYY-MM-DD or YYYYMMDD, and returns the latter.
-func (c *checker) dateOfBirth(field string, n node) personal.Datum {
+func (c *checker) dateOfBirth(field string, n outline.Node) personal.Datum {
 	datum := personal.DatumOf(personal.Trim(c.text(field, n, textRule{max: maxTextLength, numbers: true})))
 	if datum.Text == "" {
 		return datum
@@ -138,7 +139,7 @@ var genders = map[string]string{
 	"n": "n", "x": "n", "d": "n", "diverse": "n", "non-binary": "n", "nonbinary": "n", "other": "n",
 }
 
-func (c *checker) gender(field string, n node) personal.Datum {
+func (c *checker) gender(field string, n outline.Node) personal.Datum {
 	datum := personal.DatumOf(personal.Trim(c.text(field, n, textRule{max: maxTextLength})))
 	if datum.Text == "" || personal.IsNobody(datum.Text) {
 		return personal.Datum{Hash: datum.Hash}
@@ -151,7 +152,7 @@ func (c *checker) gender(field string, n node) personal.Datum {
 }
 
 // country reads a code of ISO 3166-1, of two or three letters, or the SHA-256 of one of two, and returns the former.
-func (c *checker) country(field string, n node) string {
+func (c *checker) country(field string, n outline.Node) string {
 	said := personal.Trim(c.text(field, n, textRule{max: maxTextLength}))
 	if said == "" || personal.IsNobody(said) {
 		return ""

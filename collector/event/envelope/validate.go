@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
@@ -40,9 +41,9 @@ type Valid struct {
 	event  event.Event
 	person personal.Person
 	// extras are the unknown members of the event's contents, by the item's index; nil where there are none at all.
-	extras [][]entry
+	extras [][]outline.Value
 	// properties are the customer's own members.
-	properties []entry
+	properties []outline.Value
 	// test says that the sender marks the event as a test.
 	test bool
 }
@@ -73,14 +74,14 @@ func (v *Valid) UUID() (uuid.UUID, bool) { return event.CanonicalUUID(v.event.ID
 func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, event.Errors) {
 	c := newChecker("")
 	e.valid = Valid{}
-	top, valid, into := nodeAt(e.outline), &e.valid, &e.valid.event
-	into.Name = c.eventName(top.get("event"), aliases)
-	into.ID = withoutPlaceholder(c.text("event_id", top.get("event_id"), textRule{max: maxTextLength, plain: true}))
-	into.ClientID = c.identifier("client_id", top.get("client_id"))
-	into.UserID = c.identifier("user_id", top.get("user_id"))
-	into.SessionID = c.identifier("session_id", top.get("session_id"))
-	into.EngagementTime = c.engagementTime(top.get("engagement_time_msec"))
-	valid.person, into.Country = c.user(top.get("user"))
+	top, valid, into := outline.At(e.outline), &e.valid, &e.valid.event
+	into.Name = c.eventName(top.Get("event"), aliases)
+	into.ID = withoutPlaceholder(c.text("event_id", top.Get("event_id"), textRule{max: maxTextLength, plain: true}))
+	into.ClientID = c.identifier("client_id", top.Get("client_id"))
+	into.UserID = c.identifier("user_id", top.Get("user_id"))
+	into.SessionID = c.identifier("session_id", top.Get("session_id"))
+	into.EngagementTime = c.engagementTime(top.Get("engagement_time_msec"))
+	valid.person, into.Country = c.user(top.Get("user"))
 	if sent := &valid.person; len(sent.Emails)+len(sent.Phones) > 0 {
 		// Not the names: an event may well be called like a visitor.
 		contacts := (&personal.Person{Emails: sent.Emails, Phones: sent.Phones}).Finder()
@@ -89,11 +90,11 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 		}
 	}
 	c.data(&top, valid)
-	valid.properties = c.properties(top.get("properties"))
-	into.Context = c.context(top.get("context"))
-	into.Consent = c.consent(top.get("consent"))
-	into.OccurredAt = c.timestamp(top.get("timestamp"), now)
-	valid.test = c.boolean("test", top.get("test"))
+	valid.properties = c.properties(top.Get("properties"))
+	into.Context = c.context(top.Get("context"))
+	into.Consent = c.consent(top.Get("consent"))
+	into.OccurredAt = c.timestamp(top.Get("timestamp"), now)
+	valid.test = c.boolean("test", top.Get("test"))
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
@@ -147,16 +148,16 @@ type textRule struct {
 	numbers bool
 }
 
-func (c *checker) text(field string, n node, rule textRule) string {
-	if n.absent() {
+func (c *checker) text(field string, n outline.Node, rule textRule) string {
+	if n.Absent() {
 		return ""
 	}
 	var said string
-	switch kind := n.kind(); {
+	switch kind := n.Kind(); {
 	case kind == jsontext.KindString:
-		said = n.text()
+		said = n.Text()
 	case kind == jsontext.KindNumber && rule.numbers:
-		said = n.raw
+		said = n.Raw
 	default:
 		c.fail(field, "must be a string.")
 		return ""
@@ -187,27 +188,27 @@ func hasControl(s string) bool {
 }
 
 // object says whether a field is an object, which alone is to be looked into.
-func (c *checker) object(field string, n *node) bool {
-	if n.absent() {
+func (c *checker) object(field string, n *outline.Node) bool {
+	if n.Absent() {
 		return false
 	}
-	if n.kind() != jsontext.KindBeginObject {
+	if n.Kind() != jsontext.KindBeginObject {
 		c.fail(field, "must be an object.")
 		return false
 	}
 	return true
 }
 
-func (c *checker) eventName(n node, aliases map[string]string) string {
-	if n.absent() {
+func (c *checker) eventName(n outline.Node, aliases map[string]string) string {
+	if n.Absent() {
 		c.required("event")
 		return ""
 	}
-	if n.kind() != jsontext.KindString {
+	if n.Kind() != jsontext.KindString {
 		c.fail("event", "must be a string.")
 		return ""
 	}
-	name := personal.Trim(n.text())
+	name := personal.Trim(n.Text())
 	if name == "" {
 		c.required("event")
 		return ""
@@ -224,8 +225,8 @@ func (c *checker) eventName(n node, aliases map[string]string) string {
 }
 
 // identifier reads an id of somebody, "" where it is one of nobody.
-func (c *checker) identifier(field string, n node) string {
-	if n.absent() {
+func (c *checker) identifier(field string, n outline.Node) string {
+	if n.Absent() {
 		return ""
 	}
 	return personal.WithoutNobody(personal.Trim(c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})))
@@ -235,7 +236,7 @@ func (c *checker) identifier(field string, n node) string {
 const maxEngagementTime = 24 * time.Hour
 
 // engagementTime reads a number of milliseconds, also as a text.
-func (c *checker) engagementTime(n node) time.Duration {
+func (c *checker) engagementTime(n outline.Node) time.Duration {
 	const field = "engagement_time_msec"
 	amount := c.amount(field, n, amountRule{atLeastZero: true})
 	if amount == nil {
@@ -254,7 +255,7 @@ func (c *checker) engagementTime(n node) time.Duration {
 }
 
 // timestamp reads the caller's own time, to the millisecond.
-func (c *checker) timestamp(n node, now time.Time) time.Time {
+func (c *checker) timestamp(n outline.Node, now time.Time) time.Time {
 	const field = "timestamp"
 	said := c.text(field, n, textRule{max: maxTextLength})
 	if said == "" {
