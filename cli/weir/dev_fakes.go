@@ -139,7 +139,9 @@ func describeFaked(e fakes.Event) string {
 		parts = append(parts, e.Value+" "+e.Currency)
 	}
 	for _, field := range slices.Sorted(maps.Keys(e.Hashes)) {
-		parts = append(parts, fmt.Sprintf("%s %.8s…", field, e.Hashes[field]))
+		for _, hash := range e.Hashes[field] {
+			parts = append(parts, fmt.Sprintf("%s %.8s…", field, hash))
+		}
 	}
 	if e.Repeat {
 		parts = append(parts, "a repeat")

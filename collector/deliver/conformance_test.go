@@ -28,7 +28,7 @@ import (
 type subject struct {
 	cfg platforms.Platform
 	// texts are what the person's hashes must be of; the hash of anything else of the person is an error.
-	texts map[string]string
+	texts map[string][]string
 	// batches: several events a request, so that one may harm the others.
 	batches bool
 	// refused is what becomes of an event that the platform finds invalid.
@@ -50,13 +50,30 @@ const (
 	nameMeta  = "augustaada"
 	nameLow   = "augusta ada"
 	clientID  = "1234567.890123"
+
+	// The person has a second address and number, and an account.
+	rawEmail2  = "Countess.L@Googlemail.com"
+	emailLow2  = "countess.l@googlemail.com"
+	emailGoog2 = "countessl@googlemail.com"
+	rawPhone2  = "+14155550123"
+	digits2    = "14155550123"
+	rawUserID  = " Customer-4711 "
+	userIDLow  = "customer-4711"
+
+	rawLast, lastMeta, lastLow = " O'Lovelace ", "olovelace", "o'lovelace"
+	rawStreet, street          = "Lindengasse  5", "lindengasse 5"
+	rawCity, city              = "St. Gallen", "stgallen"
+	rawState, stateLow         = "SG", "sg"
+	rawZIP, zipCode            = "CH-9000", "ch9000"
+	rawBirth, birth            = "1990-02-13", "19900213"
+	rawGender, gender          = "Female", "f"
 )
 
 // subjects has a row for every platform type.
 var subjects = map[platforms.Type]subject{
 	platforms.TypeMeta: {
 		cfg:     platforms.Platform{Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}},
-		texts:   map[string]string{"em": emailLow, "ph": digits, "fn": nameMeta, "external_id": clientID},
+		texts:   map[string][]string{"em": {emailLow}, "ph": {digits}, "fn": {nameMeta}, "external_id": {clientID}},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "expired",
 	},
 	platforms.TypeGA4: {
@@ -65,12 +82,12 @@ var subjects = map[platforms.Type]subject{
 	},
 	platforms.TypeTikTok: {
 		cfg:     platforms.Platform{Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C42"}}},
-		texts:   map[string]string{"email": emailLow, "phone": rawPhone, "first_name": nameLow, "external_id": clientID},
+		texts:   map[string][]string{"email": {emailLow}, "phone": {rawPhone}, "first_name": {nameLow}, "external_id": {clientID}},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
 	platforms.TypePinterest: {
 		cfg:     platforms.Platform{Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "42"}}},
-		texts:   map[string]string{"em": emailLow, "ph": digits, "fn": nameLow, "external_id": clientID},
+		texts:   map[string][]string{"em": {emailLow}, "ph": {digits}, "fn": {nameLow}, "external_id": {clientID}},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
 	platforms.TypeMixpanel: {
@@ -78,8 +95,12 @@ var subjects = map[platforms.Type]subject{
 		batches: true, refused: "failed", tooOld: "delivered",
 	},
 	platforms.TypeWebhook: {
-		cfg:     platforms.Platform{Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "/hook"}}},
-		texts:   map[string]string{"email": emailLow, "phone": rawPhone, "first_name": nameLow},
+		cfg: platforms.Platform{Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "/hook"}}},
+		texts: map[string][]string{
+			"email": {emailLow}, "emails": {emailLow, emailLow2}, "phone": {rawPhone}, "phones": {rawPhone, rawPhone2},
+			"first_name": {nameLow}, "last_name": {lastLow}, "street": {street}, "city": {city}, "state": {stateLow}, "zip": {zipCode},
+			"date_of_birth": {birth}, "gender": {gender},
+		},
 		refused: "failed",
 	},
 	platforms.TypeLog: {cfg: platforms.Platform{}},
@@ -142,12 +163,17 @@ func (s *site) serve(t *testing.T) {
 		server.Close()
 	})
 	right := map[string]bool{}
-	for _, text := range s.texts {
-		right[text] = true
+	for _, texts := range s.texts {
+		for _, text := range texts {
+			right[text] = true
+		}
 	}
 	for _, text := range []string{
 		rawEmail, strings.TrimSpace(rawEmail), emailLow, emailGoog, "adalove+shop@gmail.com", rawPhone, digits,
 		rawName, strings.TrimSpace(rawName), nameMeta, nameLow, strings.ToLower(rawName),
+		rawEmail2, emailLow2, emailGoog2, rawPhone2, digits2, rawUserID, strings.TrimSpace(rawUserID), userIDLow,
+		rawLast, strings.TrimSpace(rawLast), lastMeta, lastLow, rawStreet, strings.ToLower(rawStreet), street, rawCity, strings.ToLower(rawCity), city,
+		rawState, stateLow, rawZIP, strings.ToLower(rawZIP), zipCode, rawBirth, birth, rawGender, gender, "CH", "ch",
 	} {
 		if !right[text] {
 			s.fake.Forbid(hashOf(text))
@@ -178,11 +204,13 @@ func (s *site) purchase(adjust string) (stream.Position, string) {
 	s.t.Helper()
 	s.sent++
 	id := fmt.Sprintf("evt-%d", s.sent)
-	return s.accept(fmt.Sprintf(`{"event":"purchase","event_id":%q,"client_id":%q,
-		"user":{"email":%q,"phone":%q,"first_name":%q},
+	return s.accept(fmt.Sprintf(`{"event":"purchase","event_id":%q,"client_id":%q,"user_id":%q,
+		"user":{"email":[%q,%q],"phone":[%q,%q],"first_name":%q,"last_name":%q,"street":%q,"city":%q,"state":%q,"zip":%q,"country":"CH",
+			"date_of_birth":%q,"gender":%q},
 		"data":{"value":12.5,"currency":"EUR","order_id":"order-%d","contents":[{"id":"sku-1","name":"Lamp for ada.love@gmail.com"}]},
 		"context":{"page_url":"https://shop.example/?mail=Ada.Love%%2BShop%%40GMail.com","ip":"203.0.113.7","user_agent":"Mozilla/5.0"}%s}`,
-		id, clientID, rawEmail, rawPhone, rawName, s.sent, adjust)), id
+		id, clientID, rawUserID, rawEmail, rawEmail2, rawPhone, rawPhone2, rawName, rawLast, rawStreet, rawCity, rawState, rawZIP, rawBirth, rawGender,
+		s.sent, adjust)), id
 }
 
 // launch starts a deliverer with a short timeout.
@@ -363,7 +391,11 @@ func (s *site) assertNothingRaw() {
 		s.t.Fatal(err)
 	}
 	log := strings.ToLower(s.log.String())
-	for _, raw := range []string{"ada.love", "adalove", "ada%2elove", "gmail", digits, digits[2:], "augusta"} {
+	for _, raw := range []string{
+		"ada.love", "adalove", "ada%2elove", "gmail", digits, digits[2:], "augusta", "countess", "googlemail", digits2, "lovelace", "lindengasse", "gallen",
+		zipCode, rawZIP, rawBirth, birth, "female",
+	} {
+		raw = strings.ToLower(raw)
 		if strings.Contains(wire, raw) || strings.Contains(unescaped, raw) {
 			s.t.Errorf("the platform was sent %q", raw)
 		}
@@ -376,7 +408,7 @@ func (s *site) assertNothingRaw() {
 			s.t.Errorf("the log shows the credential %s", key)
 		}
 	}
-	for _, text := range []string{emailLow, digits, rawPhone, nameLow} {
+	for _, text := range []string{emailLow, digits, rawPhone, nameLow, emailLow2, digits2, rawPhone2, lastLow, street, city, zipCode, birth, userIDLow} {
 		if strings.Contains(log, hashOf(text)) {
 			s.t.Errorf("the log shows the hash of %q", text)
 		}
@@ -386,9 +418,11 @@ func (s *site) assertNothingRaw() {
 // assertReceipts: no request was at error, and the person's hashes are of what the platform asks for.
 func (s *site) assertReceipts() {
 	s.t.Helper()
-	want := map[string]string{}
-	for field, text := range s.texts {
-		want[field] = hashOf(text)
+	want := map[string][]string{}
+	for field, texts := range s.texts {
+		for _, text := range texts {
+			want[field] = append(want[field], hashOf(text))
+		}
 	}
 	receipts := s.fake.Receipts()
 	if len(receipts) == 0 {

@@ -121,7 +121,7 @@ func verify(r *http.Request, body []byte, tolerance time.Duration) string {
 		Data            struct {
 			EventID string `json:"event_id"`
 			Event   string
-			User    map[string]*string
+			User    map[string]any
 		}
 	}
 	if err := json.Unmarshal(body, &message); err != nil {
@@ -130,9 +130,15 @@ func verify(r *http.Request, body []byte, tolerance time.Duration) string {
 	if message.Type == "" || message.Type != message.Data.Event || message.Data.EventID == "" {
 		return "the body lacks its type, event or event_id"
 	}
-	for field, hash := range message.Data.User {
-		if hash != nil && !hexHash.MatchString(*hash) {
-			return field + " is no hash"
+	for field, value := range message.Data.User {
+		list, isList := value.([]any)
+		if !isList && value != nil {
+			list = []any{value}
+		}
+		for _, hash := range list {
+			if text, _ := hash.(string); !hexHash.MatchString(text) && field != "country" {
+				return field + " is no hash"
+			}
 		}
 	}
 	return ""

@@ -25,8 +25,8 @@ type delivery struct {
 		EventID  string       `json:"event_id"`
 		Value    *json.Number `json:"value"`
 		Currency *string      `json:"currency"`
-		// User's values are hashes or null.
-		User map[string]*string `json:"user"`
+		// User's values are hashes, lists of hashes or null; but the country, which is a code.
+		User map[string]any `json:"user"`
 	} `json:"data"`
 }
 
@@ -95,13 +95,19 @@ func describe(body []byte) (string, error) {
 		parts = append(parts, d.Data.Value.String()+" "+*d.Data.Currency)
 	}
 	for _, field := range slices.Sorted(maps.Keys(d.Data.User)) {
-		hash := d.Data.User[field]
-		switch {
-		case hash == nil:
-		case !sha256Hex.MatchString(*hash):
-			return "", fmt.Errorf("data.user.%s must be null or 64 lower-case hex digits", field)
-		default:
-			parts = append(parts, fmt.Sprintf("%s %s…", field, (*hash)[:8]))
+		values, isList := d.Data.User[field].([]any)
+		if !isList {
+			values = []any{d.Data.User[field]}
+		}
+		for _, value := range values {
+			hash, isText := value.(string)
+			switch {
+			case value == nil, field == "country" && country.MatchString(hash):
+			case !isText || !sha256Hex.MatchString(hash):
+				return "", fmt.Errorf("data.user.%s must be null or 64 lower-case hex digits", field)
+			case !isList: // of lists, the first stands alone as well
+				parts = append(parts, fmt.Sprintf("%s %s…", field, hash[:8]))
+			}
 		}
 	}
 	return strings.Join(parts, " · "), nil
@@ -109,6 +115,7 @@ func describe(body []byte) (string, error) {
 
 var (
 	sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	country   = regexp.MustCompile(`^[A-Z]{2}$`)
 	email     = regexp.MustCompile(`[^\s@/:]+@[^\s@/]+\.[^\s@/]+`)
 	phone     = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 )

@@ -1,8 +1,10 @@
 package adapter
 
 import (
+	"math"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -72,6 +74,20 @@ func hashes(hash event.Hash) []string {
 		return nil
 	}
 	return []string{hash.String()}
+}
+
+// anyNumber is for what takes as many of a person's contacts as there are.
+const anyNumber = math.MaxInt
+
+// contacts are the hashes of the person's e-mail addresses or phone numbers in a variant, each once, and not more than most.
+func (e *Event) contacts(v event.Variant, most int) []string {
+	list := hashes(e.User.Get(v))
+	for i := range e.MoreContacts {
+		if hash := e.MoreContacts[i].Get(v); !hash.IsZero() && !slices.Contains(list, hash.String()) {
+			list = append(list, hash.String())
+		}
+	}
+	return list[:min(len(list), most)]
 }
 
 // publicIP is the visitor's address where it is one of the internet's. Those of a private network or of the machine itself

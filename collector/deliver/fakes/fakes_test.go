@@ -294,19 +294,47 @@ func TestFakesComplainOfRawPersonalData(t *testing.T) {
 }
 
 func TestFakeWebhookVerifies(t *testing.T) {
-	const body = `{"type":"lead","timestamp":"2026-11-20T12:00:00Z","data":{"event_id":"e-1","event":"lead","user":{"email":null}}}`
+	const body = `{"type":"lead","timestamp":"2026-11-20T12:00:00Z","data":{"event_id":"e-1","event":"lead","received_at":"2026-11-20T12:00:00Z",
+		"value":1.5,"currency":"EUR","tax":null,"shipping":null,"discount":null,"order_id":null,"coupon":null,"client_id":"1.2","user_id":null,
+		"session_id":null,"engagement_time_msec":1500,"content_id":null,"content_name":null,"search_term":null,"list_id":null,"list_name":null,
+		"contents":[{"id":"a","quantity":1,"price":null,"name":null,"category":null,"brand":{"own":1}}],"properties":{"a":[1]},
+		"context":{"page_url":null,"page_title":null,"referrer":null,"ip":"203.0.113.7","user_agent":null,"language":null,"action_source":null,
+			"utm_source":null,"utm_medium":null,"utm_campaign":null,"utm_term":null,"utm_content":null,"click_ids":{"gclid":"G"}},
+		"consent":{"ad_user_data":null,"ad_personalization":null,"ad_storage":null,"analytics_storage":null,"tcf":null,"gpp":null,"gpp_sid":[2],
+			"us_privacy":null,"limited_data_use":false,"categories":{"a":true}},
+		"user":{"email":"` + hash + `","emails":["` + hash + `"],"phone":null,"phones":null,"first_name":null,"last_name":null,"street":null,"city":null,
+			"state":null,"zip":null,"country":"CH","date_of_birth":null,"gender":null}}}`
+	with := func(old, new string) string {
+		if !strings.Contains(body, old) {
+			t.Fatalf("%s is not in the body", old)
+		}
+		return strings.Replace(body, old, new, 1)
+	}
 	for name, test := range map[string]struct {
 		path, secret, body string
 		age                time.Duration
 		want               int
 	}{
-		"a good one":                   {"/hook", secret, body, 0, 204},
-		"another path":                 {"/other", secret, body, 0, 404},
-		"another secret":               {"/hook", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", body, 0, 401},
-		"of ten minutes ago":           {"/hook", secret, body, 10 * time.Minute, 401},
-		"an address in place of email": {"/hook", secret, strings.Replace(body, "null", `"ada"`, 1), 0, 400},
-		"no event_id":                  {"/hook", secret, strings.Replace(body, `"e-1"`, `""`, 1), 0, 400},
-		"no JSON":                      {"/hook", secret, "<html>", 0, 400},
+		"a good one":                     {"/hook", secret, body, 0, 204},
+		"another path":                   {"/other", secret, body, 0, 404},
+		"another secret":                 {"/hook", "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", body, 0, 401},
+		"of ten minutes ago":             {"/hook", secret, body, 10 * time.Minute, 401},
+		"an address in place of a hash":  {"/hook", secret, with(`"first_name":null`, `"first_name":"ada"`), 0, 400},
+		"an address among hashes":        {"/hook", secret, with(`["`+hash+`"]`, `["`+hash+`","ada"]`), 0, 400},
+		"hashes that are no list":        {"/hook", secret, with(`["`+hash+`"]`, `"`+hash+`"`), 0, 400},
+		"a list in place of one hash":    {"/hook", secret, with(`"email":"`+hash+`"`, `"email":["`+hash+`"]`), 0, 400},
+		"a country by its name":          {"/hook", secret, with(`"CH"`, `"Schweiz"`), 0, 400},
+		"a member that nobody has":       {"/hook", secret, with(`"tax"`, `"colour":1,"tax"`), 0, 400},
+		"somebody's member that none is": {"/hook", secret, with(`"phone":null`, `"age":null,"phone":null`), 0, 400},
+		"a member that is missing":       {"/hook", secret, with(`"tax":null,`, ``), 0, 400},
+		"consent that is missing":        {"/hook", secret, with(`"tcf":null,`, ``), 0, 400},
+		"a value that is text":           {"/hook", secret, with(`1.5`, `"1.5"`), 0, 400},
+		"an engagement of half a ms":     {"/hook", secret, with(`1500`, `0.5`), 0, 400},
+		"an address that is none":        {"/hook", secret, with(`203.0.113.7`, `203.0.113`), 0, 400},
+		"properties that are a list":     {"/hook", secret, with(`{"a":[1]}`, `[1]`), 0, 400},
+		"a click id that is a number":    {"/hook", secret, with(`"G"`, `1`), 0, 400},
+		"no event_id":                    {"/hook", secret, with(`"e-1"`, `""`), 0, 400},
+		"no JSON":                        {"/hook", secret, "<html>", 0, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, server := newFake(t, platforms.TypeWebhook)

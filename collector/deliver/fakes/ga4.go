@@ -105,9 +105,9 @@ func ga4EventOf(body *ga4Body, in *ga4Event) Event {
 	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
 		if len(hashes) > 0 {
 			if e.Hashes == nil {
-				e.Hashes = map[string]string{}
+				e.Hashes = map[string][]string{}
 			}
-			e.Hashes[field] = hashes[0]
+			e.Hashes[field] = hashes
 		}
 	}
 	return e

@@ -120,9 +120,9 @@ func (q *request) checkHashes(e *Event, field string, hashes ...string) {
 			continue
 		}
 		if e.Hashes == nil {
-			e.Hashes = map[string]string{}
+			e.Hashes = map[string][]string{}
 		}
-		e.Hashes[field] = hash
+		e.Hashes[field] = append(e.Hashes[field], hash)
 		e.refuse(q.checkHash(field, hash))
 	}
 }

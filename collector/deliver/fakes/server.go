@@ -30,7 +30,7 @@ type Event struct {
 	// Value and Currency are "" where there was none.
 	Value, Currency string
 	// Hashes are the person's, by the platform's names for them.
-	Hashes map[string]string
+	Hashes map[string][]string
 	// Refusal says why the platform does not take the event; "" where it does.
 	Refusal string
 	// Repeat says that the platform has taken it before.
