@@ -109,6 +109,7 @@ type Proxies struct {
 // variants are the domain's for the hashes that platforms take.
 var variants = map[platforms.Hash]event.Variant{
 	platforms.EmailLower:     event.EmailLower,
+	platforms.EmailGoogle:    event.EmailGoogle,
 	platforms.PhoneDigits:    event.PhoneDigits,
 	platforms.PhoneE164:      event.PhoneE164,
 	platforms.FirstNameMeta:  event.FirstNameMeta,
@@ -125,10 +126,18 @@ var variants = map[platforms.Hash]event.Variant{
 
 // Variants returns the hashes that the property's platforms need, beside those that are always kept.
 func (p *Property) Variants() event.VariantSet {
-	set := event.Variants(event.EmailLower, event.PhoneDigits)
+	return event.Variants(event.EmailLower, event.PhoneDigits).Union(p.variantsOf(func(t platforms.Traits) []platforms.Hash { return t.Hashes }))
+}
+
+// AccountVariants returns those that they need beside [Property.Variants] where an event has a user_id.
+func (p *Property) AccountVariants() event.VariantSet {
+	return p.variantsOf(func(t platforms.Traits) []platforms.Hash { return t.AccountHashes })
+}
+
+func (p *Property) variantsOf(hashes func(platforms.Traits) []platforms.Hash) (set event.VariantSet) {
 	for _, platform := range p.Platforms {
 		traits, _ := platform.Type.Traits()
-		for _, hash := range traits.Hashes {
+		for _, hash := range hashes(traits) {
 			set = set.Union(event.Variants(variants[hash]))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -389,11 +390,11 @@ func TestEveryHashThatAPlatformTakesIsMade(t *testing.T) {
 	for _, platform := range platforms.Types() {
 		traits, _ := platform.Traits()
 		wanted := map[platforms.Hash]bool{platforms.EmailLower: true, platforms.PhoneDigits: true}
-		for _, hash := range traits.Hashes {
+		for _, hash := range slices.Concat(traits.Hashes, traits.AccountHashes) {
 			wanted[hash] = true
 		}
 		property := config.Property{Platforms: []platforms.Platform{{Type: platform}}}
-		if got := bits.OnesCount16(uint16(property.Variants())); got != len(wanted) {
+		if got := bits.OnesCount32(uint32(property.Variants().Union(property.AccountVariants()))); got != len(wanted) {
 			t.Errorf("for %s %d hashes are made of a person, want %d: %v", platform, got, len(wanted), wanted)
 		}
 	}

@@ -78,6 +78,7 @@ var subjects = map[platforms.Type]subject{
 	},
 	platforms.TypeGA4: {
 		cfg:     platforms.Platform{Settings: platforms.Settings{GA4: &platforms.GA4{MeasurementID: "G-42"}}},
+		texts:   map[string][]string{"sha256_email_address": {emailGoog, emailGoog2}, "sha256_phone_number": {rawPhone, rawPhone2}},
 		refused: "delivered", oldest: 72 * time.Hour, tooOld: "delivered", // Google Analytics does not say so
 	},
 	platforms.TypeTikTok: {

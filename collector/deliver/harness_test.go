@@ -119,7 +119,7 @@ func (h *harness) accept(body string) stream.Position {
 		h.t.Fatal(err)
 	}
 	e := envelope.Pseudonymise(valid, envelope.Acceptance{
-		DeliveryID: id, Variants: h.property.Variants(), Platforms: h.property.PlatformNames(),
+		DeliveryID: id, Variants: h.property.Variants(), AccountVariants: h.property.AccountVariants(), Platforms: h.property.PlatformNames(),
 	})
 	return h.append(stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
 }

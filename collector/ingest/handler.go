@@ -89,7 +89,9 @@ type served struct {
 // tenant is a Tenant with what each of its requests would otherwise work out anew.
 type tenant struct {
 	Tenant
-	variants  event.VariantSet
+	// accountVariants are the hashes that are wanted beside variants where an event has a user_id.
+	variants, accountVariants event.VariantSet
+
 	platforms []string
 	audience  audience
 	counters  counters
@@ -116,7 +118,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	var all served
 	for _, t := range tenants {
 		owner := &tenant{
-			Tenant: t, variants: t.Property.Variants(), platforms: t.Property.PlatformNames(),
+			Tenant: t, variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), platforms: t.Property.PlatformNames(),
 			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
 		for place, key := range t.Keys {
@@ -167,7 +169,9 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 		id = h.newID()
 	}
 	// The class is told by what is about to be let go.
-	acceptance := envelope.Acceptance{DeliveryID: id, Variants: s.variants, Class: s.audience.classOf(valid.Traits())}
+	acceptance := envelope.Acceptance{
+		DeliveryID: id, Variants: s.variants, AccountVariants: s.accountVariants, Class: s.audience.classOf(valid.Traits()),
+	}
 	if acceptance.Class.Counts() {
 		acceptance.Platforms = s.platforms
 	}

@@ -17,11 +17,16 @@ type GA4 struct {
 	// +optional
 	// +kubebuilder:validation:Enum=EU
 	Region Region `json:"region,omitempty"`
+
+	// Shows the events in DebugView; they count all the same.
+	// +optional
+	DebugMode bool `json:"debugMode,omitempty"`
 }
 
 var ga4Traits = Traits{
-	// Google takes the hashes of a person with a user_id alone, which an envelope does not have: there are no hashes.
 	Credentials: []string{"apiSecret"},
+	// Google takes the hashes of a person with a user_id alone.
+	AccountHashes: []Hash{EmailGoogle, PhoneE164},
 	// A request speaks of one visitor.
 	Limits: Limits{Events: 1},
 	// What is older is put at another time by GA4, or refused.

@@ -100,6 +100,8 @@ type Traits struct {
 	Credentials []string
 	// Hashes are what of a person the platform matches by.
 	Hashes []Hash
+	// AccountHashes are what it matches by where the event has a user_id, beside Hashes.
+	AccountHashes []Hash
 	// APIVersion is the version of the platform's interface that is spoken, as its documentation writes it; "" where it has none.
 	APIVersion string
 	// Limits bound one request.
@@ -130,6 +132,7 @@ type Hash string
 // The hashes that platforms take.
 const (
 	EmailLower     Hash = "EmailLower"
+	EmailGoogle    Hash = "EmailGoogle"
 	PhoneDigits    Hash = "PhoneDigits"
 	PhoneE164      Hash = "PhoneE164"
 	FirstNameMeta  Hash = "FirstNameMeta"

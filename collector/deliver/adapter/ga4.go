@@ -19,7 +19,11 @@ const (
 
 // ga4Adapter sends events to Google Analytics 4 by the Measurement Protocol. A request speaks of one client, so
 // it carries one event.
-type ga4Adapter struct{ url string }
+type ga4Adapter struct {
+	url string
+	// debug marks the events for DebugView.
+	debug bool
+}
 
 func openGA4(cfg platforms.Platform, credentials map[string]string) (Adapter, error) {
 	base := ga4BaseURL
@@ -27,7 +31,7 @@ func openGA4(cfg platforms.Platform, credentials map[string]string) (Adapter, er
 		base = ga4BaseURLEU
 	}
 	query := url.Values{"measurement_id": {cfg.GA4.MeasurementID}, "api_secret": {credentials["apiSecret"]}}
-	return &ga4Adapter{url: baseURL(cfg, base) + "/mp/collect?" + query.Encode()}, nil
+	return &ga4Adapter{url: baseURL(cfg, base) + "/mp/collect?" + query.Encode(), debug: cfg.GA4.DebugMode}, nil
 }
 
 // ga4Names are GA4's recommended events. Other names are sent as custom events, in the characters that GA4 allows.
@@ -45,10 +49,20 @@ var ga4Names = newStandardNames(map[string]string{
 }, "ecommerce_purchase")
 
 type ga4Body struct {
-	ClientID        string      `json:"client_id"`
-	TimestampMicros int64       `json:"timestamp_micros"`
-	Consent         *ga4Consent `json:"consent,omitzero"`
-	Events          [1]ga4Event `json:"events"`
+	ClientID        string       `json:"client_id"`
+	UserID          string       `json:"user_id,omitzero"`
+	TimestampMicros int64        `json:"timestamp_micros"`
+	UserData        *ga4UserData `json:"user_data,omitzero"`
+	Consent         *ga4Consent  `json:"consent,omitzero"`
+	IPOverride      string       `json:"ip_override,omitzero"`
+	UserAgent       string       `json:"user_agent,omitzero"`
+	Device          *ga4Device   `json:"device,omitzero"`
+	Events          [1]ga4Event  `json:"events"`
+}
+
+type ga4UserData struct {
+	Email []string `json:"sha256_email_address,omitempty"`
+	Phone []string `json:"sha256_phone_number,omitempty"`
 }
 
 type ga4Consent struct {
@@ -56,26 +70,28 @@ type ga4Consent struct {
 	AdPersonalization string `json:"ad_personalization,omitzero"`
 }
 
+type ga4Device struct {
+	Language string `json:"language"`
+}
+
 type ga4Event struct {
 	Name   string    `json:"name"`
 	Params ga4Params `json:"params"`
 }
 
-type ga4Params struct {
-	TransactionID string        `json:"transaction_id,omitzero"`
-	Value         *event.Amount `json:"value,omitzero"`
-	Currency      string        `json:"currency,omitzero"`
-	PageLocation  string        `json:"page_location,omitzero"`
-	PageReferrer  string        `json:"page_referrer,omitzero"`
-	Items         []ga4Item     `json:"items,omitempty"`
-}
-
 type ga4Item struct {
-	ID       string        `json:"item_id,omitzero"`
-	Name     string        `json:"item_name,omitzero"`
-	Category string        `json:"item_category,omitzero"`
-	Price    *event.Amount `json:"price,omitzero"`
-	Quantity int64         `json:"quantity"`
+	ID        string        `json:"item_id,omitzero"`
+	Name      string        `json:"item_name,omitzero"`
+	Brand     string        `json:"item_brand,omitzero"`
+	Variant   string        `json:"item_variant,omitzero"`
+	Category  string        `json:"item_category,omitzero"`
+	Category2 string        `json:"item_category2,omitzero"`
+	Category3 string        `json:"item_category3,omitzero"`
+	Category4 string        `json:"item_category4,omitzero"`
+	Category5 string        `json:"item_category5,omitzero"`
+	Price     *event.Amount `json:"price,omitzero"`
+	Discount  *event.Amount `json:"discount,omitzero"`
+	Quantity  int64         `json:"quantity"`
 }
 
 func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
@@ -97,27 +113,58 @@ func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
 		// GA4 tells a repeated purchase by this alone.
 		transaction = e.DedupID()
 	}
-	goods := goodsOf(e)
-	params := ga4Params{
-		Value:         goods.Value,
-		Currency:      goods.Currency,
-		TransactionID: ga4Text(transaction, ga4ParamLength),
-		PageLocation:  ga4Text(e.Context.PageURL, ga4PageLength),
-		PageReferrer:  ga4Text(e.Context.Referrer, ga4ReferrerLength),
-		Items:         ga4Items(e, goods.Items),
-	}
-	return bodyPayload(ga4Body{
+	body := ga4Body{
 		ClientID:        client,
+		UserID:          e.UserID,
 		TimestampMicros: e.Time().UnixMicro(),
+		UserData:        ga4UserDataOf(e),
 		Consent:         ga4ConsentOf(e.Consent),
-		Events:          [1]ga4Event{{Name: name, Params: params}},
-	})
+		IPOverride:      publicIP(e.Context.IP),
+		UserAgent:       e.Context.UserAgent,
+		Events:          [1]ga4Event{{Name: name, Params: a.params(e, transaction)}},
+	}
+	if e.Context.Language != "" && body.UserAgent == "" {
+		// Where there is a device, Google does not look at the user agent, which tells more.
+		body.Device = &ga4Device{Language: e.Context.Language}
+	}
+	return bodyPayload(body)
+}
+
+// params are the event's parameters: Google's own, then the customer's as far as there is room.
+func (a *ga4Adapter) params(e *Event, transaction string) ga4Params {
+	goods := goodsOf(e)
+	var p ga4Params
+	p.text("transaction_id", transaction, ga4ParamLength)
+	p.amount("value", goods.Value)
+	p.text("currency", goods.Currency, ga4ParamLength)
+	p.amount("tax", goods.Tax)
+	p.amount("shipping", goods.Shipping)
+	p.text("coupon", e.Coupon, ga4ParamLength)
+	p.text("session_id", ga4SessionID(e.SessionID), ga4ParamLength)
+	if e.EngagementTime > 0 {
+		p = append(p, ga4Param{"engagement_time_msec", e.EngagementTime.Milliseconds()})
+	}
+	p.text("page_location", e.Context.PageURL, ga4PageLength)
+	p.text("page_referrer", e.Context.Referrer, ga4ReferrerLength)
+	p.text("page_title", e.Context.PageTitle, ga4TitleLength)
+	p.text("search_term", e.SearchTerm, ga4ParamLength)
+	p.text("item_list_id", e.ListID, ga4ParamLength)
+	p.text("item_list_name", e.ListName, ga4ParamLength)
+	if items := ga4Items(e, goods.Items); len(items) > 0 {
+		p = append(p, ga4Param{"items", items})
+	}
+	if a.debug {
+		p = append(p, ga4Param{"debug_mode", true})
+	}
+	p.own(e.Properties)
+	return p
 }
 
 // The lengths that GA4 allows, in characters; what is longer is cut off by GA4 itself or refused with its event.
 const (
 	ga4NameLength     = 40
 	ga4ParamLength    = 100
+	ga4TitleLength    = 300
 	ga4ReferrerLength = 420
 	ga4PageLength     = 1000
 	ga4MostItems      = 200
@@ -126,6 +173,8 @@ const (
 var (
 	ga4NotName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 	ga4Cookie  = regexp.MustCompile(`^GA[0-9]+\.[0-9]+\.([0-9]+\.[0-9]+)$`)
+	// ga4Session finds the session's number, alone or in the cookie of a data stream.
+	ga4Session = regexp.MustCompile(`^(?:(?:GS1\.[0-9]+\.|GS2\.[0-9]+\.s)([0-9]+)[.$].*|([0-9]+))$`)
 	// ga4Reserved are the names of events that Google's own libraries send: what the pages of the Measurement Protocol, of the
 	// naming rules and of the automatically collected events list for web and app.
 	ga4Reserved = setOf(
@@ -144,18 +193,27 @@ var (
 
 // ga4Name returns the name under which GA4 gets an event, or the reason why it cannot have one.
 func ga4Name(name string) (mapped, reason string) {
-	custom := strings.TrimLeft(ga4NotName.ReplaceAllString(name, "_"), "_0123456789")
-	custom = strings.TrimRight(custom[:min(len(custom), ga4NameLength)], "_")
-	mapped, reason = ga4Names.of(name, custom)
+	mapped, reason = ga4Names.of(name, ga4Custom(name))
 	switch {
 	case reason != "":
 		return "", reason
 	case mapped == "":
 		return "", "no_mapping"
-	case ga4Reserved[mapped], slices.ContainsFunc(ga4ReservedPrefixes, func(p string) bool { return strings.HasPrefix(mapped, p) }):
+	case ga4Reserved[mapped], ga4Keeps(mapped):
 		return "", "name_reserved"
 	}
 	return mapped, ""
+}
+
+// ga4Custom brings a name into the characters and the length that GA4 allows; "" where nothing is left.
+func ga4Custom(name string) string {
+	custom := strings.TrimLeft(ga4NotName.ReplaceAllString(name, "_"), "_0123456789")
+	return strings.TrimRight(custom[:min(len(custom), ga4NameLength)], "_")
+}
+
+// ga4Keeps says whether a name begins as only Google's own do.
+func ga4Keeps(name string) bool {
+	return slices.ContainsFunc(ga4ReservedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // ga4ClientID returns the two numbers of the _ga cookie where the caller passed the whole cookie on, else what
@@ -165,6 +223,30 @@ func ga4ClientID(id string) string {
 		return tail[1]
 	}
 	return id
+}
+
+// ga4SessionID returns the number of the session, "" where the caller counts visits in another way: GA4 takes numbers alone.
+func ga4SessionID(id string) string {
+	if number := ga4Session.FindStringSubmatch(id); number != nil {
+		return number[1] + number[2] // of which one is empty
+	}
+	return ""
+}
+
+// ga4MostContacts is how many hashes of a kind GA4 takes.
+const ga4MostContacts = 3
+
+// ga4UserDataOf returns the person's hashes, nil where Google takes none: it does with a user_id alone. What the visitor does
+// not want advertisers to have is not sent at all.
+func ga4UserDataOf(e *Event) *ga4UserData {
+	if e.UserID == "" || e.Consent.AdUserData == event.Denied {
+		return nil
+	}
+	data := ga4UserData{Email: e.contacts(event.EmailGoogle, ga4MostContacts), Phone: e.contacts(event.PhoneE164, ga4MostContacts)}
+	if data.Email == nil && data.Phone == nil {
+		return nil
+	}
+	return &data
 }
 
 func ga4ConsentOf(c event.Consent) *ga4Consent {
@@ -183,11 +265,18 @@ func ga4Items(e *Event, pieces []piece) []ga4Item {
 			continue // GA4 needs one of the two
 		}
 		items = append(items, ga4Item{
-			ID:       ga4Text(item.ID, ga4ParamLength),
-			Name:     ga4Text(item.Name, ga4ParamLength),
-			Category: ga4Text(item.Category, ga4ParamLength),
-			Price:    item.Price,
-			Quantity: item.Quantity,
+			ID:        ga4Text(item.ID, ga4ParamLength),
+			Name:      ga4Text(item.Name, ga4ParamLength),
+			Brand:     ga4Text(item.Brand, ga4ParamLength),
+			Variant:   ga4Text(item.Variant, ga4ParamLength),
+			Category:  ga4Text(item.Category, ga4ParamLength),
+			Category2: ga4Text(item.Categories[0], ga4ParamLength),
+			Category3: ga4Text(item.Categories[1], ga4ParamLength),
+			Category4: ga4Text(item.Categories[2], ga4ParamLength),
+			Category5: ga4Text(item.Categories[3], ga4ParamLength),
+			Price:     item.Price,
+			Discount:  item.Discount,
+			Quantity:  item.Quantity,
 		})
 	}
 	if len(items) == 0 && (e.ContentID != "" || e.ContentName != "") {

@@ -124,8 +124,8 @@ func accept(t *testing.T, in requestCase, body []byte, i int) *adapter.Event {
 	property := config.Property{Platforms: []platforms.Platform{in.Config}}
 	accepted := envelope.Pseudonymise(valid, envelope.Acceptance{
 		DeliveryID: uuid.MustParse(fmt.Sprintf("019a9f3c-7a00-7000-8000-%012d", i+1)),
-		Variants:   property.Variants(),
-		Platforms:  property.PlatformNames(),
+		Variants:   property.Variants(), AccountVariants: property.AccountVariants(),
+		Platforms: property.PlatformNames(),
 	})
 	return &adapter.Event{Event: accepted, ReceivedAt: in.ReceivedAt}
 }

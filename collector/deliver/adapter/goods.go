@@ -12,32 +12,37 @@ type goods struct {
 	// A currency also stands there for the prices of the items.
 	Value    *event.Amount
 	Currency string
-	Items    []piece
+	// Tax and Shipping are parts of Value, nil where there is no currency.
+	Tax, Shipping *event.Amount
+	Items         []piece
 }
 
-// piece is an item of which there are Quantity pieces, each at Price; nil for none, or none in a known currency.
+// piece is an item of which there are Quantity pieces, each at Price, of which Discount has been taken off; nil for none, or
+// none in a known currency.
 type piece struct {
-	ID, Name, Category string
-	Quantity           int64
-	Price              *event.Amount
+	*event.Item
+	Quantity        int64
+	Price, Discount *event.Amount
 }
 
 func goodsOf(e *Event) goods {
 	var g goods
 	priced := false
-	for _, item := range e.Contents {
+	for i := range e.Contents {
+		item := &e.Contents[i]
 		quantity, price := wholePieces(item.Quantity, item.Price)
 		if quantity == 0 {
 			continue // nothing was bought of it
 		}
+		_, discount := wholePieces(item.Quantity, item.Discount)
 		if e.Currency == "" {
-			price = nil
+			price, discount = nil, nil
 		}
-		priced = priced || price != nil
-		g.Items = append(g.Items, piece{ID: item.ID, Name: item.Name, Category: item.Category, Quantity: quantity, Price: price})
+		priced = priced || price != nil || discount != nil
+		g.Items = append(g.Items, piece{Item: item, Quantity: quantity, Price: price, Discount: discount})
 	}
-	if e.Currency != "" && (e.Value != nil || priced) {
-		g.Value, g.Currency = e.Value, e.Currency
+	if e.Currency != "" && (e.Value != nil || e.Tax != nil || e.Shipping != nil || priced) {
+		g.Value, g.Tax, g.Shipping, g.Currency = e.Value, e.Tax, e.Shipping, e.Currency
 	}
 	return g
 }

@@ -75,6 +75,15 @@ var dialects = map[platforms.Type]struct {
 	},
 }
 
+// params are so many further parameters of an event.
+func params(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`,"p%d":%d`, i, i)
+	}
+	return list
+}
+
 // exchanged is an answer and what the fake says of the request.
 type exchanged struct {
 	Status    int
@@ -164,6 +173,19 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"an address in place of a hash": {hash, "ada", 204, "", "is no SHA-256"},
 			"user_data without a user_id":   {`"user_id":"7",`, "", 204, "", "must come with a user_id"},
 			"a click, which Google tells":   {`"purchase"`, `"click"`, 204, "", "is reserved"},
+			"a member that there is not":    {`"user_id"`, `"colour":1,"user_id"`, 204, "", "-"},
+			"an address that is none":       {`"user_id"`, `"ip_override":"ada","user_id"`, 204, "", "must be an IP address"},
+			"a device and a user agent":     {`"user_id"`, `"device":{"language":"de"},"user_agent":"M","user_id"`, 204, "", "stands in the way of user_agent"},
+			"a session that is no number":   {`"value":1`, `"value":1,"session_id":"a"`, 204, "", "session_id must be digits"},
+			"a session's number":            {`"value":1`, `"value":1,"session_id":"17","engagement_time_msec":15`, 204, "", ""},
+			"an engagement as text":         {`"value":1`, `"value":1,"engagement_time_msec":"1 s"`, 204, "", "-"},
+			"a tax without a currency":      {`"value":1,"currency":"EUR"`, `"tax":1,"value":1`, 204, "", "currency is required"},
+			"26 parameters":                 {`"value":1`, `"value":1` + strings.Join(params(23), ""), 204, "", "must be at most 25"},
+			"25 parameters":                 {`"value":1`, `"value":1` + strings.Join(params(22), ""), 204, "", ""},
+			"a parameter that Google keeps": {`"value":1`, `"value":1,"ga_x":1`, 204, "", "is reserved"},
+			"a parameter that is a list":    {`"value":1`, `"value":1,"x":[1]`, 204, "", "must be a number, or a text"},
+			"a parameter with a blank":      {`"value":1`, `"value":1,"a b":1`, 204, "", "must be a letter"},
+			"a long parameter":              {`"value":1`, `"value":1,"x":"` + strings.Repeat("x", 101) + `"`, 204, "", "must be a number, or a text"},
 		},
 		platforms.TypeTikTok: {
 			"a good event":                  {"", "", 200, `"code":0`, ""},

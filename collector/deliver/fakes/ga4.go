@@ -2,6 +2,7 @@ package fakes
 
 import (
 	"net/http"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -9,12 +10,16 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
 // failGA4 has no body: Google Analytics says nothing.
 func failGA4(status int) answer { return answer{status: status} }
 
+// ga4Body knows what Google documents; the validation server refuses any other member.
 type ga4Body struct {
 	ClientID        string `json:"client_id"`
 	TimestampMicros int64  `json:"timestamp_micros"`
@@ -27,27 +32,70 @@ type ga4Body struct {
 		Email []string `json:"sha256_email_address"`
 		Phone []string `json:"sha256_phone_number"`
 	} `json:"user_data"`
+	IPOverride string `json:"ip_override"`
+	UserAgent  string `json:"user_agent"`
+	Device     *struct {
+		Language string `json:"language"`
+	} `json:"device"`
 	Events []ga4Event `json:"events"`
 }
 
 type ga4Event struct {
-	Name   string `json:"name"`
-	Params struct {
-		TransactionID string    `json:"transaction_id"`
-		Value         amount    `json:"value"`
-		Currency      string    `json:"currency"`
-		PageLocation  string    `json:"page_location"`
-		PageReferrer  string    `json:"page_referrer"`
-		Items         []ga4Item `json:"items"`
-	} `json:"params"`
+	Name   string    `json:"name"`
+	Params ga4Params `json:"params"`
+}
+
+// ga4Params are Google's own with their types, and any others.
+type ga4Params struct {
+	TransactionID  string                    `json:"transaction_id"`
+	Value          amount                    `json:"value"`
+	Currency       string                    `json:"currency"`
+	Tax            amount                    `json:"tax"`
+	Shipping       amount                    `json:"shipping"`
+	Coupon         string                    `json:"coupon"`
+	SessionID      string                    `json:"session_id"`
+	EngagementTime uint64                    `json:"engagement_time_msec"`
+	PageLocation   string                    `json:"page_location"`
+	PageReferrer   string                    `json:"page_referrer"`
+	PageTitle      string                    `json:"page_title"`
+	SearchTerm     string                    `json:"search_term"`
+	ItemListID     string                    `json:"item_list_id"`
+	ItemListName   string                    `json:"item_list_name"`
+	DebugMode      bool                      `json:"debug_mode"`
+	Items          []ga4Item                 `json:"items"`
+	Own            map[string]jsontext.Value `json:",embed"`
+	// count is of all.
+	count int
+}
+
+// UnmarshalJSONFrom also counts the parameters.
+func (p *ga4Params) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	text, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	var all map[string]jsontext.Value
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	type plain ga4Params
+	p.count = len(all)
+	return json.Unmarshal(text, (*plain)(p))
 }
 
 type ga4Item struct {
-	ID       string `json:"item_id"`
-	Name     string `json:"item_name"`
-	Category string `json:"item_category"`
-	Price    amount `json:"price"`
-	Quantity amount `json:"quantity"`
+	ID        string `json:"item_id"`
+	Name      string `json:"item_name"`
+	Brand     string `json:"item_brand"`
+	Variant   string `json:"item_variant"`
+	Category  string `json:"item_category"`
+	Category2 string `json:"item_category2"`
+	Category3 string `json:"item_category3"`
+	Category4 string `json:"item_category4"`
+	Category5 string `json:"item_category5"`
+	Price     amount `json:"price"`
+	Discount  amount `json:"discount"`
+	Quantity  amount `json:"quantity"`
 }
 
 // ga4Message is what the validation server says of an error.
@@ -63,7 +111,7 @@ func judgeGA4(q *request) answer {
 	if q.Method != http.MethodPost || (q.URL.Path != "/mp/collect" && q.URL.Path != "/debug/mp/collect") {
 		return failGA4(http.StatusNotFound).complain("no such address")
 	}
-	body, problem := unmarshal[ga4Body](q.body)
+	body, problem := unmarshal[ga4Body](q.body, strict)
 	var messages []ga4Message
 	if problem != "" {
 		messages = []ga4Message{{"", problem, "VALUE_INVALID"}}
@@ -147,6 +195,15 @@ func (q *request) ga4Errors(body *ga4Body) []ga4Message {
 	if body.UserID == "" && len(body.UserData.Email)+len(body.UserData.Phone) > 0 {
 		refuse("user_data", "must come with a user_id", "VALUE_REQUIRED")
 	}
+	if _, err := netip.ParseAddr(body.IPOverride); body.IPOverride != "" && err != nil {
+		refuse("ip_override", "must be an IP address", "VALUE_INVALID")
+	}
+	if len(body.UserID) > 256 {
+		refuse("user_id", "must be at most 256 characters", "VALUE_OUT_OF_BOUNDS")
+	}
+	if body.Device != nil && body.UserAgent != "" {
+		refuse("device", "stands in the way of user_agent", "VALUE_INVALID")
+	}
 	for i := range body.Events {
 		all = append(all, ga4EventErrors(&body.Events[i])...)
 	}
@@ -155,6 +212,7 @@ func (q *request) ga4Errors(body *ga4Body) []ga4Message {
 
 var (
 	ga4EventName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
+	ga4Number    = regexp.MustCompile(`^[0-9]+$`)
 	ga4Currency  = regexp.MustCompile(`^[A-Z]{3}$`)
 	ga4Kept      = regexp.MustCompile(`^(ad_(activeview|click|exposure|impression|query|reward)|adunit_exposure|` +
 		`app_(background|clear_data|exception|install|remove|store_(refund|subscription_(cancel|convert|renew))|uninstall|update|upgrade)|` +
@@ -186,9 +244,16 @@ func ga4EventErrors(in *ga4Event) []ga4Message {
 	if p.Currency != "" && !ga4Currency.MatchString(p.Currency) {
 		refuse("events.params.currency", "must be an ISO 4217 code in capitals", "VALUE_INVALID")
 	}
-	texts := map[string]int{p.TransactionID: 100, p.PageLocation: 1000, p.PageReferrer: 420}
+	texts := map[string]int{p.TransactionID: 100, p.PageLocation: 1000, p.PageReferrer: 420, p.PageTitle: 300}
+	for _, text := range []string{p.Coupon, p.SearchTerm, p.ItemListID, p.ItemListName} {
+		texts[text] = 100
+	}
 	for _, item := range p.Items {
-		texts[item.ID], texts[item.Name], texts[item.Category] = 100, 100, 100
+		for _, text := range []string{
+			item.ID, item.Name, item.Brand, item.Variant, item.Category, item.Category2, item.Category3, item.Category4, item.Category5,
+		} {
+			texts[text] = 100
+		}
 		if item.ID == "" && item.Name == "" {
 			refuse("events.params.items", "need item_id or item_name", "VALUE_REQUIRED")
 		}
@@ -198,8 +263,39 @@ func ga4EventErrors(in *ga4Event) []ga4Message {
 			refuse("events.params", "a text is too long", "VALUE_OUT_OF_BOUNDS")
 		}
 	}
+	if p.SessionID != "" && !ga4Number.MatchString(p.SessionID) {
+		refuse("events.params.session_id", "must be digits", "VALUE_INVALID")
+	}
+	if (p.Tax != "" || p.Shipping != "") && p.Currency == "" {
+		refuse("events.params.currency", "is required with amounts", "VALUE_REQUIRED")
+	}
+	if p.count > 25 {
+		refuse("events.params", "must be at most 25", "EXCEEDED_MAX_ENTITIES")
+	}
+	for name, value := range p.Own {
+		if wrong := ga4OwnParam(name, value); wrong != "" {
+			refuse("events.params."+name, wrong, "NAME_INVALID")
+		}
+	}
 	if len(p.Items) > 200 {
 		refuse("events.params.items", "must be at most 200", "EXCEEDED_MAX_ENTITIES")
 	}
 	return all
+}
+
+// ga4OwnParam says what is wrong with a parameter of the customer's own, "" where nothing is.
+func ga4OwnParam(name string, value jsontext.Value) string {
+	kept := slices.ContainsFunc([]string{"_", "firebase_", "ga_", "google_", "gtag."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	text, problem := unmarshal[string](value)
+	switch {
+	case !ga4EventName.MatchString(name):
+		return "must be a letter and up to 39 letters, digits and underscores"
+	case kept:
+		return "is reserved"
+	case value.Kind() == '0':
+		return ""
+	case problem != "" || text == "" || utf8.RuneCountInString(text) > 100:
+		return "must be a number, or a text of up to 100 characters"
+	}
+	return ""
 }

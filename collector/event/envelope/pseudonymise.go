@@ -19,6 +19,8 @@ type Acceptance struct {
 	DeliveryID uuid.UUID
 	// Variants are the hashes that the platforms need; [event.EmailLower] and [event.PhoneDigits] are kept in any case.
 	Variants event.VariantSet
+	// AccountVariants are those that they need beside them where the event has a user_id.
+	AccountVariants event.VariantSet
 	// Class says who the event counts for.
 	Class event.Class
 	// Platforms names the platforms that the event is for, in the Property's order.
@@ -31,6 +33,9 @@ func Pseudonymise(v *Valid, a Acceptance) event.Event {
 	e := v.event
 	e.DeliveryID, e.Class, e.Platforms = a.DeliveryID, a.Class, a.Platforms
 	wanted := a.Variants.Union(event.Variants(event.EmailLower, event.PhoneDigits))
+	if e.UserID != "" {
+		wanted = wanted.Union(a.AccountVariants)
+	}
 	var known personal.Finder
 	e.User, e.MoreContacts, known = v.person.Pseudonymise(wanted)
 	if e.ID = known.HashedContact(e.ID); e.ID == "" {

@@ -301,3 +301,24 @@ func TestIdsThatHoldAContact(t *testing.T) {
 		t.Errorf("content id %q, items' ids %q and %q; want the two with a contact to be empty", got.ContentID, got.Contents[0].ID, got.Contents[1].ID)
 	}
 }
+
+// Google takes hashes with a user_id alone: without one they would only cost memory.
+func TestHashesOfAccountsAreMadeForAccountsAlone(t *testing.T) {
+	for sent, want := range map[string]bool{`"user_id":"4711",`: true, `"user_id":"null",`: false, ``: false} {
+		decoded := new(envelope.Envelope)
+		if err := decoded.Decode([]byte(`{"event":"lead",` + sent + `"user":{"email":"j.doe@gmail.com"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		valid, errs := decoded.Validate(time.Now(), nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		e := envelope.Pseudonymise(valid, envelope.Acceptance{AccountVariants: event.Variants(event.EmailGoogle)})
+		if got := !e.User.Get(event.EmailGoogle).IsZero(); got != want {
+			t.Errorf("with %q there is Google's hash: %t, want %t", sent, got, want)
+		}
+		if e.User.Get(event.EmailLower).IsZero() {
+			t.Errorf("with %q the address has no hash", sent)
+		}
+	}
+}
