@@ -5,6 +5,7 @@ package envelope
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -16,8 +17,28 @@ import (
 // again, which saves the memory of another one. It is not safe for concurrent use.
 type Envelope struct {
 	outline []outline.Value
+	// occurredAt and optional are a translation's.
+	occurredAt time.Time
+	optional   []string
 	// valid is what Validate returns.
 	valid Valid
+}
+
+// Translation is an envelope that was written in another form.
+type Translation struct {
+	// Outline is what an outline of the envelope would hold.
+	Outline []outline.Value
+	// OccurredAt is when the event happened, in place of a timestamp and however long ago; zero where nobody said so.
+	OccurredAt time.Time
+	// Optional are beginnings of paths: members there that are wrong are left out, and are no error of the event.
+	Optional []string
+}
+
+// Take reads a translation into e, as Decode reads an envelope.
+func (e *Envelope) Take(t Translation) {
+	e.Reset()
+	e.outline = append(e.outline, t.Outline...)
+	e.occurredAt, e.optional = t.OccurredAt, t.Optional
 }
 
 // Decode reads an envelope into e. It is strict: a member name that occurs twice, text that is not UTF-8, data
@@ -41,6 +62,7 @@ func (e *Envelope) read(object string) {
 	if e.outline == nil {
 		e.outline = make([]outline.Value, 0, usualEntries)
 	}
+	e.occurredAt, e.optional = time.Time{}, nil
 	clear(e.outline) // what is read now may be shorter
 	e.outline = outline.Of(object, &envelopeShape, e.outline[:0])
 }
@@ -52,6 +74,7 @@ const maxKeptEntries = 512
 func (e *Envelope) Reset() {
 	clear(e.outline)
 	e.outline, e.valid = e.outline[:0], Valid{}
+	e.occurredAt, e.optional = time.Time{}, nil
 	if cap(e.outline) > maxKeptEntries {
 		e.outline = nil
 	}

@@ -18,9 +18,10 @@ func (c *checker) properties(n outline.Node) []outline.Value {
 		return nil
 	}
 	if len(n.Raw) > maxPropertiesSize {
-		c.fail(field, fmt.Sprintf("must not be greater than %d bytes.", maxPropertiesSize))
+		c.tooLarge(field)
 		return nil
 	}
+	size := 0 // for what was put together has no text as a whole
 	var members []outline.Value
 	below := newChecker(field + ".")
 	for i := 0; i < len(n.Inner); i += 1 + n.Inner[i].Below {
@@ -33,6 +34,7 @@ func (c *checker) properties(n outline.Node) []outline.Value {
 			c.malformed(field)
 			return nil
 		}
+		size += len(name) + len(value.Raw) + len(`"":,`)
 		below.property(name, &value)
 		members = append(members, outline.Value{Name: name, Raw: value.Raw})
 	}
@@ -40,8 +42,16 @@ func (c *checker) properties(n outline.Node) []outline.Value {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxProperties))
 		return nil
 	}
+	if size > maxPropertiesSize {
+		c.tooLarge(field)
+		return nil
+	}
 	c.errs = append(c.errs, below.errs...)
 	return members
+}
+
+func (c *checker) tooLarge(field string) {
+	c.fail(field, fmt.Sprintf("must not be greater than %d bytes.", maxPropertiesSize))
 }
 
 func (c *checker) property(name string, n *outline.Node) {

@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,8 +94,15 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	valid.properties = c.properties(top.Get("properties"))
 	into.Context = c.context(top.Get("context"))
 	into.Consent = c.consent(top.Get("consent"))
-	into.OccurredAt = c.timestamp(top.Get("timestamp"), now)
+	if into.OccurredAt = e.occurredAt.UTC().Truncate(time.Millisecond); e.occurredAt.IsZero() {
+		into.OccurredAt = c.timestamp(top.Get("timestamp"), now)
+	}
 	valid.test = c.boolean("test", top.Get("test"))
+	if len(e.optional) > 0 {
+		c.errs = slices.DeleteFunc(c.errs, func(err event.FieldError) bool {
+			return slices.ContainsFunc(e.optional, func(path string) bool { return strings.HasPrefix(err.Field, path) })
+		})
+	}
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}

@@ -1,0 +1,363 @@
+package segment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/outline"
+)
+
+// Optional are the beginnings of an envelope's members that are left out where they cannot be read, rather than the event
+// with them: clients take any text for a country, a phone number or a language.
+var Optional = []string{"user.", "context."}
+
+// Translation is what a message is in Weir's own form.
+type Translation struct {
+	// Ignored says that the message is no event: it tells of a person, and nothing is kept of it.
+	Ignored bool
+	// Outline is of the envelope, good until the next message is translated.
+	Outline []outline.Value
+	// OccurredAt is when it happened by the receiver's clock, however long ago; zero where the message does not say.
+	OccurredAt time.Time
+}
+
+// Translator translates messages one by one; it may be used again and again, which saves the memory of another one. It is
+// not safe for concurrent use.
+type Translator struct {
+	message []outline.Value
+	builder outline.Builder
+	found   []finding
+	form    *form
+	// path is where the message stands in the body: "batch[17]", or "" where it is the body.
+	path string
+	// timestamp is the member that said when the event happened.
+	timestamp string
+	// listed are the products where they stand in a list.
+	listed bool
+	// own are the names of the customer's own properties.
+	own []string
+}
+
+// finding is what a row has read.
+type finding struct {
+	// values begin with it; they are nil where nothing was found.
+	values []outline.Value
+	rank   int
+}
+
+// ofBatch is added to the rank of what the batch says for all of its messages.
+const ofBatch = 100
+
+// Reset forgets what was translated, which may be somebody's e-mail address.
+func (t *Translator) Reset() {
+	clear(t.message[:cap(t.message)])
+	clear(t.found[:cap(t.found)])
+	clear(t.own[:cap(t.own)])
+	t.builder.Reset()
+}
+
+// Translate translates one of a request's messages that came now. It fails where the message is none, or says when it
+// happened or what its visitor decided in a way that cannot be read; everything else is judged by the envelope.
+func (t *Translator) Translate(r *Request, index int, now time.Time) (Translation, event.Errors) {
+	t.builder.Reset()
+	t.form, t.timestamp, t.listed = &forms[track], "timestamp", false
+	raw := &r.raw[index]
+	t.path = ""
+	if r.kind == "" {
+		t.path = "batch[" + strconv.Itoa(index) + "]"
+		switch {
+		case raw.Kind() != jsontext.KindBeginObject:
+			return Translation{}, t.fail("", "must be an object.")
+		case len(raw.Raw) > MaxMessageBytes:
+			return Translation{}, t.fail("", fmt.Sprintf("must not be larger than %d bytes.", MaxMessageBytes))
+		case !r.list.Strict(raw):
+			return Translation{}, t.fail("", "must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once.")
+		}
+	}
+	t.message = outline.Of(raw.Raw, messageShape, t.message[:0])
+	top := outline.At(t.message)
+
+	kind := r.kind
+	if kind == "" {
+		member := top.Get("type")
+		switch {
+		case member.Absent():
+			return Translation{}, t.fail("type", "is required.")
+		case member.Kind() != jsontext.KindString:
+			return Translation{}, t.fail("type", "must be a string.")
+		}
+		kind = member.Text()
+	}
+	for _, member := range [...]string{"properties", "context"} {
+		if object := top.Get(member); !object.Absent() && object.Kind() != jsontext.KindBeginObject {
+			return Translation{}, t.fail(member, "must be an object.")
+		}
+	}
+	of, known := types[kind]
+	switch {
+	case !known:
+		return Translation{}, t.fail("type", "must be track, page, screen, identify, group or alias.")
+	case of.none:
+		return Translation{Ignored: true}, nil
+	}
+	return t.translate(r, &top, of.call, now)
+}
+
+// translate translates an event.
+func (t *Translator) translate(r *Request, top *outline.Node, c call, now time.Time) (Translation, event.Errors) {
+	name := top.Get("event")
+	switch c {
+	case page:
+		name.Raw = `"` + pageEvent + `"`
+	case screen:
+		name.Raw = `"` + screenEvent + `"`
+	default:
+		if to, known := renamed(&name); known {
+			name.Raw, c = `"`+to.To+`"`, to.call()
+		}
+	}
+	t.form = &forms[c]
+	t.find(r)
+	at, errs := t.when(r, top, now)
+	consent, unread := t.decisions(r, top)
+	errs = append(errs, unread...)
+	if len(errs) > 0 {
+		return Translation{}, errs
+	}
+
+	if !name.Absent() {
+		t.builder.Add("event", name.Raw)
+	}
+	if id := top.Get("messageId"); !id.Absent() {
+		t.builder.Add("event_id", eventID(&id))
+	}
+	properties := top.Get("properties")
+	t.members(c, &properties)
+	t.consented(consent)
+	t.properties(c, top, &properties)
+	return Translation{Outline: t.builder.Values(), OccurredAt: at}, nil
+}
+
+// fail is an error of a member of the message, "" for the message itself.
+func (t *Translator) fail(member, what string) event.Errors {
+	return event.Errors{{Field: member, Message: "The " + member + " field " + what}}
+}
+
+// renames has the names in lower case, with spaces between the words.
+var renames = func() map[string]Rename {
+	all := map[string]Rename{}
+	for _, r := range Renames {
+		all[strings.ToLower(r.From)] = r
+	}
+	return all
+}()
+
+// renamed looks up what an event is called here.
+func renamed(name *outline.Node) (Rename, bool) {
+	if name.Kind() != jsontext.KindString || len(name.Raw) > 64 {
+		return Rename{}, false
+	}
+	var buffer [64]byte
+	key := append(buffer[:0], strings.TrimSpace(name.Raw[1:len(name.Raw)-1])...)
+	for i, b := range key {
+		switch {
+		case b == '_':
+			key[i] = ' '
+		case b >= 'A' && b <= 'Z':
+			key[i] = b + 'a' - 'A'
+		}
+	}
+	to, known := renames[string(key)]
+	return to, known
+}
+
+func (r Rename) call() call {
+	switch {
+	case r.To == event.Purchase, r.To == event.Refund:
+		return paid
+	case r.Product:
+		return product
+	default:
+		return track
+	}
+}
+
+// find looks for what the form's rows read, in the message and then in what its batch says for all.
+func (t *Translator) find(r *Request) {
+	clear(t.found)
+	t.found = slices.Grow(t.found[:0], len(t.form.rows))[:len(t.form.rows)]
+	t.look(t.message[1:], t.form.message, 0)
+	if len(r.context) > 0 {
+		t.look(r.context, t.form.message.of("context"), ofBatch)
+	}
+}
+
+func (t *Translator) look(members []outline.Value, in *place, rank int) {
+	for i := 0; i < len(members); i += 1 + members[i].Below {
+		at := in.of(members[i].Name)
+		if at == nil || outline.Absent(members[i].Raw) {
+			continue
+		}
+		if at.members != nil && members[i].Raw[0] == '{' {
+			t.look(members[i+1:i+1+members[i].Below], at, rank)
+		}
+		if at.row < 0 {
+			continue
+		}
+		if found := &t.found[at.row]; (found.values == nil || found.rank > rank+at.rank) && t.form.rows[at.row].takes.one(members[i].Raw) {
+			*found = finding{members[i:], rank + at.rank}
+		}
+	}
+}
+
+// one says whether a value is of a kind that is taken.
+func (a accepts) one(raw string) bool {
+	switch raw[0] {
+	case '"':
+		return a&texts != 0
+	case '[':
+		return a&lists != 0
+	case '{':
+		return a&objects != 0
+	case 't', 'f':
+		return a&others != 0
+	default:
+		return a&numbers != 0
+	}
+}
+
+// when returns when an event happened by the receiver's clock: the sender's is as much off as it was when the message was
+// sent. No event is from the future, whatever the clocks say.
+func (t *Translator) when(r *Request, top *outline.Node, now time.Time) (time.Time, event.Errors) {
+	said := top.Get(t.timestamp)
+	if said.Absent() {
+		t.timestamp = "originalTimestamp"
+		if said = top.Get(t.timestamp); said.Absent() {
+			return time.Time{}, nil
+		}
+	}
+	if said.Kind() != jsontext.KindString {
+		return time.Time{}, t.fail(t.timestamp, "must be a string.")
+	}
+	at, err := event.ParseTimestamp(said.Text())
+	switch {
+	case err != nil:
+		return time.Time{}, t.fail(t.timestamp, "format is invalid.")
+	case at.IsZero():
+		return at, nil // as programs write a time that they do not have
+	}
+	sentAt := r.sentAt
+	if own := top.Get("sentAt"); own.Kind() == jsontext.KindString {
+		if parsed, err := event.ParseTimestamp(own.Text()); err == nil {
+			sentAt = parsed
+		}
+	}
+	if !sentAt.IsZero() {
+		at = now.Add(at.Sub(sentAt))
+	}
+	if at.Before(time.Unix(0, 0)) {
+		return time.Time{}, t.fail(t.timestamp, "must be a date after or equal to 1970-01-01T00:00:00Z.")
+	}
+	if at.After(now) {
+		at = now
+	}
+	return at, nil
+}
+
+// maxIDLength is how many characters an event's id may have.
+const maxIDLength = 255
+
+// eventID returns a message's id as JSON. Whatever a client takes for one is one: what an event's id may not be, by its
+// length or its characters, is hashed, and tells repeats all the same.
+func eventID(n *outline.Node) string {
+	switch n.Kind() {
+	case jsontext.KindNumber:
+		return `"` + n.Raw + `"`
+	case jsontext.KindString:
+		if id := n.Text(); utf8.RuneCountInString(id) > maxIDLength || strings.ContainsFunc(id, unicode.IsControl) {
+			hash := sha256.Sum256([]byte(id))
+			return `"` + hex.EncodeToString(hash[:]) + `"`
+		}
+	}
+	return n.Raw
+}
+
+// members adds the members that the rows have read.
+func (t *Translator) members(c call, properties *outline.Node) {
+	open := ""
+	for i := range t.form.rows {
+		row, found := &t.form.rows[i], &t.found[i]
+		switch {
+		case row.aside:
+		case i == t.form.contents:
+			t.listed = found.values != nil
+			if t.listed {
+				open = t.section(open, t.form.sections[i])
+				products := outline.At(found.values)
+				t.products(&products)
+			} else if c == product && isProduct(properties) {
+				open = t.section(open, t.form.sections[i])
+				t.product(properties)
+			}
+		case found.values != nil:
+			if raw := t.text(i); raw != "" {
+				open = t.section(open, t.form.sections[i])
+				t.builder.Add(t.form.names[i], raw)
+			}
+		}
+	}
+	t.section(open, "")
+}
+
+// text returns what a row has read, as the envelope wants it, "" for nothing.
+func (t *Translator) text(i int) string {
+	row, raw := &t.form.rows[i], t.found[i].values[0].Raw
+	switch {
+	case row.edit != nil:
+		return row.edit(raw)
+	case i == t.form.pageURL:
+		if search := t.found[t.form.pageSearch].values; search != nil && strings.HasPrefix(search[0].Raw, `"?`) && !strings.Contains(raw, "?") {
+			return raw[:len(raw)-1] + search[0].Raw[1:]
+		}
+	case row.takes&numbers != 0 && row.quoted && raw[0] != '"':
+		return `"` + raw + `"`
+	}
+	return raw
+}
+
+// section closes the objects that are open and opens those of another section.
+func (t *Translator) section(open, next string) string {
+	if open == next {
+		return open
+	}
+	if below, within := strings.CutPrefix(next, open+"."); within && open != "" {
+		t.builder.Object(below)
+		return next
+	}
+	for range depth(open) {
+		t.builder.Close()
+	}
+	if next != "" {
+		for name := range strings.SplitSeq(next, ".") {
+			t.builder.Object(name)
+		}
+	}
+	return next
+}
+
+func depth(section string) int {
+	if section == "" {
+		return 0
+	}
+	return 1 + strings.Count(section, ".")
+}
