@@ -231,7 +231,7 @@ func TestMetricsAreBounded(t *testing.T) {
 		t.Errorf("%d series, want a few hundred", n)
 	}
 	for _, want := range []string{
-		`weir_collect_events_total{namespace="default",outcome="accepted",property="shop"}`,
+		`weir_collect_events_total{endpoint="collect",namespace="default",outcome="accepted",property="shop"}`,
 		`weir_collect_field_errors_total{field="data.value",namespace="default",property="shop"}`,
 		`weir_collect_field_errors_total{field="data.contents.*",namespace="default",property="shop"}`,
 		`weir_append_duration_seconds_count{namespace="default",property="shop"}`,

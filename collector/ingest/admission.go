@@ -56,7 +56,8 @@ func (h *Handler) admit(s *sender, w http.ResponseWriter, r *http.Request, codin
 		}
 	}
 	s.note(w, slog.String("reason", "overloaded"))
-	server.Unavailable(w, "The collector is overloaded. Please send the events again.", overloadedRetryAfter)
+	server.RetryAfter(w, overloadedRetryAfter)
+	s.way.message(w, http.StatusServiceUnavailable, "The collector is overloaded. Please send the events again.")
 	return 0, false
 }
 

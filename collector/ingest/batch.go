@@ -25,13 +25,13 @@ const (
 
 // collectBatch answers POST /collect/{api_key}/batch: each event by itself, in order.
 func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
-	s, ok := h.authenticate(w, r, endpointBatch)
+	s, ok := h.authenticate(w, r, viaBatch)
 	if !ok {
 		return
 	}
 	coding, refused := negotiate(r, maxBatchBytes, s.mediaTypes())
 	if refused != nil {
-		h.refuse(s, w, endpointBatch, refused)
+		h.refuse(s, w, refused)
 		return
 	}
 	held, ok := h.admit(s, w, r, coding, maxBatchBytes)
@@ -41,7 +41,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 	defer h.leave(s, held)
 	body, err := h.bodies.read(r, coding, maxBatchBytes)
 	if err != nil {
-		h.refuse(s, w, endpointBatch, err)
+		h.refuse(s, w, err)
 		return
 	}
 	release := sync.OnceFunc(func() { h.bodies.release(body) })
@@ -49,7 +49,7 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 
 	items, err := envelope.DecodeBatch(body.bytes, maxBatchEvents)
 	if err != nil {
-		h.refuse(s, w, endpointBatch, err)
+		h.refuse(s, w, err)
 		return
 	}
 	ctx, cancel := s.deadline(r.Context())
@@ -102,7 +102,7 @@ func (h *Handler) prepareBatch(s *sender, items []envelope.BatchItem, now time.T
 		addition, errs := h.prepareItem(s, item, sent, now)
 		if len(errs) > 0 {
 			p.errs[i] = errs
-			p.rejections = append(p.rejections, rejectionOf(endpointBatch, now, sent, errs))
+			p.rejections = append(p.rejections, s.rejectionOf(now, sent, errs, errs))
 			continue
 		}
 		p.additions = append(p.additions, addition)

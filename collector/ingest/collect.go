@@ -26,14 +26,14 @@ const allowTimeout = 500 * time.Millisecond
 
 // collect answers POST /collect/{api_key}: one event.
 func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
-	s, ok := h.authenticate(w, r, endpointCollect)
+	s, ok := h.authenticate(w, r, viaCollect)
 	if !ok {
 		return
 	}
 	limit := s.Property.Limits.MaxBodyBytes
 	coding, refused := negotiate(r, limit, s.mediaTypes())
 	if refused != nil {
-		h.refuse(s, w, endpointCollect, refused)
+		h.refuse(s, w, refused)
 		return
 	}
 	held, ok := h.admit(s, w, r, coding, limit)
@@ -43,7 +43,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	defer h.leave(s, held)
 	body, err := h.bodies.read(r, coding, limit)
 	if err != nil {
-		h.refuse(s, w, endpointCollect, err)
+		h.refuse(s, w, err)
 		return
 	}
 	defer h.bodies.release(body)
@@ -51,7 +51,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	sent := h.envelope()
 	defer h.forget(sent)
 	if err := sent.Decode(body.bytes); err != nil {
-		h.refuse(s, w, endpointCollect, err)
+		h.refuse(s, w, err)
 		return
 	}
 	ctx, cancel := s.deadline(r.Context())
@@ -63,7 +63,7 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	addition, errs := h.prepare(s, sent, now)
 	if len(errs) > 0 {
 		s.counters.reject(errs)
-		s.list(rejectionOf(endpointCollect, now, sent, errs))
+		s.list(s.rejectionOf(now, sent, errs, errs))
 		s.invalid(w, errs)
 		return
 	}
@@ -118,13 +118,13 @@ func (s *sender) tooMany(w http.ResponseWriter, n int, wait time.Duration) {
 	s.counters.limited.Add(float64(n))
 	s.note(w)
 	server.RetryAfter(w, wait)
-	server.Message(w, http.StatusTooManyRequests, "Too many requests.")
+	s.way.message(w, http.StatusTooManyRequests, "Too many requests.")
 }
 
 // invalid answers a request with the errors of what it sent.
-func (t *tenant) invalid(w http.ResponseWriter, errs event.Errors) {
-	t.note(w, slog.String("fields", fields(errs)))
-	server.Invalid(w, errs)
+func (s *sender) invalid(w http.ResponseWriter, errs event.Errors) {
+	s.note(w, slog.String("fields", fields(errs)))
+	s.way.invalid(w, errs)
 }
 
 // fields lists the first few fields that errors are about.
@@ -137,20 +137,21 @@ func fields(errs event.Errors) string {
 }
 
 // unavailable answers a request whose n events could not be stored for certain.
-func (t *tenant) unavailable(w http.ResponseWriter, err error, n int) {
-	t.counters.unavailable.Add(float64(n))
-	t.note(w, slog.String("error", err.Error()))
-	server.Unavailable(w, "Events cannot be stored at the moment. Please send them again.", retryAfter)
+func (s *sender) unavailable(w http.ResponseWriter, err error, n int) {
+	s.counters.unavailable.Add(float64(n))
+	s.note(w, slog.String("error", err.Error()))
+	server.RetryAfter(w, retryAfter)
+	s.way.message(w, http.StatusServiceUnavailable, "Events cannot be stored at the moment. Please send them again.")
 }
 
 // count counts what became of an addition.
-func (t *tenant) count(addition stream.Addition, added stream.Added) {
+func (s *sender) count(addition stream.Addition, added stream.Added) {
 	if added.Duplicate {
-		t.counters.duplicate.Inc()
+		s.counters.duplicate.Inc()
 		return
 	}
-	t.counters.accepted.Inc()
-	t.counters.classes[addition.IDSpace].Inc()
+	s.counters.accepted.Inc()
+	s.counters.classes[addition.IDSpace].Inc()
 }
 
 // appendAdded appends {"ok": true, "event_id": …}, with "duplicate": true where it is one.

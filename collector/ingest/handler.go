@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
+	"github.com/weir-dev/weir/collector/event/segment"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -75,6 +76,10 @@ type Handler struct {
 	bodies  *bodies
 	// envelopes are there to be read into: of *envelope.Envelope, reset.
 	envelopes sync.Pool
+	// translators are of *segment.Translator, reset.
+	translators sync.Pool
+	// stranger is who a request comes from while its key has not been read yet. As of pages, anybody may be one.
+	stranger *sender
 	// admission is shared by all tenants: it is the process's memory. web is the part of it that pages may hold.
 	admission, web admission
 	served         atomic.Pointer[served]
@@ -83,7 +88,7 @@ type Handler struct {
 // served is what one call of Serve has set: all keys, and who has them.
 type served struct {
 	keys    []auth.Credential
-	senders []*sender
+	senders [][ways]*sender
 }
 
 // tenant is a Tenant with what each of its requests would otherwise work out anew.
@@ -94,13 +99,15 @@ type tenant struct {
 
 	platforms []string
 	audience  audience
-	counters  counters
+	counters  [ways]counters
 }
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
 	h := &Handler{now: o.Now, newID: o.NewID, bots: o.Bots, metrics: newMetrics(o.Registerer), bodies: newBodies()}
 	h.envelopes.New = func() any { return new(envelope.Envelope) }
+	h.translators.New = func() any { return new(segment.Translator) }
+	h.stranger = &sender{tenant: new(tenant), way: viaSegment, web: newWeb(new(auth.Publishable))}
 	h.admission.limit = o.MaxInFlightBytes
 	if h.admission.limit == 0 {
 		h.admission.limit = defaultMaxInFlightBytes
@@ -123,7 +130,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 		}
 		for place, key := range t.Keys {
 			all.keys = append(all.keys, key)
-			all.senders = append(all.senders, newSender(owner, place, key))
+			all.senders = append(all.senders, newSenders(owner, place, key))
 		}
 	}
 	h.served.Store(&all)
@@ -135,11 +142,14 @@ func (h *Handler) Routes(r chi.Router) {
 	r.Post("/collect/{api_key}/batch", h.collectBatch)
 	r.Options("/collect/{api_key}", h.preflight)
 	r.Options("/collect/{api_key}/batch", h.preflight)
+	h.segmentRoutes(r)
 }
 
 // note describes a request that is not served for its log line.
 func (t *tenant) note(w http.ResponseWriter, attributes ...slog.Attr) {
-	server.Note(w, slog.String("namespace", t.Property.Namespace), slog.String("property", t.Property.Name))
+	if t.Property.Name != "" {
+		server.Note(w, slog.String("namespace", t.Property.Namespace), slog.String("property", t.Property.Name))
+	}
 	server.Note(w, attributes...)
 }
 

@@ -17,9 +17,9 @@ type metrics struct {
 	errs    *prometheus.CounterVec
 }
 
-// counters are one property's, looked up once.
+// counters are one property's and one way's, looked up once.
 type counters struct {
-	accepted, duplicate, rejected, limited, unavailable prometheus.Counter
+	accepted, duplicate, rejected, ignored, limited, unavailable prometheus.Counter
 	// classes has a counter for each class of those accepted.
 	classes [event.Classes]prometheus.Counter
 	// errors has a counter for each of the labels that fieldLabel returns.
@@ -31,8 +31,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_collect_events_total",
 			Help: "Events sent with a valid API key in a well-formed request, by what became of them: accepted, duplicate, " +
-				"rejected as invalid, limited by the rate, or refused because the stream was unavailable.",
-		}, []string{"namespace", "property", "outcome"}),
+				"rejected as invalid, ignored as no event, limited by the rate, or refused because the stream was unavailable.",
+		}, []string{"namespace", "property", "endpoint", "outcome"}),
 		classes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_collect_accepted_events_total",
 			Help: "Events that were stored, by who they count for: human, bot, internal or test. Only a human's are in the numbers and are delivered.",
@@ -46,10 +46,19 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) of(p config.Property) counters {
-	outcome := func(name string) prometheus.Counter { return m.events.WithLabelValues(p.Namespace, p.Name, name) }
+func (m *metrics) of(p config.Property) (all [ways]counters) {
+	for i, way := range allWays {
+		all[i] = m.via(way, p)
+	}
+	return all
+}
+
+func (m *metrics) via(way *way, p config.Property) counters {
+	outcome := func(name string) prometheus.Counter {
+		return m.events.WithLabelValues(p.Namespace, p.Name, way.name, name)
+	}
 	c := counters{
-		accepted: outcome("accepted"), duplicate: outcome("duplicate"), rejected: outcome("rejected"),
+		accepted: outcome("accepted"), duplicate: outcome("duplicate"), rejected: outcome("rejected"), ignored: outcome("ignored"),
 		limited: outcome("limited"), unavailable: outcome("unavailable"),
 		errs: m.errs.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
 	}
@@ -99,7 +108,7 @@ func makeFieldLabels() map[string]bool {
 			labels[prefix+name] = true
 		}
 	}
-	add("", "event event_id client_id user data context consent timestamp test events.*")
+	add("", "event event_id client_id user data context consent timestamp test events.* type message")
 	add("user.", "email phone first_name")
 	for _, prefix := range []string{"", "data."} { // the older flat form has them at the top level
 		add(prefix, "value currency order_id content_id content_name contents contents.*")

@@ -11,14 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
-	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
-)
-
-// The ways in, as rejections name them.
-const (
-	endpointCollect = "collect"
-	endpointBatch   = "batch"
 )
 
 // maxListedErrors is how many errors of an event are listed.
@@ -43,37 +36,37 @@ func (s *sender) list(rejections ...stream.Rejection) {
 
 // refuse answers a request with what is wrong with it as a whole, and lists that: a [*refusal], an
 // [*outline.SyntaxError] or [event.Errors].
-func (h *Handler) refuse(s *sender, w http.ResponseWriter, endpoint string, err error) {
+func (h *Handler) refuse(s *sender, w http.ResponseWriter, err error) {
 	if errs := (event.Errors)(nil); errors.As(err, &errs) {
-		s.list(newRejection(endpoint, h.now(), errs))
+		s.list(s.newRejection(h.now(), errs))
 		s.invalid(w, errs)
 		return
 	}
 	refused := &refusal{status: http.StatusBadRequest, message: err.Error()}
 	errors.As(err, &refused)
 	if refused.status != http.StatusRequestTimeout { // which is sent again
-		s.list(newRejection(endpoint, h.now(), map[string]string{"message": refused.message}))
+		s.list(s.newRejection(h.now(), map[string]string{"message": refused.message}))
 	}
 	s.note(w, slog.String("reason", refused.message))
 	if refused.header != "" {
 		w.Header().Set(refused.header, refused.value)
 	}
-	server.Message(w, refused.status, refused.message)
+	s.way.message(w, refused.status, refused.message)
 }
 
-// rejectionOf tells of an event that the envelope has not been valid for.
-func rejectionOf(endpoint string, now time.Time, sent *envelope.Envelope, errs event.Errors) stream.Rejection {
-	rejection := newRejection(endpoint, now, errs.First(maxListedErrors))
+// rejectionOf tells of an event that the envelope has not been valid for, with the errors as the sender is told them.
+func (s *sender) rejectionOf(now time.Time, sent *envelope.Envelope, errs, told event.Errors) stream.Rejection {
+	rejection := s.newRejection(now, told.First(maxListedErrors))
 	rejection.Event, rejection.EventID = sent.Identify(errs)
 	return rejection
 }
 
 // newRejection tells what a sender is answered.
-func newRejection(endpoint string, now time.Time, answer any) stream.Rejection {
+func (s *sender) newRejection(now time.Time, answer any) stream.Rejection {
 	text, err := json.Marshal(answer)
 	if err != nil {
 		// Errors are texts of our own; only a programming error gets here, and the recoverer answers 500.
 		panic(err)
 	}
-	return stream.Rejection{ID: uuid.NewString(), At: now.UTC(), Endpoint: endpoint, Answer: text}
+	return stream.Rejection{ID: uuid.NewString(), At: now.UTC(), Endpoint: s.way.name, Answer: text}
 }

@@ -13,6 +13,8 @@ import (
 // sender is who a request comes from: whoever has one of a tenant's keys.
 type sender struct {
 	*tenant
+	way      *way
+	counters *counters
 	// key is the name of the API key.
 	key string
 	// rate is what its events are counted against; without events a second there is no limit.
@@ -23,43 +25,53 @@ type sender struct {
 	visitor envelope.Visitor
 }
 
-// newSender returns who has a key of a tenant's, at its place in the tenant's list.
-func newSender(t *tenant, place int, key auth.Credential) *sender {
-	s := &sender{tenant: t, key: key.Name, rate: stream.Rate{EventsPerSecond: t.Property.Limits.EventsPerSecond}}
+// newSenders returns who has a key of a tenant's, at its place in the tenant's list, for each way in.
+func newSenders(t *tenant, place int, key auth.Credential) (senders [ways]*sender) {
+	s := sender{tenant: t, key: key.Name, rate: stream.Rate{EventsPerSecond: t.Property.Limits.EventsPerSecond}}
 	if key.Publishable != nil {
 		s.web = newWeb(key.Publishable)
 		s.rate = stream.Rate{Key: place + 1, EventsPerSecond: key.Publishable.EventsPerSecond}
 	}
-	return s
+	for i, way := range allWays {
+		via := s
+		via.way, via.counters = way, &t.counters[i]
+		senders[i] = &via
+	}
+	return senders
 }
 
 // authenticate finds the sender whose key stands in the path. Where there is none it has answered: alike for
 // every wrong key, whatever is wrong with it, and without looking at the body.
-func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, endpoint string) (*sender, bool) {
-	s, found := h.senderOf(server.PathParameter(r, "api_key")) // what cannot be unescaped is no key of anybody's
+func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, via *way) (*sender, bool) {
+	return h.authenticateKey(w, r, via, server.PathParameter(r, "api_key")) // what cannot be unescaped is no key of anybody's
+}
+
+// authenticateKey finds the sender who has a key. Where there is none it has answered.
+func (h *Handler) authenticateKey(w http.ResponseWriter, r *http.Request, via *way, key string) (*sender, bool) {
+	s, found := h.senderOf(via, key)
 	if !found {
-		refuseKey(w)
+		refuseKey(w, via)
 		return nil, false
 	}
 	if s.web != nil {
-		return h.admitPage(s, w, r, endpoint)
+		return h.admitPage(s, w, r)
 	}
 	server.Authenticated(r)
 	return s, true
 }
 
-func (h *Handler) senderOf(key string) (*sender, bool) {
+func (h *Handler) senderOf(via *way, key string) (*sender, bool) {
 	all := h.served.Load()
 	i, found := auth.Find(all.keys, key, h.now())
 	if !found {
 		return nil, false
 	}
-	return all.senders[i], true
+	return all.senders[i][via.index], true
 }
 
-func refuseKey(w http.ResponseWriter) {
+func refuseKey(w http.ResponseWriter, via *way) {
 	server.Refuse(w)
-	server.Message(w, http.StatusUnauthorized, "Invalid API key.")
+	via.message(w, http.StatusUnauthorized, "Invalid API key.")
 }
 
 // judge says what of an event that is valid the sender's key may not send.

@@ -41,9 +41,9 @@ const (
 
 // admitPage lets a request in that has a publishable key, as far as its header tells. Else it has answered. Its connection
 // does not count as authenticated: the key is no proof of anything.
-func (h *Handler) admitPage(s *sender, w http.ResponseWriter, r *http.Request, endpoint string) (*sender, bool) {
+func (h *Handler) admitPage(s *sender, w http.ResponseWriter, r *http.Request) (*sender, bool) {
 	if !s.web.share(w, r.Header["Origin"]) {
-		h.refuse(s, w, endpoint, &refusal{status: http.StatusForbidden, message: foreignOrigin})
+		h.refuse(s, w, &refusal{status: http.StatusForbidden, message: foreignOrigin})
 		return nil, false
 	}
 	address := server.ClientAddress(r, s.Property.Proxies.TrustedCIDRs)
@@ -97,10 +97,10 @@ func (h *Handler) preflight(w http.ResponseWriter, r *http.Request) {
 		server.MethodNotAllowed(w, r)
 		return
 	}
-	s, found := h.senderOf(server.PathParameter(r, "api_key"))
+	s, found := h.senderOf(viaCollect, server.PathParameter(r, "api_key"))
 	switch {
 	case !found:
-		refuseKey(w)
+		refuseKey(w, viaCollect)
 	case s.web == nil:
 		s.note(w, slog.String("reason", secretInPage))
 		server.Message(w, http.StatusForbidden, secretInPage)
@@ -108,9 +108,14 @@ func (h *Handler) preflight(w http.ResponseWriter, r *http.Request) {
 		s.note(w, slog.String("reason", foreignOrigin))
 		server.Message(w, http.StatusForbidden, foreignOrigin)
 	default:
-		w.Header().Set("Access-Control-Allow-Methods", http.MethodPost)
-		w.Header().Set("Access-Control-Allow-Headers", "Content-Type, Content-Encoding")
-		w.Header().Set("Access-Control-Max-Age", preflightAge)
-		w.WriteHeader(http.StatusNoContent)
+		allowPosting(w, "Content-Type, Content-Encoding")
 	}
+}
+
+// allowPosting answers a preflight: the page may post, with these fields in the header.
+func allowPosting(w http.ResponseWriter, fields string) {
+	w.Header().Set("Access-Control-Allow-Methods", http.MethodPost)
+	w.Header().Set("Access-Control-Allow-Headers", fields)
+	w.Header().Set("Access-Control-Max-Age", preflightAge)
+	w.WriteHeader(http.StatusNoContent)
 }
