@@ -123,6 +123,7 @@ func (p devProperty) curlLines(roles []role.Name) string {
 		fmt.Fprintf(&b, "curl -sS -w '\\n' %s/collect/%s -H 'Content-Type: application/json' -d '%s'\n", p.CollectURL, p.APIKeys[i].Key,
 			`{"event":"purchase","client_id":"1234.5678","user":{"email":"jane@example.com","phone":"+14155550123","first_name":"Jane"},`+
 				`"data":{"value":49.90,"currency":"EUR","order_id":"'"$(date +%s)"'"}}`)
+		fmt.Fprintf(&b, "# clients of Segment and RudderStack: host %s, write key %s\n", p.CollectURL, p.APIKeys[i].Key)
 	}
 	if slices.Contains(roles, role.Query) && len(p.AccessTokens) > 0 {
 		for _, path := range []string{"events", "analytics/summary"} {

@@ -11,20 +11,24 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// route is one host and path that leads to a role's pods.
+// route is one host of which some paths, and what is below them, lead to a role's pods.
 type route struct {
-	role       Role
-	host, path string
+	role  Role
+	host  string
+	paths []string
 }
+
+// collectPaths lead to the collector: the collect API, and Segment's HTTP Tracking API.
+var collectPaths = []string{"/collect", "/v1"}
 
 // routes are what the spec exposes. The API key that follows /collect/ is in no object.
 func routes(property *v1alpha1.Property) []route {
 	var list []route
 	if host := property.Spec.Exposure.CollectHost; host != "" {
-		list = append(list, route{Collector, host, "/collect"})
+		list = append(list, route{Collector, host, collectPaths})
 	}
 	if host := property.Spec.Exposure.APIHost; host != "" {
-		list = append(list, route{Query, host, "/api/v1/properties/" + property.Name})
+		list = append(list, route{Query, host, []string{"/api/v1/properties/" + property.Name}})
 	}
 	return list
 }
@@ -65,11 +69,14 @@ func ingress(property *v1alpha1.Property, r route) Object {
 		settings = &v1alpha1.IngressExposure{}
 	}
 	name := ObjectName(property, r.role)
-	spec := applynetworking.IngressSpec().WithRules(applynetworking.IngressRule().WithHost(r.host).WithHTTP(
-		applynetworking.HTTPIngressRuleValue().WithPaths(applynetworking.HTTPIngressPath().
-			WithPath(r.path).WithPathType(networkingv1.PathTypePrefix).
+	rule := applynetworking.HTTPIngressRuleValue()
+	for _, path := range r.paths {
+		rule.WithPaths(applynetworking.HTTPIngressPath().
+			WithPath(path).WithPathType(networkingv1.PathTypePrefix).
 			WithBackend(applynetworking.IngressBackend().WithService(applynetworking.IngressServiceBackend().
-				WithName(name).WithPort(applynetworking.ServiceBackendPort().WithName("http")))))))
+				WithName(name).WithPort(applynetworking.ServiceBackendPort().WithName("http")))))
+	}
+	spec := applynetworking.IngressSpec().WithRules(applynetworking.IngressRule().WithHost(r.host).WithHTTP(rule))
 	if settings.ClassName != "" {
 		spec.WithIngressClassName(settings.ClassName)
 	}
@@ -99,12 +106,16 @@ func httpRoute(property *v1alpha1.Property, r route) Object {
 		}
 		parents[i] = parent
 	}
+	matches := make([]any, len(r.paths))
+	for i, path := range r.paths {
+		matches[i] = map[string]any{"path": map[string]any{"type": "PathPrefix", "value": path}}
+	}
 	name := ObjectName(property, r.role)
 	return untyped(property, r.role, kindHTTPRoute, name, map[string]any{
 		"parentRefs": parents,
 		"hostnames":  []any{r.host},
 		"rules": []any{map[string]any{
-			"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": r.path}}},
+			"matches":     matches,
 			"backendRefs": []any{map[string]any{"name": name, "port": int64(80)}},
 		}},
 	})
