@@ -104,6 +104,11 @@ type PropertySpec struct {
 	// +kubebuilder:default={}
 	Limits Limits `json:"limits,omitzero"`
 
+	// How visitors are told apart.
+	// +optional
+	// +kubebuilder:default={}
+	Identity Identity `json:"identity,omitzero"`
+
 	// Whose events are stored, but neither counted nor delivered.
 	// +optional
 	// +kubebuilder:default={}
@@ -300,6 +305,15 @@ type Limits struct {
 	// +kubebuilder:validation:Minimum=1024
 	// +kubebuilder:validation:Maximum=1048576
 	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
+}
+
+// Identity is how visitors are told apart.
+type Identity struct {
+	// Whether identifiers that an event has together, of user_id, client_id, user.email and user.phone, are one visitor's
+	// from then on. It is decided when an event arrives.
+	// +optional
+	// +kubebuilder:default=true
+	Join *bool `json:"join,omitempty"`
 }
 
 // Exclude says whose events are stored, but neither counted nor delivered: those of bots, and as internal those that one

@@ -31,6 +31,7 @@ accessTokens: [{name: default}]
 deduplication: {windowHours: 168}
 retention: {days: 62, maxEvents: 10000000}
 exclude: {bots: true}
+identity: {join: true}
 limits: {maxBodyBytes: 65536}
 exposure: {type: None}
 deliverer: {replicas: 1}

@@ -1,7 +1,6 @@
 package analytics
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
@@ -44,33 +43,11 @@ func rowOf(property string, position stream.Position, e *event.Event) columns.Ro
 		Platforms: columns.ListPlatforms(e.Platforms), EventID: e.ID, OrderID: e.OrderID,
 	}
 	if e.Class.Counts() { // others are no visitors
-		r.Visitor, r.IsSomeone = visitorOf(property, e)
+		r.Visitor, r.IsSomeone = e.Whose(property)
 	}
 	r.Touch, r.IsTouch = TouchOf(&e.Context)
 	if e.Value != nil {
 		r.Value = *e.Value
 	}
 	return r
-}
-
-// visitorOf returns whose event it is, by the first of client_id, e-mail and phone that it has; the second
-// result is false for an event of nobody. The kinds have namespaces of their own: a client_id that happens to
-// spell a hash is another visitor.
-func visitorOf(property string, e *event.Event) (columns.VisitorKey, bool) {
-	var buffer [256]byte
-	text := append(buffer[:0], "weir visitor\x00"...)
-	text = append(append(text, property...), 0)
-	email, phone := e.User.Get(event.EmailLower), e.User.Get(event.PhoneDigits)
-	switch {
-	case e.ClientID != "":
-		text = append(append(text, "client\x00"...), e.ClientID...)
-	case !email.IsZero():
-		text = append(append(text, "email\x00"...), email[:]...)
-	case !phone.IsZero():
-		text = append(append(text, "phone\x00"...), phone[:]...)
-	default:
-		return columns.VisitorKey{}, false
-	}
-	sum := sha256.Sum256(text)
-	return columns.VisitorKey(sum[:]), true
 }

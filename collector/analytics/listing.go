@@ -140,12 +140,13 @@ func (s *snapshot) record(c *columns.Chunk, row int) Record {
 		Position: c.Position[row], Event: name.Event, Class: name.Class, ReceivedAt: received,
 		Currency: s.Currencies[c.Currency[row]], Touch: s.Touches[c.Touch[row]],
 	}
-	r.EventID, r.OrderID = c.IDs(row)
+	visitor := c.Visitor[row]
+	r.EventID, r.OrderID, r.ClientID = c.IDs(row, s.ClientIDs[visitor])
 	if value := c.Value[row]; value != columns.NoValue {
 		r.Value = &value
 	}
-	if visitor := c.Visitor[row]; visitor != 0 {
-		r.Visitor, r.ClientID = s.VisitorKeys[visitor].String(), s.ClientIDs[visitor]
+	if visitor != 0 {
+		r.Visitor = s.VisitorKeys[visitor].String()
 	}
 	list := s.Platforms[c.Platforms[row]]
 	if count := list.Count(); count > 0 {

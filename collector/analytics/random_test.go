@@ -78,8 +78,8 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // visitorID is the opaque id as documented.
 func visitorID(kind string, identity []byte) string {
-	sum := sha256.Sum256(append([]byte("weir visitor\x00"+testProperty+"\x00"+kind+"\x00"), identity...))
-	return base64.RawURLEncoding.EncodeToString(sum[:])[:16]
+	sum := sha256.Sum256(append([]byte("weir person\x00"+testProperty+"\x00"+kind+"\x00"), identity...))
+	return base64.RawURLEncoding.EncodeToString(sum[:8])
 }
 
 // event makes up the next event.
@@ -127,8 +127,14 @@ func (w *world) event() oracleEvent {
 func (w *world) identify(e *oracleEvent) {
 	who := w.IntN(w.visitors)
 	hash := event.Hash(sha256.Sum256([]byte{byte(who), byte(who >> 8)}))
-	switch w.IntN(8) {
+	switch w.IntN(10) {
 	case 0:
+	case 8:
+		e.UserID, e.User[event.EmailLower] = fmt.Sprint("u", who), hash
+		e.visitor = visitorID("user", []byte(e.UserID))
+	case 9:
+		e.UserID, e.ClientID = fmt.Sprint("u", who), fmt.Sprint("c", who)
+		e.visitor = visitorID("client", []byte(e.ClientID))
 	case 1:
 		e.User[event.EmailLower] = hash
 		e.visitor = visitorID("email", hash[:])
@@ -141,6 +147,14 @@ func (w *world) identify(e *oracleEvent) {
 	default:
 		e.ClientID = fmt.Sprint("c", who)
 		e.visitor = visitorID("client", []byte(e.ClientID))
+	}
+	if w.IntN(4) == 0 && e.visitor != "" { // they were seen with somebody before
+		e.visitor = visitorID("client", fmt.Appendf(nil, "c%d", w.IntN(w.visitors)))
+		person, err := base64.RawURLEncoding.DecodeString(e.visitor)
+		if err != nil {
+			panic(err)
+		}
+		e.Person = event.Person(person)
 	}
 }
 

@@ -60,13 +60,15 @@ type Property struct {
 	// EventAliases maps event names as sent to the names they stand for.
 	EventAliases map[string]string `json:"eventAliases,omitempty"`
 	// DeduplicationWindowHours is for how long an event_id or order_id is remembered.
-	DeduplicationWindowHours int                  `json:"deduplicationWindowHours"`
-	Retention                Retention            `json:"retention"`
-	Limits                   Limits               `json:"limits"`
-	Exclude                  Exclude              `json:"exclude,omitzero"`
-	Platforms                []platforms.Platform `json:"platforms"`
-	Egress                   Egress               `json:"egress"`
-	Proxies                  Proxies              `json:"proxies,omitzero"`
+	DeduplicationWindowHours int       `json:"deduplicationWindowHours"`
+	Retention                Retention `json:"retention"`
+	Limits                   Limits    `json:"limits"`
+	// JoinIdentities says that identifiers which an event has together are one visitor's from then on.
+	JoinIdentities bool                 `json:"joinIdentities,omitempty"`
+	Exclude        Exclude              `json:"exclude,omitzero"`
+	Platforms      []platforms.Platform `json:"platforms"`
+	Egress         Egress               `json:"egress"`
+	Proxies        Proxies              `json:"proxies,omitzero"`
 }
 
 // Retention is what the stream keeps.
@@ -151,6 +153,11 @@ func (p *Property) PlatformNames() []string {
 		names[i] = platform.Name
 	}
 	return names
+}
+
+// RetentionAge is for how long events are kept.
+func (p *Property) RetentionAge() time.Duration {
+	return time.Duration(p.Retention.Days) * 24 * time.Hour
 }
 
 // DeduplicationWindow is for how long an id is remembered.

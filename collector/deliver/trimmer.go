@@ -3,7 +3,6 @@ package deliver
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
@@ -33,7 +32,7 @@ func (e *Engine) trimOnce(ctx context.Context) error {
 	policy := stream.TrimPolicy{MaxEvents: retention.MaxEvents}
 	if retention.Days > 0 {
 		// What is older than the retention goes even if a platform still waits for it.
-		policy.HardAge = time.Duration(retention.Days) * 24 * time.Hour
+		policy.HardAge = e.options.Property.RetentionAge()
 		policy.Age = policy.HardAge
 	}
 	for {

@@ -61,6 +61,9 @@ type Event struct {
 	Consent Consent
 	// Class says who the event counts for.
 	Class Class
+	// Person is whose event it is, as its identifiers told when it was stored; zero where that is their default or
+	// where nobody asked. [Event.Whose] knows both.
+	Person Person
 	// Platforms names the platforms that the event is for: those in force at acceptance, in the Property's order; none
 	// where the event is no human's.
 	Platforms []string

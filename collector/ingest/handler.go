@@ -94,6 +94,8 @@ type served struct {
 // tenant is a Tenant with what each of its requests would otherwise work out anew.
 type tenant struct {
 	Tenant
+	// id is NAMESPACE/NAME.
+	id string
 	// accountVariants are the hashes that are wanted beside variants where an event has a user_id.
 	variants, accountVariants event.VariantSet
 
@@ -125,7 +127,8 @@ func (h *Handler) Serve(tenants []Tenant) {
 	var all served
 	for _, t := range tenants {
 		owner := &tenant{
-			Tenant: t, variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), platforms: t.Property.PlatformNames(),
+			Tenant: t, id: t.Property.Namespace + "/" + t.Property.Name, platforms: t.Property.PlatformNames(),
+			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(),
 			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
 		for place, key := range t.Keys {
@@ -189,6 +192,9 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
 	addition := stream.Addition{
 		Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),
+	}
+	if s.Property.JoinIdentities && acceptance.Class.Counts() {
+		addition.Identifiers = accepted.Identifiers(s.id, nil)
 	}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = strings.Clone(accepted.OrderID)

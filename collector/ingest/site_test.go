@@ -188,7 +188,7 @@ func newRedis(t testing.TB) *stream.Client { return dial(t, redistest.URL(t)) }
 func inRedis(t testing.TB, client *stream.Client, p config.Property) (ingest.Tenant, *stream.Stream) {
 	t.Helper()
 	s := client.Stream(p.Namespace, p.Name)
-	appender := stream.NewAppender(s, stream.AppenderOptions{Window: p.DeduplicationWindow(), Logger: slog.New(slog.DiscardHandler)})
+	appender := stream.NewAppender(s, stream.AppenderOptions{Window: p.DeduplicationWindow(), JoinedFor: p.RetentionAge(), Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() {
 		if err := appender.Close(context.Background()); err != nil && !errors.Is(err, stream.ErrUnavailable) {
 			t.Error(err)

@@ -61,7 +61,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
 	if o.has(Collect) {
-		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
+		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.RetentionAge(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {

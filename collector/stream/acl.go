@@ -73,16 +73,16 @@ func appendGrants(k keys) []grant {
 	}
 	return []grant{
 		{[]string{"xadd"}, []string{"%W~" + k.events()}},
-		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.dedupBuckets(), "%W~" + k.dedup()}},
-		{[]string{"hmget"}, []string{"%R~" + k.dedupBuckets(), "%R~" + k.dedup()}},
+		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.dedupBuckets(), "%W~" + k.dedup(), "%W~" + k.joinBuckets(), "%W~" + k.join()}},
+		{[]string{"hmget"}, []string{"%R~" + k.dedupBuckets(), "%R~" + k.dedup(), "%R~" + k.joinBuckets(), "%R~" + k.join()}},
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.batchMemories()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
 		{[]string{"get"}, rates("%R~")},
-		{[]string{"fcall"}, append([]string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock()}, rates("~")...)},
+		{[]string{"fcall"}, append([]string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock(), "~" + k.join()}, rates("~")...)},
 		{[]string{"pexpire"}, []string{"%W~" + k.batchMemories()}},
 		{[]string{"set"}, rates("%W~")},
-		{[]string{"hdel"}, []string{"%W~" + k.dedup()}},
-		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets()}},
+		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join()}},
+		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets(), "%W~" + k.joinBuckets()}},
 		{[]string{"xadd", "pexpire"}, []string{"%W~" + k.rejections()}},
 	}
 }
@@ -94,7 +94,7 @@ func deliverGrants(k keys) []grant {
 	due, open, attempts := k.due("*"), k.open("*"), k.attempts("*")
 	return []grant{
 		{[]string{"fcall"}, []string{
-			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(),
+			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(), "~" + k.join(),
 		}},
 		{[]string{"xpending", "xreadgroup", "xinfo|groups"}, []string{"%R~" + events}},
 		{[]string{"xrange", "xinfo|stream", "exists"}, []string{"%R~" + events, "%R~" + deliveries}},
@@ -110,9 +110,9 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
 		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
-		{[]string{"hmget"}, []string{"%R~" + k.dedup()}},
-		{[]string{"hdel"}, []string{"%W~" + k.dedup()}},
-		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets()}},
+		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join()}},
+		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join()}},
+		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets(), "%W~" + k.joinBuckets()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},

@@ -30,13 +30,15 @@ const (
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
 	flushers = 2
 	// appendKeys is how many keys weir_append takes.
-	appendKeys = 4
+	appendKeys = 5
 )
 
 // AppenderOptions configure an [Appender].
 type AppenderOptions struct {
 	// Window is for how long an event_id or order_id is remembered; see [Appender.SetWindow].
 	Window time.Duration
+	// JoinedFor is for how long identifiers stand for a person after they were seen; see [Appender.SetJoinedFor].
+	JoinedFor time.Duration
 	// Logger is told when Redis goes and when it is back; nil tells no one.
 	Logger *slog.Logger
 	// Metrics record each batch; nil records none.
@@ -53,6 +55,8 @@ type Appender struct {
 	logger  *slog.Logger
 	metrics *Metrics
 	window  atomic.Int64
+	// joinedFor, as window, is in milliseconds.
+	joinedFor atomic.Int64
 	// outage is why the last call failed, nil after one that did not.
 	outage atomic.Pointer[error]
 
@@ -75,6 +79,7 @@ func NewAppender(s *Stream, options AppenderOptions) *Appender {
 	}
 	a.filled.L = &a.mutex
 	a.SetWindow(options.Window)
+	a.SetJoinedFor(options.JoinedFor)
 	for range flushers {
 		a.ended.Go(a.flushUntilClosed)
 	}
@@ -86,6 +91,11 @@ func NewAppender(s *Stream, options AppenderOptions) *Appender {
 // of the window on that they were recorded under.
 func (a *Appender) SetWindow(window time.Duration) {
 	a.window.Store(max(window.Milliseconds(), 1))
+}
+
+// SetJoinedFor changes for how long identifiers stand for a person after they were seen, to half as long again.
+func (a *Appender) SetJoinedFor(period time.Duration) {
+	a.joinedFor.Store(max(period.Milliseconds(), 1))
 }
 
 // Append appends the additions in order and answers each, in the same order, after Redis has acknowledged.
@@ -286,9 +296,9 @@ func (a *Appender) arguments(batch []*appendCall) []any {
 	}
 	id := uuid.New()
 	k := a.stream.keys
-	args := make([]any, 0, appendKeys+8+2*digests+2*size)
-	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.dedup(), k.batches(), k.clock(),
-		a.window.Load(), a.witness().UnixMilli(), id[:], repeated(batch, digests), digests)
+	args := make([]any, 0, appendKeys+9+2*digests+3*size)
+	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.dedup(), k.batches(), k.clock(), k.join(),
+		a.window.Load(), a.witness().UnixMilli(), id[:], repeated(batch, digests), a.joinedFor.Load(), digests)
 	for _, call := range batch {
 		for i := range call.digests {
 			args = append(args, &call.digests[i].field)

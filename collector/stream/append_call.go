@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"time"
+
+	"github.com/weir-dev/weir/collector/event"
 )
 
 // digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its
@@ -12,7 +14,7 @@ const digestSize, fieldSize = 10, 6
 
 // appendCall is one caller's additions on their way.
 type appendCall struct {
-	// digests are of each addition's event id and, where it has one, of its order id; arguments are two of weir_append
+	// digests are of each addition's event id and, where it has one, of its order id; arguments are three of weir_append
 	// for each addition.
 	digests   []digest
 	arguments []argument
@@ -27,9 +29,9 @@ type appendCall struct {
 
 	// What a call of one addition needs, which is most, so that it takes no memory of its own.
 	oneDigests   [2]digest
-	oneArguments [2]argument
+	oneArguments [3]argument
 	oneAdded     [1]Added
-	oneText      [2*digestSize + 64]byte
+	oneText      [2*digestSize + 96]byte
 }
 
 // argument is an argument of a Redis command. As a pointer it becomes one without a copy.
@@ -43,7 +45,7 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 	call.digests, call.arguments, call.added = call.oneDigests[:0], call.oneArguments[:0], call.oneAdded[:0]
 	text := call.oneText[:0]
 	if n := len(additions); n > 1 {
-		call.digests, call.arguments, call.added = make([]digest, 0, 2*n), make([]argument, 0, 2*n), make([]Added, 0, n)
+		call.digests, call.arguments, call.added = make([]digest, 0, 2*n), make([]argument, 0, 3*n), make([]Added, 0, n)
 		text = make([]byte, 0, n*len(call.oneText))
 	}
 	for i := range additions {
@@ -60,11 +62,26 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 			start = len(text)
 			text = append(text, addition.EventID...)
 		}
-		call.arguments = append(call.arguments, addition.Entry, text[start:])
+		order := text[start:len(text):len(text)]
+		start = len(text)
+		text = appendIdentifiers(text, addition.Identifiers)
+		call.arguments = append(call.arguments, addition.Entry, order, text[start:len(text):len(text)])
 		call.bytes += len(addition.Entry)
 		call.added = append(call.added, Added{EventID: addition.EventID})
 	}
 	return call
+}
+
+// appendIdentifiers appends what weir_append is told of an event's identifiers.
+func appendIdentifiers(b []byte, told event.Identifiers) []byte {
+	if len(told.List) == 0 {
+		return b
+	}
+	b = append(b, byte(told.Client+1))
+	for i := range told.List {
+		b = append(b, told.List[i][:]...)
+	}
+	return b
 }
 
 // answer lets the caller go with added and err, which are the caller's from now on.

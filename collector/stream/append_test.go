@@ -305,7 +305,7 @@ func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 	// id.
 	send := func(batch, order string, rests ...string) (duplicates []any) {
 		t.Helper()
-		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock(), week.Milliseconds(), 0, strings.Repeat(batch, 16), "1"}
+		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock(), s.keys.join(), week.Milliseconds(), 0, strings.Repeat(batch, 16), "1", week.Milliseconds()}
 		events := len(rests)
 		if order != "" {
 			rests = append(rests, order)
@@ -322,7 +322,7 @@ func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 			if order != "" && i == events-1 {
 				id = "first"
 			}
-			args = append(args, "entry", id)
+			args = append(args, "entry", id, "")
 		}
 		reply, err := s.redis.Do(t.Context(), args...).Slice()
 		if err != nil {

@@ -30,8 +30,8 @@ func callsOf(k keys) map[string]call {
 	retries, digest := k.retries("meta"), strings.Repeat("d", fieldSize)
 	return map[string]call{
 		functionAppend: {
-			keys: []string{k.events(), k.dedup(), k.batches(), k.clock()},
-			args: []any{1000, 1, strings.Repeat("b", 16), "", 1, digest, "rest", "entry", ""}, free: []int{3, 7},
+			keys: []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join()},
+			args: []any{1000, 1, strings.Repeat("b", 16), "", 1000, 1, digest, "rest", "entry", "", "\x01" + strings.Repeat("i", 8)}, free: []int{3, 8}, empty: []int{10},
 		},
 		functionAllow:        {keys: []string{k.rate(0)}, args: []any{10, 1}},
 		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2, empty: []int{1}, events: 4},
@@ -46,7 +46,7 @@ func callsOf(k keys) map[string]call {
 			args: []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"}, repeated: 3, events: 6, free: []int{2, 5, 8},
 		},
 		functionTrim: {
-			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
+			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
 		},
 		functionLook: {keys: []string{k.clock()}, args: []any{1, 1}, empty: []int{0}},
 	}
@@ -108,7 +108,7 @@ func TestFunctionsRefuseAbsurdArguments(t *testing.T) {
 			if fine.repeated > 0 || name == functionAppend {
 				many := slices.Clone(fine.args)
 				for range 10_000 {
-					many = append(many, fine.args[len(fine.args)-max(fine.repeated, 2):]...)
+					many = append(many, fine.args[len(fine.args)-max(fine.repeated, 3):]...)
 				}
 				try("20,000 arguments and more", fine.keys, many)
 				try("an argument too many", fine.keys, append(slices.Clone(fine.args), "1"))
@@ -226,7 +226,7 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 		if err := s.redis.HSet(ctx, s.keys.dedup()+":0", field, strings.Repeat("\x01\x02\x03\x04\x00\x01", 1<<17)).Err(); err != nil {
 			t.Fatal(err)
 		}
-		args := []any{week.Milliseconds(), time.Now().UnixMilli(), "0123456789abcdef", "", digests}
+		args := []any{week.Milliseconds(), time.Now().UnixMilli(), "0123456789abcdef", "", 1000, digests}
 		for range digests {
 			args = append(args, field)
 		}
@@ -234,9 +234,9 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 			args = append(args, fmt.Sprintf("%04d", i))
 		}
 		for range digests {
-			args = append(args, "e", "")
+			args = append(args, "e", "", "")
 		}
-		err := s.redis.FCall(ctx, functionAppend, []string{s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock()}, args...).Err()
+		err := s.redis.FCall(ctx, functionAppend, []string{s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock(), s.keys.join()}, args...).Err()
 		if err == nil || !strings.Contains(err.Error(), "the deduplication keys of these events have more than 4194304 bytes") {
 			t.Errorf("got %v, want it to be refused", err)
 		}
@@ -280,7 +280,7 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock()}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join()}
 		for range 3 {
 			if err := s.redis.FCall(ctx, functionTrim, keys, 0, 0, 0, 1000).Err(); err != nil {
 				t.Fatal(err)
@@ -324,7 +324,7 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock()}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join()}
 		reply, err := s.redis.FCall(ctx, functionTrim, keys, "", "", 1, limit).Slice()
 		if err != nil {
 			t.Fatal(err)

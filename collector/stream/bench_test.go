@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -118,9 +119,12 @@ func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, ag
 var benchEntry = make([]byte, entrySize)
 
 func benchAddition(order bool) Addition {
-	one := Addition{Entry: benchEntry, EventID: uuid.NewString()}
+	id := uuid.New()
+	// A page's event has a client id that is known to nobody else, an order an e-mail address and a phone number as well.
+	one := Addition{Entry: benchEntry, EventID: id.String(), Identifiers: event.Identifiers{List: []event.Identifier{event.Identifier(id[:8])}}}
 	if order {
 		one.OrderID = "order-" + one.EventID[:13]
+		one.Identifiers.List = append(one.Identifiers.List, event.Identifier(id[4:12]), event.Identifier(id[8:]))
 	}
 	return one
 }

@@ -25,7 +25,7 @@ const mostAdditions, mostEvents, mostTrimmed, latest = 512, 1000, 1000, 99999999
 // TestWhatOneCallCosts compares the time of Redis's main thread, call by call in turn with the appends.
 func TestWhatOneCallCosts(t *testing.T) {
 	appendOf := func(events int, field func(i int) string, size int) []any {
-		args := []any{week.Milliseconds(), time.Now().UnixMilli(), string(newID()), "", 2 * events}
+		args := []any{week.Milliseconds(), time.Now().UnixMilli(), string(newID()), "", week.Milliseconds(), 2 * events}
 		for i := range 2 * events {
 			args = append(args, field(i))
 		}
@@ -33,16 +33,16 @@ func TestWhatOneCallCosts(t *testing.T) {
 			args = append(args, string(newID())[:4])
 		}
 		for i := range events {
-			args = append(args, strings.Repeat("e", size), fmt.Sprint("id-", i))
+			args = append(args, strings.Repeat("e", size), fmt.Sprint("id-", i), identifiersOf(i))
 		}
 		return args
 	}
 	ofBatch := func(id string, args []any) []any { args[2] = id; return args }
 	fresh := func(int) string { return string(newID())[:fieldSize] }
 	numbered := func(i int) string { return fmt.Sprintf("%06d", i) }
-	appendKeys := func(k keys) []string { return []string{k.events(), k.dedup(), k.batches(), k.clock()} }
+	appendKeys := func(k keys) []string { return []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join()} }
 	trimKeys := func(k keys) []string {
-		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock()}
+		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}
 	}
 	group := func(k keys) []string { return append([]string{k.events()}, k.retries("meta")...) }
 	for name, c := range map[string]struct {
@@ -61,6 +61,18 @@ func TestWhatOneCallCosts(t *testing.T) {
 		},
 		"weir_append where all eight buckets have deduplication keys under each field": {
 			fillBuckets(2 * mostAdditions), functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, numbered, 400) }, "",
+		},
+		"weir_append of people with the most identifiers, which all eight buckets have": {
+			fillJoins(mostAdditions), functionAppend, appendKeys, func(keys) []any { return appendOf(mostAdditions, fresh, 400) }, "",
+		},
+		"weir_append where an identifier in one bucket has eight megabytes": {
+			func(t *testing.T, s *Stream) {
+				fillJoins(1)(t, s)
+				if err := s.redis.HSet(t.Context(), s.keys.join()+":0", identifiersOf(0)[1:9], strings.Repeat("x", 8<<20)).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}, functionAppend, appendKeys, func(keys) []any { return appendOf(1, fresh, 400) },
+			"the identifiers of these events have more than 4194304 bytes",
 		},
 		"weir_due of the most events": {
 			waiting(20_000, 1), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
@@ -110,7 +122,7 @@ func TestWhatOneCallCosts(t *testing.T) {
 				}, 1)
 				args[3] = "1"
 				for i := range mostAdditions {
-					args[len(args)-1-2*i] = strings.Repeat("i", 4096)
+					args[len(args)-2-3*i] = strings.Repeat("i", 4096)
 				}
 				return args
 			}, "",
@@ -313,6 +325,33 @@ func waiting(n, size int) func(*testing.T, *Stream) {
 			if _, err := pipe.Exec(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// identifiersOf are the most identifiers that an event may have, no two of them alike.
+func identifiersOf(i int) string {
+	told := []byte{1}
+	for place := range 12 {
+		told = fmt.Appendf(told, "%05d-%02d", i, place)
+	}
+	return string(told)
+}
+
+// fillJoins has all buckets know the identifiers of a number of events.
+func fillJoins(events int) func(*testing.T, *Stream) {
+	return func(t *testing.T, s *Stream) {
+		pipe := s.redis.Pipeline()
+		for slot := range dedupSlots {
+			pipe.HSet(t.Context(), s.keys.join(), fmt.Sprint(slot), fmt.Sprint(week.Milliseconds()/2-int64(slot), ":", time.Now().UnixMilli()))
+			for i := range events {
+				for told := identifiersOf(i)[1:]; told != ""; told = told[8:] {
+					pipe.HSet(t.Context(), fmt.Sprint(s.keys.join(), ":", slot), told[:8], "somebody\x00\x00\x00\x00\x00\x01")
+				}
+			}
+		}
+		if _, err := pipe.Exec(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

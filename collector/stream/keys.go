@@ -45,6 +45,16 @@ const dedupSlots = 8
 // dedupBuckets matches the keys of all deduplication buckets, and nothing else.
 func (k keys) dedupBuckets() string { return k.dedup() + ":[0-7]" }
 
+// join is a hash of the buckets of identifiers that are in use, as [keys.dedup] is one of deduplication keys, with buckets
+// half as long as the retention.
+//
+// Behind it, and ":SLOT", there is a hash: an [event.Identifier] → the [event.Person] that it was joined to, 8 bytes, and
+// when, in milliseconds, 6 bytes, the highest first. Of several buckets that have an identifier the latest tells.
+func (k keys) join() string { return k.prefix + "join" }
+
+// joinBuckets matches the keys of all buckets of identifiers, and nothing else.
+func (k keys) joinBuckets() string { return k.join() + ":[0-7]" }
+
 // clock is a string: SEEN:AHEAD:SINCE. When a deliverer looked at Redis's clock last, how far that was ahead of the
 // time that is believed, and since when, in milliseconds; see [Clock].
 func (k keys) clock() string { return k.prefix + "clock" }

@@ -43,9 +43,9 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
-	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup()}
+	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join()}
 	for slot := range dedupSlots {
-		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot))
+		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot), s.keys.join()+":"+strconv.Itoa(slot))
 	}
 	for _, platform := range platforms {
 		list = append(list, s.keys.retries(platform)...)

@@ -48,6 +48,9 @@ func newAppender(t testing.TB, s *Stream, options AppenderOptions) *Appender {
 	if options.Window == 0 {
 		options.Window = week
 	}
+	if options.JoinedFor == 0 {
+		options.JoinedFor = 8 * week
+	}
 	a := NewAppender(s, options)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

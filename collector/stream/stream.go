@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/collector/event"
 )
 
 // Position is an entry's place in a stream: the milliseconds of its stream id shifted left by 20, and its
@@ -60,6 +62,9 @@ type Addition struct {
 	Public bool
 	// OrderID is a second deduplication key; "" where the event has none or is no purchase.
 	OrderID string
+	// Identifiers tell whose event it is; none where no visitor is to be told by it. What Redis finds by them is appended
+	// to Entry, an [event.Person].
+	Identifiers event.Identifiers
 	// IDSpace is the class of the event, by its number. Ids of one repeat none of another: a test must not take the ids of
 	// the real event that it tries out.
 	IDSpace uint8

@@ -38,10 +38,11 @@ type TrimResult struct {
 }
 
 // Trim removes events that the policy lets go, in one step of about 1,000, and the delivery records older than the
-// oldest event that stays. Deduplication keys that no window reaches any more go too. Call it again while More.
+// oldest event that stays. Deduplication keys that no window reaches any more go too, as do identifiers that stand for
+// nobody any more. Call it again while More.
 func (s *Stream) Trim(ctx context.Context, policy TrimPolicy) (TrimResult, error) {
 	reply, err := s.redis.FCall(ctx, functionTrim,
-		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock()},
+		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join()},
 		ageArgument(policy.Age), ageArgument(policy.HardAge), policy.MaxEvents, trimLimit).Slice()
 	if err != nil {
 		return TrimResult{}, describe("trim events", err)

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 12
+local VERSION = 13
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -36,8 +36,9 @@ local MOST_ENTRY = 2097152     -- bytes of an entry: twice the largest body of a
 local MOST_RECORD = 4096       -- bytes of an event's record, and of what stands before the records
 local MOST_NAME = 255          -- bytes of a platform's name
 local MOST_ID = 4096           -- bytes of an event's id
+local MOST_IDENTIFIERS = 12    -- of an event's person
 local MOST_READ = 4194304      -- bytes of entries that one call reads, and few entries more
-local MOST_READ = 4194304      -- bytes of deduplication keys that one call of weir_append reads, many times what there is
+local MOST_READ = 4194304      -- bytes of deduplication keys, or of identifiers, that one call of weir_append reads, many times what there is
 local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
 local MOST_ATTEMPTS = 64       -- bytes of what is kept of an event that waits: its attempts, and when it was put back
 local MOST_GROUPS = 128        -- groups of a stream, many times the platforms that a property may have
@@ -283,7 +284,7 @@ end
 
 -- allowance is what a call may still read: bytes of deduplication keys, and deduplication keys that it walks past. Who
 -- has the password may have written a million of them under one field.
-local function allowance(count) return { bytes = MOST_READ, records = 4096 + 8 * count } end
+local function allowance(count, what) return { what = what, bytes = MOST_READ, records = 4096 + 8 * count } end
 
 -- ask returns what a hash has of the fields args[first] to args[last], false where it has nothing.
 local function ask(key, args, first, last, left)
@@ -293,7 +294,7 @@ local function ask(key, args, first, last, left)
       values[#values + 1] = value
       left.bytes = left.bytes - (value and #value or 0)
     end
-    if left.bytes < 0 then wrong('the deduplication keys of these events have more than ' .. MOST_READ .. ' bytes') end
+    if left.bytes < 0 then wrong('the ' .. left.what .. ' of these events have more than ' .. MOST_READ .. ' bytes') end
   end
   return values
 end
@@ -336,11 +337,88 @@ local function find_older(buckets, since, args, first, last, left)
   return found
 end
 
--- keep writes deduplication keys down: fields and values by turns.
+-- keep writes deduplication keys or persons down: fields and values by turns.
 local function keep(bucket, made)
   for from = 1, #made, MOST do
     redis.call('HSET', bucket.key, unpack(made, from, math.min(from + MOST - 1, #made)))
   end
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Persons
+--
+-- Identifiers that an event has together are one person's from then on. What an identifier stands for is kept in hashes
+-- like those of deduplication keys, with buckets of half the retention: a field is an identifier's digest, its value the
+-- person, 8 bytes, and when they were joined, in ms, 6 bytes: of several buckets the latest tells. Where nothing is
+-- kept a client id stands for itself, since it names the person of most events, and others for nobody yet: so whoever is
+-- known by one identifier costs nothing here.
+
+local PERSON = 8                          -- bytes of an identifier's digest and of a person
+local RECORD = '>c8I6'                    -- what is kept of an identifier
+local RECORD_SIZE = PERSON + 6
+local PERSON_FIELD = '\233\003'           -- begins the field "person" of an entry: number 61, fixed64
+local NOBODY = '\0\0\0\0\0\0\0\0'         -- is no person: readers take it for none
+
+-- identifiers_of returns those of all events of a call in a list, and behind which of that list an event's own begin, by
+-- the number of the argument that tells them. That is args[first], and every third one from there on.
+local function identifiers_of(args, first)
+  local all, before, n = {}, {}, 0
+  for i = first, #args, 3 do
+    local packed = args[i]
+    before[i] = n
+    for at = 2, #packed, PERSON do
+      n = n + 1
+      all[n] = string.sub(packed, at, at + PERSON - 1)
+    end
+  end
+  before[#args + 3] = n
+  return all, before
+end
+
+-- persons_of returns whom identifiers stand for, and which of them are kept in no bucket that lasts.
+local function persons_of(identifiers, bucket, others)
+  local left = allowance(0, 'identifiers')
+  local persons, records, old = {}, {}, {}
+  local function look(found, is_old)
+    for i, record in ipairs(found) do
+      if record and #record == RECORD_SIZE then
+        local id = identifiers[i]
+        local other = records[id]
+        if not other or select(2, struct.unpack(RECORD, record)) > select(2, struct.unpack(RECORD, other)) then
+          persons[id], records[id], old[id] = string.sub(record, 1, PERSON), record, is_old
+        end
+      end
+    end
+  end
+  look(ask(bucket.key, identifiers, 1, #identifiers, left), nil)
+  for _, other in ipairs(others) do look(ask(other.key, identifiers, 1, #identifiers, left), true) end
+  return persons, old
+end
+
+-- person_of returns whose event it is that has the identifiers first to last, of which the client-th is a client id: the
+-- person that the strongest of those stands for that stand for somebody, else a new one, called after the strongest.
+local function person_of(identifiers, first, last, client, persons)
+  for i = first, last do
+    local person = persons[identifiers[i]] or i == client and identifiers[i]
+    if person then return person end
+  end
+  return identifiers[first]
+end
+
+-- join has all of an event's identifiers stand for its person. What was not known before, and what would be forgotten
+-- soon, is noted in made, with the time that stamp is; returns how many elements that has.
+local function join(identifiers, first, last, client, person, persons, old, made, n, stamp)
+  for i = first, last do
+    local id = identifiers[i]
+    local known = persons[id]
+    local needless = known == person and not old[id] or not known and (first == last or i == client and id == person)
+    if not needless then
+      persons[id], old[id] = person, nil
+      made[n + 1], made[n + 2] = id, person .. stamp
+      n = n + 2
+    end
+  end
+  return n
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -424,16 +502,26 @@ local function following(id, wanted)
   return number(ms + 1) .. '-0'
 end
 
--- check_additions looks at what follows the first five arguments of weir_append.
+-- check_identifiers looks at what is told of an event's identifiers.
+local function check_identifiers(packed)
+  if packed == '' then return end
+  local count = (#packed - 1) / PERSON
+  if count < 1 or count ~= math.floor(count) or count > MOST_IDENTIFIERS or string.byte(packed) > count then
+    wrong('identifiers must be the place of the client id and then up to ' .. MOST_IDENTIFIERS .. ' of ' .. PERSON .. ' bytes')
+  end
+end
+
+-- check_additions looks at what follows the first six arguments of weir_append.
 local function check_additions(args, count)
-  listed(args, 5 + 2 * count, 2, MOST_ADDITIONS)
-  for i = 6, 5 + count do
+  listed(args, 6 + 2 * count, 3, MOST_ADDITIONS)
+  for i = 7, 6 + count do
     if #args[i] ~= 6 or #args[i + count] ~= 4 then wrong('a digest must have 6 and 4 bytes') end
   end
   local digests, bytes = 0, 0
-  for i = 6 + 2 * count, #args, 2 do
+  for i = 7 + 2 * count, #args, 3 do
     local id = args[i + 1]
     digests, bytes = digests + (id == '' and 1 or 2), bytes + #args[i]
+    check_identifiers(args[i + 2])
     if #args[i] > MOST_ENTRY then wrong('an entry must have at most ' .. MOST_ENTRY .. ' bytes') end
     if #id > MOST_ID then wrong('an event id must have at most ' .. MOST_ID .. ' bytes') end
   end
@@ -441,21 +529,24 @@ local function check_additions(args, count)
   if bytes > MOST_ADDED then wrong('the entries must have at most ' .. MOST_ADDED .. ' bytes together') end
 end
 
--- weir_append: KEYS events, dedup, batches, clock; ARGV window in ms, the caller's clock in ms, batch id (16
--- bytes), "1" where two of the digests have the same field, else "", number of digests; then of each digest the field
--- and after those of each the rest, the digests being each event's of its event_id and, where it has one, of its
--- order_id; then for each event: entry, and event id where there is an order_id, else "". Replies with a flat list of
+-- weir_append: KEYS events, dedup, batches, clock, join; ARGV window in ms, the caller's clock in ms, batch id (16
+-- bytes), "1" where two of the digests have the same field, else "", for how many ms identifiers stand for a person,
+-- number of digests; then of each digest the field and after those of each the rest, the digests being each event's of
+-- its event_id and, where it has one, of its order_id; then for each event: entry, event id where there is an order_id,
+-- else "", and its identifiers, "" where nobody is to be known by them: a byte that is the place of the client id among
+-- them, 0 for none, and of each the digest, the strongest first. Replies with a flat list of
 -- the exceptions, three elements each: the event's number from 0, "d" (duplicate) or "e" (error), and the first event's
 -- id ("" for its own) or the error's text. A batch that was committed in the last half minute gets the same reply again
 -- and appends nothing.
 --
 -- Deduplication keys are written after the events that they are for, and nothing between can fail. An event that is not
--- appended records no key.
+-- appended records no key and joins nothing.
 local function append(keys, args)
-  expect(keys, 'events', 'dedup', 'batches', 'clock')
+  expect(keys, 'events', 'dedup', 'batches', 'clock', 'join')
   local events, dedup, batches = keys[1], keys[2], keys[3]
   local window, witness, batch = whole(args[1], 'the window', 1, LONGEST), time(args[2], 'the clock'), args[3]
-  local count = whole(args[5], 'the number of digests', 1, 2 * MOST_ADDITIONS)
+  local joined_for = whole(args[5], 'the time for which identifiers stand for a person', 1, LONGEST)
+  local count = whole(args[6], 'the number of digests', 1, 2 * MOST_ADDITIONS)
   if #batch ~= 16 then wrong('a batch id must have 16 bytes') end
   check_additions(args, count)
   local now, passed, own_clock = believed(keys[4], witness)
@@ -465,13 +556,21 @@ local function append(keys, args)
 
   local since = passed - window
   local bucket, others = open_bucket(dedup, window, now, since)
-  local fields, rests = 5, 5 + count -- behind these arguments
-  local left = allowance(count)
+  local fields, rests = 6, 6 + count -- behind these arguments
+  local left = allowance(count, 'deduplication keys')
   local stored = ask(bucket.key, args, fields + 1, rests, left)
   local older = find_older(others, since, args, fields + 1, rests, left)
   -- made has the batch's own deduplication keys as keep takes them, own the values of those fields that more than one
   -- of them may have.
   local made, own = {}, args[4] == '1' and {} or nil
+
+  local identifiers, behind = identifiers_of(args, rests + count + 3)
+  local joins, joined, stamp = {}, 0, struct.pack('>I6', now)
+  local persons, old, latest, earlier
+  if #identifiers > 0 then
+    latest, earlier = open_bucket(keys[5], joined_for, now, passed - joined_for)
+    persons, old = persons_of(identifiers, latest, earlier)
+  end
 
   local reply, at, n, digest, failed = {}, wanted, 0, 0, nil
   local room = MOST_MADE -- for the bytes of made, but for those that were read
@@ -482,7 +581,7 @@ local function append(keys, args)
       room, own[name] = room - #(own[name] or ''), made[n]
     end
   end
-  for i = rests + count + 1, #args, 2 do
+  for i = rests + count + 1, #args, 3 do
     digest = digest + 1
     local field, rest, id = args[fields + digest], args[rests + digest], args[i + 1]
     local there = own and own[field] or stored[digest]
@@ -497,12 +596,22 @@ local function append(keys, args)
       if not failure then first = first or older[digest] or order_there and find(order_there, order_rest, left) end
     end
     if not first and not failure then
-      local added = add(events, at, own_clock, args[i])
+      local entry, person = args[i], nil
+      local from, to, client = behind[i + 2] + 1, behind[i + 5], nil
+      if from <= to then
+        client = string.byte(args[i + 2])
+        client = client > 0 and from + client - 1
+        person = person_of(identifiers, from, to, client, persons)
+        -- What readers take for the person of an event that says nothing needs no saying.
+        if person ~= identifiers[client or from] and person ~= NOBODY then entry = entry .. PERSON_FIELD .. person end
+      end
+      local added = add(events, at, own_clock, entry)
       if type(added) == 'table' then
         failure = added.err
         failed = failure == BEYOND and failure or nil
       else
         at = following(added, wanted)
+        if person then joined = join(identifiers, from, to, client, person, persons, old, joins, joined, stamp) end
         make(field, there, rest .. bucket.step)
         if order then
           if own then order_there = own[order] or order_there end
@@ -511,10 +620,11 @@ local function append(keys, args)
       end
     end
     if first or failure then
-      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 1 - rests - count) / 2, first and 'd' or 'e', first or failure
+      reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = (i - 1 - rests - count) / 3, first and 'd' or 'e', first or failure
     end
   end
   if n > 0 then keep(bucket, made) end
+  if joined > 0 then keep(latest, joins) end
   remember(batches, batch, now, reply)
   return reply
 end
@@ -865,20 +975,21 @@ local function trim_hard(events, groups, hard_before, max_events, limit)
   return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), more, lost
 end
 
--- weir_trim: KEYS events, deliveries, prefix of the retry keys, dedup, clock; ARGV age in ms beyond which entries go
+-- weir_trim: KEYS events, deliveries, prefix of the retry keys, dedup, clock, join; ARGV age in ms beyond which entries go
 -- unless a group needs them, age beyond which they go whoever needs them ("": no such ceiling), number of entries above
 -- which the oldest go whoever needs them (0: no such ceiling), and about how many entries to remove at most. Replies
 -- with how many events were removed, 1 where more remain to be removed, and a list of {group, id, entry} that were
--- removed undelivered. Deduplication keys that no window reaches any more go too: those of a property that has fallen
--- silent.
+-- removed undelivered. Deduplication keys that no window reaches any more go too, and identifiers that stand for nobody
+-- any more: those of a property that has fallen silent.
 local function trim(keys, args)
-  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'clock')
+  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'clock', 'join')
   local events, deliveries = keys[1], keys[2]
   local _, passed = believed(keys[5])
   local keep_from = args[1] ~= '' and passed - whole(args[1], 'the age', 0, LATEST) or 0
   local hard_before = args[2] ~= '' and passed - whole(args[2], 'the age', 0, LATEST) or 0
   local max_events, limit = whole(args[3], 'the most events', 0, LARGEST), whole(args[4], 'the limit', 1, MOST_TRIMMED)
   buckets_in_use(keys[4], passed)
+  buckets_in_use(keys[6], passed)
   if redis.call('EXISTS', events) == 0 then return { 0, 0, {} } end
   local groups = read_groups(events, keys[3])
   local floor = number(math.max(0, keep_from)) .. '-0'

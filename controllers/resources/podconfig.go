@@ -83,6 +83,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		DeduplicationWindowHours: int(spec.Deduplication.WindowHours),
 		Retention:                config.Retention{Days: int(spec.Retention.Days), MaxEvents: spec.Retention.MaxEvents},
 		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
+		JoinIdentities:           spec.Identity.Join == nil || *spec.Identity.Join,
 		Platforms:                make([]platforms.Platform, len(spec.Platforms)),
 		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs},
 		Proxies:                  config.Proxies{TrustedCIDRs: options.TrustedProxyCIDRs},

@@ -77,35 +77,57 @@ func (c *Chunk) size() int64 {
 	return int64(size)
 }
 
-// IDs returns a row's event id and order id, "" for none. The caller holds the lock.
-func (c *Chunk) IDs(row int) (eventID, orderID string) {
+// IDs returns a row's event id, order id and client id, "" for none; visitor is the client id that the row's visitor has.
+// The caller holds the lock.
+func (c *Chunk) IDs(row int, visitor string) (eventID, orderID, clientID string) {
 	from := uint32(0)
 	if row > 0 {
 		from = c.detailEnd[row-1]
 	}
-	return readDetail(c.details[from:c.detailEnd[row]])
+	return readDetail(c.details[from:c.detailEnd[row]], visitor)
 }
 
-// appendDetail appends an event's id and order id: a byte that says whether 16 bytes of a UUID or a
-// length-prefixed text follow, then the order id, which ends the details.
-func appendDetail(b []byte, eventID, orderID string) []byte {
-	if id, err := uuid.Parse(eventID); err == nil && id.String() == eventID {
-		b = append(append(b, 1), id[:]...)
+// What the first byte of a row's details says of them.
+const (
+	uuidDetail   = 1 << iota // the event id is 16 bytes of a UUID, else a text with its length
+	clientDetail             // behind it the event has a client id of its own, with its length, or 0 for none
+)
+
+// appendDetail appends an event's id, its client id where that is another than its visitor's, and its order id, which ends
+// the details.
+func appendDetail(b []byte, r *Row, visitor string) []byte {
+	first := len(b)
+	b = append(b, 0)
+	if id, err := uuid.Parse(r.EventID); err == nil && id.String() == r.EventID {
+		b[first] |= uuidDetail
+		b = append(b, id[:]...)
 	} else {
-		b = append(b, 0)
-		b = binary.AppendUvarint(b, uint64(len(eventID)))
-		b = append(b, eventID...)
+		b = append(binary.AppendUvarint(b, uint64(len(r.EventID))), r.EventID...)
 	}
-	return append(b, orderID...)
+	if r.IsSomeone && r.ClientID != visitor {
+		b[first] |= clientDetail
+		b = append(binary.AppendUvarint(b, uint64(len(r.ClientID))), r.ClientID...)
+	}
+	return append(b, r.OrderID...)
 }
 
 // readDetail reads what appendDetail wrote.
-func readDetail(b []byte) (eventID, orderID string) {
-	if b[0] == 1 {
-		return uuid.UUID(b[1:17]).String(), string(b[17:])
+func readDetail(b []byte, visitor string) (eventID, orderID, clientID string) {
+	kind, rest := b[0], b[1:]
+	text := func() string {
+		length, size := binary.Uvarint(rest)
+		found := string(rest[size : size+int(length)])
+		rest = rest[size+int(length):]
+		return found
 	}
-	length, size := binary.Uvarint(b[1:])
-	from := 1 + size
-	to := from + int(length)
-	return string(b[from:to]), string(b[to:])
+	if kind&uuidDetail != 0 {
+		eventID, rest = uuid.UUID(rest[:16]).String(), rest[16:]
+	} else {
+		eventID = text()
+	}
+	clientID = visitor
+	if kind&clientDetail != 0 {
+		clientID = text()
+	}
+	return eventID, string(rest), clientID
 }

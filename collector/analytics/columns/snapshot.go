@@ -1,6 +1,9 @@
 package columns
 
-import "github.com/weir-dev/weir/collector/stream"
+import (
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/stream"
+)
 
 // Snapshot is a table at one moment. The values of its columns by number may be read at numbers that stand in a column of
 // the rows; as long as it is in use, nothing may be dropped from the table.
@@ -10,7 +13,7 @@ type Snapshot struct {
 	Touches     []Touch
 	Currencies  []string
 	Platforms   []PlatformList
-	VisitorKeys []VisitorKey
+	VisitorKeys []event.Person
 	ClientIDs   []string
 	reasons     *reasons
 }

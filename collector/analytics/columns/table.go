@@ -15,7 +15,7 @@ type Row struct {
 	// Class is who the event counts for.
 	Class event.Class
 	// Visitor is whose event it is where IsSomeone says that it is somebody's.
-	Visitor   VisitorKey
+	Visitor   event.Person
 	IsSomeone bool
 	ClientID  string
 	// Value is NoValue where the event has none, Currency "".
@@ -134,7 +134,7 @@ func (t *Table) Add(r *Row) error {
 	if r.IsTouch {
 		c.Touch[at] = t.touches.acquire(r.Touch)
 	}
-	c.append(at, r)
+	c.append(at, r, t.visitors.clientIDs[c.Visitor[at]])
 	if at == ChunkRows-1 {
 		c.index = newChunkIndex(c, t.names.values)
 		t.full += c.size()
@@ -145,11 +145,11 @@ func (t *Table) Add(r *Row) error {
 	return nil
 }
 
-// append writes the parts of a row that the lock guards.
-func (c *Chunk) append(at int, r *Row) {
+// append writes the parts of a row that the lock guards; visitor is the client id that the row's visitor has.
+func (c *Chunk) append(at int, r *Row, visitor string) {
 	c.Lock()
 	defer c.Unlock()
-	c.details = appendDetail(c.details, r.EventID, r.OrderID)
+	c.details = appendDetail(c.details, r, visitor)
 	c.detailEnd[at] = uint32(len(c.details))
 	if at == ChunkRows-1 {
 		c.details = slices.Clip(slices.Clone(c.details))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -15,7 +16,7 @@ var begin = time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 func rowAt(n int) *Row {
 	r := &Row{
 		Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Name: "pageview", Value: NoValue,
-		Visitor: VisitorKey{byte(n % 100)}, IsSomeone: true, Platforms: ListPlatforms([]string{"meta", "crm"}), EventID: fmt.Sprint(n),
+		Visitor: event.Person{byte(n % 100)}, IsSomeone: true, Platforms: ListPlatforms([]string{"meta", "crm"}), EventID: fmt.Sprint(n),
 	}
 	if n%10 == 0 {
 		r.Name = fmt.Sprint("name ", n)

@@ -1,20 +1,13 @@
 package columns
 
-import "encoding/base64"
-
-// VisitorKey tells visitors of one property apart: a truncated SHA-256, so that what identifies a person
-// cannot be read from it.
-type VisitorKey [12]byte
-
-// String returns the key as the read API shows it, 16 characters.
-func (k VisitorKey) String() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
+import "github.com/weir-dev/weir/collector/event"
 
 // visitors numbers the visitors that have retained events, from 1; 0 is nobody. Like a [dictionary] it gives a
 // number to another visitor once the last event of the one who had it has been dropped.
 type visitors struct {
-	numbers map[VisitorKey]uint32
-	keys    []VisitorKey
-	// clientIDs holds "" for a visitor known by a hash.
+	numbers map[event.Person]uint32
+	keys    []event.Person
+	// clientIDs has the client id of the visitor's first event, "" where that had none: nearly all others have the same.
 	clientIDs []string
 	// last is the ordinal of the visitor's newest event.
 	last []uint64
@@ -31,8 +24,8 @@ func (v *visitors) size() int64 { return int64(visitorBytes*len(v.keys) + v.text
 
 func newVisitors() *visitors {
 	return &visitors{
-		numbers:   map[VisitorKey]uint32{},
-		keys:      make([]VisitorKey, 1),
+		numbers:   map[event.Person]uint32{},
+		keys:      make([]event.Person, 1),
 		clientIDs: make([]string, 1),
 		last:      make([]uint64, 1),
 	}
@@ -40,7 +33,7 @@ func newVisitors() *visitors {
 
 // visit notes that the visitor's newest event is the one at ordinal. It returns the visitor's number and how
 // far back the event before lies, [NoPrevious] where this is the first that is retained.
-func (v *visitors) visit(key VisitorKey, clientID string, ordinal uint64) (number, back uint32) {
+func (v *visitors) visit(key event.Person, clientID string, ordinal uint64) (number, back uint32) {
 	number, known := v.numbers[key]
 	back = NoPrevious
 	switch {
@@ -70,6 +63,6 @@ func (v *visitors) leave(number uint32, ordinal uint64) {
 	}
 	delete(v.numbers, v.keys[number])
 	v.text -= len(v.clientIDs[number])
-	v.keys[number], v.clientIDs[number] = VisitorKey{}, ""
+	v.keys[number], v.clientIDs[number] = event.Person{}, ""
 	v.free = append(v.free, number)
 }

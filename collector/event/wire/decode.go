@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -286,6 +287,11 @@ func (r *entryReader) commerceField(f field) error {
 		err := f.number64(&n, uint64(event.Classes-1))
 		e.Class = event.Class(n)
 		return err
+	case fieldPerson:
+		if f.kind != protowire.Fixed64Type {
+			return errWireType
+		}
+		binary.LittleEndian.PutUint64(e.Person[:], f.fixed64)
 	}
 	return nil
 }

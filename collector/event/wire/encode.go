@@ -57,6 +57,7 @@ const (
 	fieldListName                 protowire.Number = 35
 	fieldConsent                  protowire.Number = 36
 	fieldClass                    protowire.Number = 60
+	fieldPerson                   protowire.Number = 61
 )
 
 // hashFields are the numbers of the three fields that hold hashes, which Entry and Contact have.
@@ -185,7 +186,11 @@ func Append(b []byte, e *event.Event) []byte {
 	if message = appendConsent(message[:0], &e.Consent); len(message) > 0 {
 		b = appendBytes(b, fieldConsent, message)
 	}
-	return appendVarint(b, fieldClass, uint64(e.Class))
+	b = appendVarint(b, fieldClass, uint64(e.Class))
+	if e.Person != (event.Person{}) {
+		b = append(protowire.AppendTag(b, fieldPerson, protowire.Fixed64Type), e.Person[:]...)
+	}
+	return b
 }
 
 // appendID writes the event's id, in 16 bytes where it is a UUID, not at all where it is the delivery's.

@@ -1,0 +1,51 @@
+package event_test
+
+import (
+	"crypto/sha256"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// digest is an identifier as docs/internals/formats.md has it.
+func digest(property, kind, id string) event.Identifier {
+	sum := sha256.Sum256([]byte("weir person\x00" + property + "\x00" + kind + "\x00" + id))
+	return event.Identifier(sum[:8])
+}
+
+func TestIdentifiersOfAnEvent(t *testing.T) {
+	email, second, phone := event.Hash{1}, event.Hash{2}, event.Hash{3}
+	user, client := digest("a/shop", "user", "7"), digest("a/shop", "client", "7")
+	address, other, number := digest("a/shop", "email", string(email[:])), digest("a/shop", "email", string(second[:])), digest("a/shop", "phone", string(phone[:]))
+	for sentence, test := range map[string]struct {
+		event  event.Event
+		list   []event.Identifier
+		client int
+		whose  event.Person
+	}{
+		"none":                           {event.Event{}, nil, -1, event.Person{}},
+		"a client id":                    {event.Event{ClientID: "7"}, []event.Identifier{client}, 0, client},
+		"a user id goes first":           {event.Event{UserID: "7", ClientID: "7"}, []event.Identifier{user, client}, 1, client},
+		"addresses and then numbers":     {event.Event{User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: second}}}, []event.Identifier{address, other, number}, -1, address},
+		"a number among the other ones":  {event.Event{MoreContacts: []event.Hashes{{event.PhoneDigits: phone}}}, []event.Identifier{number}, -1, number},
+		"a person that was found before": {event.Event{ClientID: "7", Person: event.Person{9}}, []event.Identifier{client}, 0, event.Person{9}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := test.event.Identifiers("a/shop", nil)
+			if diff := cmp.Diff(event.Identifiers{List: test.list, Client: test.client}, got); diff != "" {
+				t.Errorf("identifiers (-want +got):\n%s", diff)
+			}
+			whose, somebody := test.event.Whose("a/shop")
+			if whose != test.whose || somebody != (len(test.list) > 0) {
+				t.Errorf("it is %s's, %v, want %s's", whose, somebody, test.whose)
+			}
+		})
+	}
+	another := (&event.Event{ClientID: "7"}).Identifiers("b/shop", nil)
+	if slices.Contains(another.List, client) {
+		t.Error("an identifier is the same in another property")
+	}
+}
