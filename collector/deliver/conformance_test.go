@@ -72,8 +72,11 @@ const (
 // subjects has a row for every platform type.
 var subjects = map[platforms.Type]subject{
 	platforms.TypeMeta: {
-		cfg:     platforms.Platform{Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}},
-		texts:   map[string][]string{"em": {emailLow}, "ph": {digits}, "fn": {nameMeta}, "external_id": {clientID}},
+		cfg: platforms.Platform{Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}},
+		texts: map[string][]string{
+			"em": {emailLow, emailLow2}, "ph": {digits, digits2}, "fn": {nameMeta}, "ln": {lastMeta}, "ct": {city}, "st": {stateLow}, "zp": {zipCode},
+			"country": {"ch"}, "db": {birth}, "ge": {gender}, "external_id": {userIDLow, clientID},
+		},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "expired",
 	},
 	platforms.TypeGA4: {
@@ -82,13 +85,19 @@ var subjects = map[platforms.Type]subject{
 		refused: "delivered", oldest: 72 * time.Hour, tooOld: "delivered", // Google Analytics does not say so
 	},
 	platforms.TypeTikTok: {
-		cfg:     platforms.Platform{Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C42"}}},
-		texts:   map[string][]string{"email": {emailLow}, "phone": {rawPhone}, "first_name": {nameLow}, "external_id": {clientID}},
+		cfg: platforms.Platform{Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C42"}}},
+		texts: map[string][]string{
+			"email": {emailLow, emailLow2}, "phone": {rawPhone, rawPhone2}, "first_name": {nameLow}, "last_name": {lastLow}, "zip_code": {zipCode},
+			"external_id": {userIDLow, clientID},
+		},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
 	platforms.TypePinterest: {
-		cfg:     platforms.Platform{Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "42"}}},
-		texts:   map[string][]string{"em": {emailLow}, "ph": {digits}, "fn": {nameLow}, "external_id": {clientID}},
+		cfg: platforms.Platform{Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "42"}}},
+		texts: map[string][]string{
+			"em": {emailLow, emailLow2}, "ph": {digits, digits2}, "fn": {nameLow}, "ln": {lastLow}, "ct": {city}, "st": {stateLow}, "zp": {zipCode},
+			"country": {"ch"}, "db": {birth}, "ge": {gender}, "external_id": {userIDLow, clientID},
+		},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
 	platforms.TypeMixpanel: {

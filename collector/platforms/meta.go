@@ -22,7 +22,7 @@ type Meta struct {
 
 var metaTraits = Traits{
 	Credentials: []string{"accessToken"},
-	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameMeta},
+	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameMeta, LastNameMeta, City, State, Zip, DateOfBirth, Gender},
 	APIVersion:  "v25.0",
 	// A request that Meta refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
 	Limits:      Limits{Events: 100, Bytes: 1 << 20},

@@ -20,7 +20,7 @@ type Pinterest struct {
 
 var pinterestTraits = Traits{
 	Credentials: []string{"conversionToken"},
-	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameLower},
+	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameLower, LastNameLower, City, State, Zip, DateOfBirth, Gender},
 	APIVersion:  "v5",
 	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},

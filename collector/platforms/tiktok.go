@@ -22,7 +22,7 @@ type TikTok struct {
 
 var tiktokTraits = Traits{
 	Credentials: []string{"accessToken"},
-	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower},
+	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower, LastNameLower, Zip},
 	APIVersion:  "v1.3",
 	// A request that TikTok refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
 	Limits:      Limits{Events: 100, Bytes: 1 << 20},

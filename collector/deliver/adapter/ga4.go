@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -75,8 +77,8 @@ type ga4Device struct {
 }
 
 type ga4Event struct {
-	Name   string    `json:"name"`
-	Params ga4Params `json:"params"`
+	Name   string  `json:"name"`
+	Params members `json:"params"`
 }
 
 type ga4Item struct {
@@ -131,32 +133,56 @@ func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
 }
 
 // params are the event's parameters: Google's own, then the customer's as far as there is room.
-func (a *ga4Adapter) params(e *Event, transaction string) ga4Params {
+func (a *ga4Adapter) params(e *Event, transaction string) members {
 	goods := goodsOf(e)
-	var p ga4Params
-	p.text("transaction_id", transaction, ga4ParamLength)
+	var p members
+	p.text("transaction_id", ga4Text(transaction, ga4ParamLength))
 	p.amount("value", goods.Value)
-	p.text("currency", goods.Currency, ga4ParamLength)
+	p.text("currency", goods.Currency)
 	p.amount("tax", goods.Tax)
 	p.amount("shipping", goods.Shipping)
-	p.text("coupon", e.Coupon, ga4ParamLength)
-	p.text("session_id", ga4SessionID(e.SessionID), ga4ParamLength)
-	if e.EngagementTime > 0 {
-		p = append(p, ga4Param{"engagement_time_msec", e.EngagementTime.Milliseconds()})
-	}
-	p.text("page_location", e.Context.PageURL, ga4PageLength)
-	p.text("page_referrer", e.Context.Referrer, ga4ReferrerLength)
-	p.text("page_title", e.Context.PageTitle, ga4TitleLength)
-	p.text("search_term", e.SearchTerm, ga4ParamLength)
-	p.text("item_list_id", e.ListID, ga4ParamLength)
-	p.text("item_list_name", e.ListName, ga4ParamLength)
+	p.text("coupon", ga4Text(e.Coupon, ga4ParamLength))
+	p.text("session_id", ga4SessionID(e.SessionID))
+	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.text("page_location", ga4Text(e.Context.PageURL, ga4PageLength))
+	p.text("page_referrer", ga4Text(e.Context.Referrer, ga4ReferrerLength))
+	p.text("page_title", ga4Text(e.Context.PageTitle, ga4TitleLength))
+	p.text("search_term", ga4Text(e.SearchTerm, ga4ParamLength))
+	p.text("item_list_id", ga4Text(e.ListID, ga4ParamLength))
+	p.text("item_list_name", ga4Text(e.ListName, ga4ParamLength))
 	if items := ga4Items(e, goods.Items); len(items) > 0 {
-		p = append(p, ga4Param{"items", items})
+		p = append(p, member{"items", items})
 	}
 	if a.debug {
-		p = append(p, ga4Param{"debug_mode", true})
+		p = append(p, member{"debug_mode", true})
 	}
-	p.own(e.Properties)
+	for name, value := range propertiesOf(e) {
+		if len(p) < ga4MostParams {
+			p = ga4Own(p, ga4Custom(name), value)
+		}
+	}
+	return p
+}
+
+// ga4MostParams is how many parameters an event may have.
+const ga4MostParams = 25
+
+// ga4OwnParams are the names that parameters of Google's have here, set or not: none of the customer's may stand in for one.
+var ga4OwnParams = setOf(
+	"transaction_id", "value", "currency", "tax", "shipping", "coupon", "session_id", "engagement_time_msec", "page_location", "page_referrer",
+	"page_title", "search_term", "item_list_id", "item_list_name", "items", "debug_mode",
+)
+
+// ga4Own appends a member of the customer's own if GA4 can take it. Numbers stay numbers; all else becomes text, lists with
+// commas between their elements.
+func ga4Own(p members, name string, value jsontext.Value) members {
+	if name == "" || p.has(name) || ga4OwnParams[name] || ga4Keeps(name) {
+		return p
+	}
+	if value.Kind() == '0' {
+		return append(p, member{name, value})
+	}
+	p.text(name, ga4Text(plainText(value), ga4ParamLength))
 	return p
 }
 

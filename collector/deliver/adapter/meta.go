@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
-	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -62,6 +62,13 @@ type metaUserData struct {
 	Email           []string `json:"em,omitempty"`
 	Phone           []string `json:"ph,omitempty"`
 	FirstName       []string `json:"fn,omitempty"`
+	LastName        []string `json:"ln,omitempty"`
+	City            []string `json:"ct,omitempty"`
+	State           []string `json:"st,omitempty"`
+	Zip             []string `json:"zp,omitempty"`
+	Country         []string `json:"country,omitempty"`
+	DateOfBirth     []string `json:"db,omitempty"`
+	Gender          []string `json:"ge,omitempty"`
 	ExternalID      []string `json:"external_id,omitempty"`
 	ClientIPAddress string   `json:"client_ip_address,omitzero"`
 	ClientUserAgent string   `json:"client_user_agent,omitzero"`
@@ -69,9 +76,13 @@ type metaUserData struct {
 	FBP             string   `json:"fbp,omitzero"`
 }
 
-// identifies says whether Meta takes an event with these data: a first name or a user agent is not enough.
+// identifies says whether Meta takes an event with these data. A name is enough with a place or a date of birth; names,
+// places, a gender or a user agent by themselves are not.
 func (u *metaUserData) identifies() bool {
-	return len(u.Email) > 0 || len(u.Phone) > 0 || len(u.ExternalID) > 0 || u.ClientIPAddress != "" || u.FBC != "" || u.FBP != ""
+	named := len(u.FirstName) > 0 && len(u.LastName) > 0
+	placed := len(u.City) > 0 || len(u.State) > 0 || len(u.Zip) > 0 || len(u.DateOfBirth) > 0
+	return len(u.Email) > 0 || len(u.Phone) > 0 || len(u.ExternalID) > 0 || u.ClientIPAddress != "" || u.FBC != "" || u.FBP != "" ||
+		named && placed
 }
 
 type metaCustomData struct {
@@ -83,6 +94,7 @@ type metaCustomData struct {
 	ContentIDs  []string      `json:"content_ids,omitempty"`
 	Contents    []metaContent `json:"contents,omitempty"`
 	NumItems    int64         `json:"num_items,omitzero"`
+	Search      string        `json:"search_string,omitzero"`
 }
 
 type metaContent struct {
@@ -90,6 +102,7 @@ type metaContent struct {
 	Quantity  int64         `json:"quantity"`
 	ItemPrice *event.Amount `json:"item_price,omitzero"`
 	Title     string        `json:"title,omitzero"`
+	Brand     string        `json:"brand,omitzero"`
 	Category  string        `json:"category,omitzero"`
 }
 
@@ -110,27 +123,55 @@ func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
 		EventName:    name,
 		EventTime:    e.Time().Unix(),
 		EventID:      e.DedupID(),
-		ActionSource: "other",
+		ActionSource: metaSource(&e.Context),
 		UserData:     user,
 		CustomData:   metaCustom(e),
 	}
-	// Meta refuses website events that lack one of the two.
-	if e.Context.UserAgent != "" && e.Context.PageURL != "" {
-		out.ActionSource, out.EventSourceURL = "website", e.Context.PageURL
+	if out.ActionSource == metaWebsite {
+		out.EventSourceURL = e.Context.PageURL
 	}
 	return bodyPayload(out)
 }
 
+const metaWebsite = "website"
+
+// metaSource is where the event happened, in Meta's words: what the caller says, else a website's where there is a page. Meta
+// refuses website events that lack the page or the user agent, and those of apps without data of the device that an envelope
+// does not have: both happened elsewhere.
+func metaSource(c *event.Context) string {
+	switch c.ActionSource {
+	case event.ByPhoneCall, event.InPhysicalStore, event.ByEmail, event.InChat:
+		return c.ActionSource.String()
+	case event.OnWebsite, event.NoActionSource:
+		if c.UserAgent != "" && c.PageURL != "" {
+			return metaWebsite
+		}
+	}
+	return "other"
+}
+
+// metaNoGender is the hash of n: Meta knows f and m alone.
+var metaNoGender = event.Hash(sha256.Sum256([]byte("n")))
+
 func metaUser(e *Event) metaUserData {
 	user := metaUserData{
-		Email:           hashes(e.User.Get(event.EmailLower)),
-		Phone:           hashes(e.User.Get(event.PhoneDigits)),
+		Email:           e.contacts(event.EmailLower, anyNumber),
+		Phone:           e.contacts(event.PhoneDigits, anyNumber),
 		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
-		ExternalID:      hashes(personal.ExternalID(e.ClientID)),
+		LastName:        hashes(e.User.Get(event.LastNameMeta)),
+		City:            hashes(e.User.Get(event.City)),
+		State:           hashes(e.User.Get(event.State)),
+		Zip:             hashes(e.User.Get(event.Zip)),
+		Country:         e.countryHash(),
+		DateOfBirth:     hashes(e.User.Get(event.DateOfBirth)),
+		ExternalID:      e.externalIDs(),
 		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
 		FBC:             e.Context.ClickIDs["fbc"],
 		FBP:             e.Context.ClickIDs["fbp"],
+	}
+	if gender := e.User.Get(event.Gender); gender != metaNoGender {
+		user.Gender = hashes(gender)
 	}
 	if click := e.Context.ClickIDs["fbclid"]; user.FBC == "" && click != "" {
 		// The cookie's documented form, for a click whose cookie the caller did not pass on.
@@ -146,13 +187,14 @@ func metaCustom(e *Event) *metaCustomData {
 		Currency:    goods.Currency,
 		OrderID:     e.OrderID,
 		ContentName: e.ContentName,
+		Search:      e.SearchTerm,
 	}
 	for _, item := range goods.Items {
 		if item.ID == "" {
 			continue // Meta needs an id
 		}
 		custom.Contents = append(custom.Contents, metaContent{
-			ID: item.ID, Quantity: item.Quantity, ItemPrice: item.Price, Title: item.Name, Category: item.Category,
+			ID: item.ID, Quantity: item.Quantity, ItemPrice: item.Price, Title: item.Name, Brand: item.Brand, Category: item.Category,
 		})
 		custom.ContentIDs = append(custom.ContentIDs, item.ID)
 		custom.NumItems += item.Quantity
@@ -163,7 +205,8 @@ func metaCustom(e *Event) *metaCustomData {
 	if len(custom.ContentIDs) > 0 {
 		custom.ContentType = "product"
 	}
-	if custom.Value == nil && custom.Currency == "" && custom.OrderID == "" && custom.ContentName == "" && custom.ContentIDs == nil {
+	if custom.Value == nil && custom.Currency == "" && custom.OrderID == "" && custom.ContentName == "" && custom.Search == "" &&
+		custom.ContentIDs == nil {
 		return nil
 	}
 	return &custom

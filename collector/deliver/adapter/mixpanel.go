@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,38 +38,31 @@ func openMixpanel(cfg platforms.Platform, credentials map[string]string) (Adapte
 	}, nil
 }
 
-// mixpanelEvent is an event of Mixpanel's; its properties have names of our own but for those with a $.
+// mixpanelEvent is an event of Mixpanel's; its properties have names of our own but for those of its own libraries.
 type mixpanelEvent struct {
-	Event      string             `json:"event"`
-	Properties mixpanelProperties `json:"properties"`
-}
-
-type mixpanelProperties struct {
-	Time        int64          `json:"time"`
-	DistinctID  string         `json:"distinct_id"`
-	InsertID    string         `json:"$insert_id"`
-	EventID     string         `json:"event_id"`
-	Value       *event.Amount  `json:"value,omitzero"`
-	Currency    string         `json:"currency,omitzero"`
-	OrderID     string         `json:"order_id,omitzero"`
-	ContentID   string         `json:"content_id,omitzero"`
-	ContentName string         `json:"content_name,omitzero"`
-	Contents    []mixpanelItem `json:"contents,omitempty"`
-	CurrentURL  string         `json:"$current_url,omitzero"`
-	Referrer    string         `json:"$referrer,omitzero"`
-	UTMSource   string         `json:"utm_source,omitzero"`
-	UTMMedium   string         `json:"utm_medium,omitzero"`
-	UTMCampaign string         `json:"utm_campaign,omitzero"`
-	UTMTerm     string         `json:"utm_term,omitzero"`
-	UTMContent  string         `json:"utm_content,omitzero"`
+	Event      string  `json:"event"`
+	Properties members `json:"properties"`
 }
 
 type mixpanelItem struct {
-	ID       string        `json:"id,omitzero"`
-	Name     string        `json:"name,omitzero"`
-	Category string        `json:"category,omitzero"`
-	Price    *event.Amount `json:"price,omitzero"`
-	Quantity *event.Amount `json:"quantity,omitzero"`
+	ID        string        `json:"id,omitzero"`
+	Name      string        `json:"name,omitzero"`
+	Brand     string        `json:"brand,omitzero"`
+	Variant   string        `json:"variant,omitzero"`
+	Category  string        `json:"category,omitzero"`
+	Category2 string        `json:"category2,omitzero"`
+	Category3 string        `json:"category3,omitzero"`
+	Category4 string        `json:"category4,omitzero"`
+	Category5 string        `json:"category5,omitzero"`
+	Price     *event.Amount `json:"price,omitzero"`
+	Discount  *event.Amount `json:"discount,omitzero"`
+	Quantity  *event.Amount `json:"quantity,omitzero"`
+}
+
+// mixpanelClickIDs are the click ids that Mixpanel's own libraries record, by their names for them.
+var mixpanelClickIDs = [...]struct{ name, of string }{
+	{"gclid", "gclid"}, {"wbraid", "wbraid"}, {"fbclid", "fbclid"}, {"ttclid", "ttclid"}, {"msclkid", "msclkid"}, {"sccid", "sc_click_id"},
+	{"li_fat_id", "li_fat_id"}, {"twclid", "twclid"},
 }
 
 func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
@@ -76,19 +70,78 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 	if strings.HasPrefix(e.Name, "$") {
 		return Payload{}, Skip("name_reserved")
 	}
-	properties := mixpanelProperties{
-		Time: e.Time().UnixMilli(), DistinctID: e.ClientID, InsertID: mixpanelInsertID(e.DedupID()), EventID: e.ID,
-		Value: e.Value, Currency: e.Currency, OrderID: e.OrderID, ContentID: e.ContentID, ContentName: e.ContentName,
-		CurrentURL: e.Context.PageURL, Referrer: e.Context.Referrer,
-		UTMSource: e.Context.UTMSource, UTMMedium: e.Context.UTMMedium, UTMCampaign: e.Context.UTMCampaign,
-		UTMTerm: e.Context.UTMTerm, UTMContent: e.Context.UTMContent,
+	who := e.UserID
+	if who == "" {
+		who = e.ClientID
 	}
-	for _, item := range e.Contents {
-		properties.Contents = append(properties.Contents, mixpanelItem{
-			ID: item.ID, Name: item.Name, Category: item.Category, Price: item.Price, Quantity: item.Quantity,
-		})
+	c := &e.Context
+	p := members{{"time", e.Time().UnixMilli()}, {"distinct_id", who}, {"$insert_id", mixpanelInsertID(e.DedupID())}, {"event_id", e.ID}}
+	p.text("$device_id", e.ClientID)
+	p.text("$user_id", e.UserID)
+	p.text("ip", publicIP(c.IP))
+	p.text("$locale", c.Language)
+	p.text("session_id", e.SessionID)
+	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.amount("value", e.Value)
+	p.text("currency", e.Currency)
+	p.amount("tax", e.Tax)
+	p.amount("shipping", e.Shipping)
+	p.amount("discount", e.Discount)
+	p.text("order_id", e.OrderID)
+	p.text("coupon", e.Coupon)
+	p.text("content_id", e.ContentID)
+	p.text("content_name", e.ContentName)
+	p.text("search_term", e.SearchTerm)
+	p.text("list_id", e.ListID)
+	p.text("list_name", e.ListName)
+	if items := mixpanelItems(e.Contents); len(items) > 0 {
+		p = append(p, member{"contents", items})
 	}
-	return bodyPayload(mixpanelEvent{Event: e.Name, Properties: properties})
+	p.text("$current_url", c.PageURL)
+	p.text("current_page_title", c.PageTitle)
+	p.text("$referrer", c.Referrer)
+	p.text("utm_source", c.UTMSource)
+	p.text("utm_medium", c.UTMMedium)
+	p.text("utm_campaign", c.UTMCampaign)
+	p.text("utm_term", c.UTMTerm)
+	p.text("utm_content", c.UTMContent)
+	p.text("action_source", c.ActionSource.String())
+	for _, click := range mixpanelClickIDs {
+		p.text(click.name, c.ClickIDs[click.of])
+	}
+	for name, value := range propertiesOf(e) {
+		if !p.has(name) && !mixpanelKeeps(name) {
+			p = append(p, member{name, value})
+		}
+	}
+	return bodyPayload(mixpanelEvent{Event: e.Name, Properties: p})
+}
+
+// mixpanelOwn are the names that have a meaning in a property of Mixpanel's or ours, set or not: none of the customer's may
+// stand in for one.
+var mixpanelOwn = setOf(
+	"time", "distinct_id", "event_id", "ip", "id", "token", "session_id", "engagement_time_msec", "value", "currency", "tax", "shipping", "discount",
+	"order_id", "coupon", "content_id", "content_name", "search_term", "list_id", "list_name", "contents", "current_page_title",
+	"utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content", "action_source",
+)
+
+// mixpanelKeeps says whether a property's name is one that no customer's may have.
+func mixpanelKeeps(name string) bool {
+	return mixpanelOwn[name] || strings.HasPrefix(name, "$") || strings.HasPrefix(name, "mp_") ||
+		slices.ContainsFunc(mixpanelClickIDs[:], func(click struct{ name, of string }) bool { return click.name == name })
+}
+
+func mixpanelItems(contents []event.Item) []mixpanelItem {
+	items := make([]mixpanelItem, len(contents))
+	for i, item := range contents {
+		items[i] = mixpanelItem{
+			ID: item.ID, Name: item.Name, Brand: item.Brand, Variant: item.Variant,
+			Category: item.Category, Category2: item.Categories[0], Category3: item.Categories[1], Category4: item.Categories[2],
+			Category5: item.Categories[3],
+			Price:     item.Price, Discount: item.Discount, Quantity: item.Quantity,
+		}
+	}
+	return items
 }
 
 var mixpanelInsertIDPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,36}$`)

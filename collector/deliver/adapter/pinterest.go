@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
-	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -50,12 +50,20 @@ type pinterestEvent struct {
 	EventSourceURL string               `json:"event_source_url,omitzero"`
 	UserData       pinterestUserData    `json:"user_data"`
 	CustomData     *pinterestCustomData `json:"custom_data,omitzero"`
+	Language       string               `json:"language,omitzero"`
 }
 
 type pinterestUserData struct {
 	Email           []string `json:"em,omitempty"`
 	Phone           []string `json:"ph,omitempty"`
 	FirstName       []string `json:"fn,omitempty"`
+	LastName        []string `json:"ln,omitempty"`
+	City            []string `json:"ct,omitempty"`
+	State           []string `json:"st,omitempty"`
+	Zip             []string `json:"zp,omitempty"`
+	Country         []string `json:"country,omitempty"`
+	DateOfBirth     []string `json:"db,omitempty"`
+	Gender          []string `json:"ge,omitempty"`
 	ExternalID      []string `json:"external_id,omitempty"`
 	ClientIPAddress string   `json:"client_ip_address,omitzero"`
 	ClientUserAgent string   `json:"client_user_agent,omitzero"`
@@ -75,12 +83,14 @@ type pinterestCustomData struct {
 	ContentIDs  []string           `json:"content_ids,omitempty"`
 	Contents    []pinterestContent `json:"contents,omitempty"`
 	NumItems    int64              `json:"num_items,omitzero"`
+	Search      string             `json:"search_string,omitzero"`
 }
 
 type pinterestContent struct {
 	ID           string `json:"id,omitzero"`
 	ItemName     string `json:"item_name,omitzero"`
 	ItemCategory string `json:"item_category,omitzero"`
+	ItemBrand    string `json:"item_brand,omitzero"`
 	ItemPrice    string `json:"item_price,omitzero"`
 	Quantity     int64  `json:"quantity"`
 }
@@ -94,10 +104,17 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Skip("consent_denied")
 	}
 	user := pinterestUserData{
-		Email:           hashes(e.User.Get(event.EmailLower)),
-		Phone:           hashes(e.User.Get(event.PhoneDigits)),
+		Email:           e.contacts(event.EmailLower, anyNumber),
+		Phone:           e.contacts(event.PhoneDigits, anyNumber),
 		FirstName:       hashes(e.User.Get(event.FirstNameLower)),
-		ExternalID:      hashes(personal.ExternalID(e.ClientID)),
+		LastName:        hashes(e.User.Get(event.LastNameLower)),
+		City:            hashes(e.User.Get(event.City)),
+		State:           hashes(e.User.Get(event.State)),
+		Zip:             hashes(e.User.Get(event.Zip)),
+		Country:         e.countryHash(),
+		DateOfBirth:     hashes(e.User.Get(event.DateOfBirth)),
+		Gender:          hashes(e.User.Get(event.Gender)),
+		ExternalID:      e.externalIDs(),
 		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
 		ClickID:         e.Context.ClickIDs["epik"],
@@ -106,22 +123,49 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Skip("no_identifier")
 	}
 	return bodyPayload(pinterestEvent{
-		EventName: name, ActionSource: "web", EventTime: e.Time().Unix(), EventID: e.DedupID(),
-		EventSourceURL: e.Context.PageURL, UserData: user, CustomData: pinterestCustom(e),
+		EventName: name, ActionSource: pinterestSource(&e.Context), EventTime: e.Time().Unix(), EventID: e.DedupID(),
+		EventSourceURL: e.Context.PageURL, UserData: user, CustomData: pinterestCustom(e), Language: twoLetters(e.Context.Language),
 	})
+}
+
+// pinterestSource is where the event happened, in Pinterest's words: "web" where it has none, nor for an app of which it is not
+// known whose it is.
+func pinterestSource(c *event.Context) string {
+	switch c.ActionSource {
+	case event.ByPhoneCall, event.InPhysicalStore:
+		return "offline"
+	case event.InApp:
+		switch {
+		case strings.Contains(c.UserAgent, "Android"):
+			return "app_android"
+		case strings.Contains(c.UserAgent, "iPhone"), strings.Contains(c.UserAgent, "iPad"), strings.Contains(c.UserAgent, "iOS"):
+			return "app_ios"
+		}
+	}
+	return "web"
+}
+
+// twoLetters is a language's code of ISO 639-1, "" for one that has none there.
+func twoLetters(language string) string {
+	code, _, _ := strings.Cut(language, "-")
+	if len(code) != len("de") {
+		return ""
+	}
+	return code
 }
 
 func pinterestCustom(e *Event) *pinterestCustomData {
 	goods := goodsOf(e)
 	custom := pinterestCustomData{
 		Value: amountText(goods.Value), Currency: goods.Currency, OrderID: e.OrderID, ContentName: e.ContentName,
+		Search: e.SearchTerm,
 	}
 	for _, item := range goods.Items {
 		if item.ID == "" && item.Name == "" {
 			continue
 		}
 		custom.Contents = append(custom.Contents, pinterestContent{
-			ID: item.ID, ItemName: item.Name, ItemCategory: item.Category, ItemPrice: amountText(item.Price),
+			ID: item.ID, ItemName: item.Name, ItemCategory: item.Category, ItemBrand: item.Brand, ItemPrice: amountText(item.Price),
 			Quantity: item.Quantity,
 		})
 		if item.ID != "" {
@@ -133,7 +177,7 @@ func pinterestCustom(e *Event) *pinterestCustomData {
 		custom.ContentIDs = []string{e.ContentID}
 	}
 	if custom.Value == "" && custom.Currency == "" && custom.OrderID == "" && custom.ContentName == "" &&
-		custom.ContentIDs == nil && custom.Contents == nil {
+		custom.Search == "" && custom.ContentIDs == nil && custom.Contents == nil {
 		return nil
 	}
 	return &custom

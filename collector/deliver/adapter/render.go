@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"crypto/sha256"
 	"math"
 	"net/http"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -74,6 +76,23 @@ func hashes(hash event.Hash) []string {
 		return nil
 	}
 	return []string{hash.String()}
+}
+
+// externalIDs are the hashes of the visitor's account and of their browser or device, as advertising platforms get them.
+func (e *Event) externalIDs() []string {
+	list := hashes(personal.ExternalID(e.UserID))
+	if client := personal.ExternalID(e.ClientID).String(); client != "" && !slices.Contains(list, client) {
+		list = append(list, client)
+	}
+	return list
+}
+
+// countryHash is the hash of the country's code in lower case, as Meta and Pinterest have it.
+func (e *Event) countryHash() []string {
+	if e.Country == "" {
+		return nil
+	}
+	return hashes(sha256.Sum256([]byte(strings.ToLower(e.Country))))
 }
 
 // anyNumber is for what takes as many of a person's contacts as there are.

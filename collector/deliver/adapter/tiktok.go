@@ -3,13 +3,13 @@ package adapter
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/event"
-	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -63,19 +63,23 @@ type tiktokEvent struct {
 }
 
 type tiktokUser struct {
-	Email      string `json:"email,omitzero"`
-	Phone      string `json:"phone,omitzero"`
-	FirstName  string `json:"first_name,omitzero"`
-	ExternalID string `json:"external_id,omitzero"`
-	TTCLID     string `json:"ttclid,omitzero"`
-	TTP        string `json:"ttp,omitzero"`
-	IP         string `json:"ip,omitzero"`
-	UserAgent  string `json:"user_agent,omitzero"`
+	Email      []string `json:"email,omitempty"`
+	Phone      []string `json:"phone,omitempty"`
+	FirstName  string   `json:"first_name,omitzero"`
+	LastName   string   `json:"last_name,omitzero"`
+	ZipCode    string   `json:"zip_code,omitzero"`
+	Country    string   `json:"country,omitzero"`
+	ExternalID []string `json:"external_id,omitempty"`
+	TTCLID     string   `json:"ttclid,omitzero"`
+	TTP        string   `json:"ttp,omitzero"`
+	IP         string   `json:"ip,omitzero"`
+	UserAgent  string   `json:"user_agent,omitzero"`
+	Locale     string   `json:"locale,omitzero"`
 }
 
 // identifies says whether TikTok can match an event with these data to anybody.
 func (u *tiktokUser) identifies() bool {
-	return u.Email != "" || u.Phone != "" || u.ExternalID != "" || u.TTCLID != "" || u.TTP != "" || (u.IP != "" && u.UserAgent != "")
+	return len(u.Email) > 0 || len(u.Phone) > 0 || len(u.ExternalID) > 0 || u.TTCLID != "" || u.TTP != "" || (u.IP != "" && u.UserAgent != "")
 }
 
 type tiktokProperties struct {
@@ -84,12 +88,15 @@ type tiktokProperties struct {
 	OrderID     string          `json:"order_id,omitzero"`
 	ContentType string          `json:"content_type,omitzero"`
 	Contents    []tiktokContent `json:"contents,omitempty"`
+	NumItems    int64           `json:"num_items,omitzero"`
+	Query       string          `json:"query,omitzero"`
 }
 
 type tiktokContent struct {
 	ContentID       string        `json:"content_id"`
 	ContentName     string        `json:"content_name,omitzero"`
 	ContentCategory string        `json:"content_category,omitzero"`
+	Brand           string        `json:"brand,omitzero"`
 	Price           *event.Amount `json:"price,omitzero"`
 	Quantity        int64         `json:"quantity"`
 }
@@ -108,14 +115,18 @@ func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Skip("consent_denied")
 	}
 	user := tiktokUser{
-		Email:      e.User.Get(event.EmailLower).String(),
-		Phone:      e.User.Get(event.PhoneE164).String(),
+		Email:      e.contacts(event.EmailLower, anyNumber),
+		Phone:      e.contacts(event.PhoneE164, anyNumber),
 		FirstName:  e.User.Get(event.FirstNameLower).String(),
-		ExternalID: personal.ExternalID(e.ClientID).String(),
+		LastName:   e.User.Get(event.LastNameLower).String(),
+		ZipCode:    e.User.Get(event.Zip).String(),
+		Country:    strings.ToLower(e.Country),
+		ExternalID: e.externalIDs(),
 		TTCLID:     e.Context.ClickIDs["ttclid"],
 		TTP:        e.Context.ClickIDs["ttp"],
 		IP:         publicIP(e.Context.IP),
 		UserAgent:  e.Context.UserAgent,
+		Locale:     e.Context.Language,
 	}
 	if !user.identifies() {
 		return Payload{}, Skip("no_identifier")
@@ -143,15 +154,16 @@ var tiktokCurrencies = setOf(
 )
 
 func tiktokPropertiesOf(e *Event, goods goods) *tiktokProperties {
-	properties := tiktokProperties{Value: goods.Value, Currency: goods.Currency, OrderID: e.OrderID}
+	properties := tiktokProperties{Value: goods.Value, Currency: goods.Currency, OrderID: e.OrderID, Query: e.SearchTerm}
 	for _, item := range goods.Items {
 		if item.ID == "" {
 			continue // TikTok needs an id
 		}
 		properties.Contents = append(properties.Contents, tiktokContent{
-			ContentID: item.ID, ContentName: item.Name, ContentCategory: item.Category,
+			ContentID: item.ID, ContentName: item.Name, ContentCategory: item.Category, Brand: item.Brand,
 			Price: item.Price, Quantity: item.Quantity,
 		})
+		properties.NumItems += item.Quantity
 	}
 	if len(properties.Contents) == 0 && e.ContentID != "" {
 		properties.Contents = []tiktokContent{{ContentID: e.ContentID, ContentName: e.ContentName, Quantity: 1}}
@@ -159,7 +171,8 @@ func tiktokPropertiesOf(e *Event, goods goods) *tiktokProperties {
 	if len(properties.Contents) > 0 {
 		properties.ContentType = "product"
 	}
-	if properties.Value == nil && properties.Currency == "" && properties.OrderID == "" && properties.Contents == nil {
+	if properties.Value == nil && properties.Currency == "" && properties.OrderID == "" && properties.Query == "" &&
+		properties.Contents == nil {
 		return nil
 	}
 	return &properties

@@ -53,9 +53,19 @@ type metaEvent struct {
 		Value    amount `json:"value"`
 		Currency string `json:"currency"`
 		Contents []struct {
-			ID       string `json:"id"`
-			Quantity amount `json:"quantity"`
+			ID        string `json:"id"`
+			Quantity  amount `json:"quantity"`
+			ItemPrice amount `json:"item_price"`
+			Title     string `json:"title"`
+			Brand     string `json:"brand"`
+			Category  string `json:"category"`
 		} `json:"contents"`
+		OrderID     string   `json:"order_id"`
+		ContentName string   `json:"content_name"`
+		ContentType string   `json:"content_type"`
+		ContentIDs  []string `json:"content_ids"`
+		NumItems    int64    `json:"num_items"`
+		Search      string   `json:"search_string"`
 	} `json:"custom_data"`
 }
 
@@ -115,7 +125,7 @@ func (q *request) metaEvent(in *metaEvent) (Event, int) {
 	if e.Refusal != "" {
 		return e, 2804019
 	}
-	website := in.ActionSource == "website"
+	website, app := in.ActionSource == "website", in.ActionSource == "app"
 	q.checkAge(&e, time.Unix(in.Time, 0), 7*24*time.Hour, time.Minute)
 	switch {
 	case e.Refusal != "":
@@ -125,6 +135,9 @@ func (q *request) metaEvent(in *metaEvent) (Event, int) {
 		return e, 2804019
 	case website && (in.URL == "" || in.User["client_user_agent"] == nil):
 		e.refuse("website events need event_source_url and client_user_agent")
+		return e, 2804019
+	case app:
+		e.refuse("events of apps need app_data")
 		return e, 2804019
 	case in.Name == "Purchase" && (in.Custom.Value == "" || in.Custom.Currency == ""):
 		e.refuse("a Purchase needs value and currency")
@@ -143,36 +156,66 @@ func (q *request) metaEvent(in *metaEvent) (Event, int) {
 	return e, 0
 }
 
+// metaHashes are the members of user_data that hold hashes, metaPlain those that do not.
+var (
+	metaHashes = []string{"em", "ph", "fn", "ln", "ct", "st", "zp", "country", "db", "ge", "external_id"}
+	metaPlain  = []string{"client_ip_address", "client_user_agent", "fbc", "fbp"}
+	metaClick  = regexp.MustCompile(`^fb\.[0-9]\.[0-9]{10,13}\..+$`)
+)
+
 func (q *request) checkMetaUser(e *Event, user map[string]any) {
-	for _, field := range []string{"em", "ph", "fn", "external_id"} {
-		value, there := user[field]
-		if !there {
-			continue
-		}
-		hashes, isList := value.([]any)
-		if !isList || len(hashes) == 0 {
-			e.refuse(field + " must be a list")
-		}
-		for _, hash := range hashes {
-			text, _ := hash.(string)
-			// Meta's own libraries put a point and eight characters behind the hash.
-			if before, appendix, found := strings.Cut(text, "."); found && len(appendix) == 8 {
-				text = before
+	for field, value := range user {
+		text, isText := value.(string)
+		switch {
+		case slices.Contains(metaPlain, field):
+			if !isText || text == "" || (field == "fbc" || field == "fbp") && !metaClick.MatchString(text) {
+				e.refuse(field + " must be a text of its form")
 			}
-			if text == "" {
-				text = "none"
-			}
-			q.checkHashes(e, field, text)
+		case !slices.Contains(metaHashes, field):
+			e.refuse(field + " is none of user_data's members")
+		default:
+			q.checkMetaHashes(e, field, value)
 		}
 	}
 }
 
-// metaIdentifies says whether the data hold more than the combinations that Meta finds too little.
-func metaIdentifies(user map[string]any) bool {
-	for field := range user {
-		if !slices.Contains([]string{"fn", "ln", "ge", "ct", "st", "zp", "db", "country", "client_user_agent"}, field) {
-			return true
-		}
+func (q *request) checkMetaHashes(e *Event, field string, value any) {
+	hashes, isList := value.([]any)
+	if !isList || len(hashes) == 0 {
+		e.refuse(field + " must be a list")
 	}
-	return false
+	for _, hash := range hashes {
+		text, _ := hash.(string)
+		// Meta's own libraries put a point and eight characters behind the hash.
+		if before, appendix, found := strings.Cut(text, "."); found && len(appendix) == 8 {
+			text = before
+		}
+		if text == "" {
+			text = "none"
+		}
+		if field == "ge" && text == metaNoGender {
+			e.refuse("ge must be f or m")
+		}
+		q.checkHashes(e, field, text)
+	}
+}
+
+// metaNoGender is the SHA-256 of n, which Meta does not know.
+const metaNoGender = "1b16b1df538ba12dc3f97edbb85caa7050d46c148134290feba80f8236c83db9"
+
+// metaTooLittle are the combinations of which Meta refuses each, and each part of one.
+var metaTooLittle = [][]string{
+	{"ct", "country", "st", "zp", "ge", "client_user_agent"}, {"db", "client_user_agent"}, {"fn", "ge"}, {"ln", "ge"},
+}
+
+// metaIdentifies says whether the data hold more than what Meta finds too little.
+func metaIdentifies(user map[string]any) bool {
+	return !slices.ContainsFunc(metaTooLittle, func(combination []string) bool {
+		for field := range user {
+			if !slices.Contains(combination, field) {
+				return false
+			}
+		}
+		return true
+	})
 }

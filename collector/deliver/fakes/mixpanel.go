@@ -106,6 +106,36 @@ func (q *request) mixpanelEvent(in *mixpanelEvent) (Event, string) {
 	case distinct.Kind() != '"' || slices.Contains(mixpanelNobody, strings.ToLower(text("distinct_id"))):
 		e.refuse("must be an id or the empty text")
 		return e, "properties.distinct_id"
+	case len(in.Properties) > 255:
+		e.refuse("must be at most 255")
+		return e, "properties"
+	}
+	for name, value := range in.Properties {
+		if wrong := mixpanelProperty(name, value); wrong != "" {
+			e.refuse(wrong)
+			return e, "properties." + name
+		}
 	}
 	return e, ""
+}
+
+// mixpanelDefaults are the properties with a $ that Mixpanel's own libraries send and this one may.
+var mixpanelDefaults = []string{"$insert_id", "$device_id", "$user_id", "$locale", "$current_url", "$referrer"}
+
+// mixpanelProperty says what is wrong with a property, "" where nothing is.
+func mixpanelProperty(name string, value jsontext.Value) string {
+	switch {
+	case name == "" || len(name) > 255:
+		return "must have a name of up to 255 bytes"
+	case strings.HasPrefix(name, "mp_"), strings.HasPrefix(name, "$") && !slices.Contains(mixpanelDefaults, name):
+		return "is a name that Mixpanel keeps"
+	case value.Kind() == 'n':
+		return "must have a value"
+	}
+	if name == "ip" || name == "$device_id" || name == "$user_id" {
+		if text, problem := unmarshal[string](value); problem != "" || text == "" || slices.Contains(mixpanelNobody, strings.ToLower(text)) {
+			return "must be an id or an address"
+		}
+	}
+	return ""
 }

@@ -44,10 +44,18 @@ type pinterestEvent struct {
 	EventID        string `json:"event_id"`
 	EventSourceURL string `json:"event_source_url"`
 	OptOut         bool   `json:"opt_out"`
+	Language       string `json:"language"`
 	UserData       struct {
 		Email           []string `json:"em"`
 		Phone           []string `json:"ph"`
 		FirstName       []string `json:"fn"`
+		LastName        []string `json:"ln"`
+		City            []string `json:"ct"`
+		State           []string `json:"st"`
+		Zip             []string `json:"zp"`
+		Country         []string `json:"country"`
+		DateOfBirth     []string `json:"db"`
+		Gender          []string `json:"ge"`
 		ExternalID      []string `json:"external_id"`
 		HashedMAIDs     []string `json:"hashed_maids"`
 		ClientIPAddress string   `json:"client_ip_address"`
@@ -61,10 +69,13 @@ type pinterestEvent struct {
 		ContentName string   `json:"content_name"`
 		ContentIDs  []string `json:"content_ids"`
 		NumItems    int64    `json:"num_items"`
+		Search      string   `json:"search_string"`
+		OptOutType  string   `json:"opt_out_type"`
 		Contents    []struct {
 			ID           string `json:"id"`
 			ItemName     string `json:"item_name"`
 			ItemCategory string `json:"item_category"`
+			ItemBrand    string `json:"item_brand"`
 			ItemPrice    string `json:"item_price"`
 			Quantity     int64  `json:"quantity"`
 		} `json:"contents"`
@@ -77,8 +88,9 @@ var (
 		"add_payment_info", "add_to_cart", "add_to_wishlist", "app_install", "checkout", "custom", "initiate_checkout", "lead",
 		"page_visit", "search", "signup", "subscribe", "view_category", "view_content", "watch_video",
 	}
-	pinterestSources = []string{"web", "offline", "app_ios", "app_android"}
-	pinterestPrice   = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+	pinterestSources  = []string{"web", "offline", "app_ios", "app_android"}
+	pinterestLanguage = regexp.MustCompile(`^[a-z]{2}$`)
+	pinterestPrice    = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 )
 
 // judgePinterest has a verdict on every event; those that are good are taken whatever the others are.
@@ -127,10 +139,12 @@ func judgePinterest(q *request) answer {
 func (q *request) pinterestEvent(in *pinterestEvent) Event {
 	e := Event{Name: in.EventName, ID: in.EventID, Value: in.CustomData.Value, Currency: in.CustomData.Currency}
 	u := &in.UserData
-	q.checkHashes(&e, "em", u.Email...)
-	q.checkHashes(&e, "ph", u.Phone...)
-	q.checkHashes(&e, "fn", u.FirstName...)
-	q.checkHashes(&e, "external_id", u.ExternalID...)
+	for field, hashes := range map[string][]string{
+		"em": u.Email, "ph": u.Phone, "fn": u.FirstName, "ln": u.LastName, "ct": u.City, "st": u.State, "zp": u.Zip, "country": u.Country,
+		"db": u.DateOfBirth, "ge": u.Gender, "external_id": u.ExternalID,
+	} {
+		q.checkHashes(&e, field, hashes...)
+	}
 	q.checkAge(&e, time.Unix(in.EventTime, 0), 7*24*time.Hour, 10*time.Minute)
 	switch {
 	case !slices.Contains(pinterestNames, in.EventName):
@@ -139,6 +153,8 @@ func (q *request) pinterestEvent(in *pinterestEvent) Event {
 		e.refuse("event_id and action_source must be valid")
 	case len(u.Email) == 0 && len(u.HashedMAIDs) == 0 && (u.ClientIPAddress == "" || u.ClientUserAgent == ""):
 		e.refuse("user_data needs em, hashed_maids, or client_ip_address and client_user_agent")
+	case in.Language != "" && !pinterestLanguage.MatchString(in.Language):
+		e.refuse("language must be two letters")
 	case e.Value != "" && !pinterestPrice.MatchString(e.Value):
 		e.refuse("value must be a decimal number as text")
 	}

@@ -2,7 +2,11 @@ package fakes
 
 import (
 	"net/http"
+	"regexp"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -42,37 +46,66 @@ type tiktokEvent struct {
 	EventID    string     `json:"event_id"`
 	User       tiktokUser `json:"user"`
 	Properties struct {
-		Value    amount `json:"value"`
-		Currency string `json:"currency"`
-		Contents []struct {
-			ContentID string `json:"content_id"`
-			Price     amount `json:"price"`
-			Quantity  int64  `json:"quantity"`
+		Value       amount `json:"value"`
+		Currency    string `json:"currency"`
+		OrderID     string `json:"order_id"`
+		ContentType string `json:"content_type"`
+		NumItems    int64  `json:"num_items"`
+		Query       string `json:"query"`
+		Contents    []struct {
+			ContentID       string `json:"content_id"`
+			ContentName     string `json:"content_name"`
+			ContentCategory string `json:"content_category"`
+			Brand           string `json:"brand"`
+			Price           amount `json:"price"`
+			Quantity        int64  `json:"quantity"`
 		} `json:"contents"`
 	} `json:"properties"`
+	Page struct {
+		URL      string `json:"url"`
+		Referrer string `json:"referrer"`
+	} `json:"page"`
 }
 
 type tiktokUser struct {
-	Email      string `json:"email"`
-	Phone      string `json:"phone"`
-	FirstName  string `json:"first_name"`
-	ExternalID string `json:"external_id"`
-	TTCLID     string `json:"ttclid"`
-	TTP        string `json:"ttp"`
-	IP         string `json:"ip"`
-	UserAgent  string `json:"user_agent"`
+	Email      tiktokTexts `json:"email"`
+	Phone      tiktokTexts `json:"phone"`
+	ExternalID tiktokTexts `json:"external_id"`
+	FirstName  string      `json:"first_name"`
+	LastName   string      `json:"last_name"`
+	ZipCode    string      `json:"zip_code"`
+	Country    string      `json:"country"`
+	TTCLID     string      `json:"ttclid"`
+	TTP        string      `json:"ttp"`
+	IP         string      `json:"ip"`
+	UserAgent  string      `json:"user_agent"`
+	Locale     string      `json:"locale"`
+}
+
+// tiktokTexts are one text or a list of them: TikTok takes both.
+type tiktokTexts []string
+
+// UnmarshalJSON takes both.
+func (t *tiktokTexts) UnmarshalJSON(text []byte) error {
+	if jsontext.Value(text).Kind() != '"' {
+		return json.Unmarshal(text, (*[]string)(t))
+	}
+	*t = tiktokTexts{""}
+	return json.Unmarshal(text, &(*t)[0])
 }
 
 func (u *tiktokUser) identifies() bool {
-	return u.Email != "" || u.Phone != "" || u.ExternalID != "" || u.TTCLID != "" || u.TTP != "" || (u.IP != "" && u.UserAgent != "")
+	return len(u.Email) > 0 || len(u.Phone) > 0 || len(u.ExternalID) > 0 || u.TTCLID != "" || u.TTP != "" || (u.IP != "" && u.UserAgent != "")
 }
+
+var tiktokCountry = regexp.MustCompile(`^[a-z]{2}$`)
 
 // judgeTikTok refuses all events of a request for the sake of one.
 func judgeTikTok(q *request) answer {
 	if q.URL.Path != "/open_api/v1.3/event/track/" || !q.isJSON() {
 		return answer{status: http.StatusNotFound}.complain("no such address")
 	}
-	body, problem := unmarshal[tiktokBody](q.body)
+	body, problem := unmarshal[tiktokBody](q.body, strict)
 	account := q.account(func(p platforms.Platform) bool {
 		return p.TikTok != nil && p.TikTok.EventSourceID == body.EventSourceID
 	})
@@ -108,16 +141,20 @@ func judgeTikTok(q *request) answer {
 func (q *request) tiktokEvent(in *tiktokEvent) Event {
 	e := Event{Name: in.Event, ID: in.EventID, Value: string(in.Properties.Value), Currency: in.Properties.Currency}
 	u := &in.User
-	q.checkHashes(&e, "email", u.Email)
-	q.checkHashes(&e, "phone", u.Phone)
+	q.checkHashes(&e, "email", u.Email...)
+	q.checkHashes(&e, "phone", u.Phone...)
+	q.checkHashes(&e, "external_id", u.ExternalID...)
 	q.checkHashes(&e, "first_name", u.FirstName)
-	q.checkHashes(&e, "external_id", u.ExternalID)
+	q.checkHashes(&e, "last_name", u.LastName)
+	q.checkHashes(&e, "zip_code", u.ZipCode)
 	q.checkAge(&e, time.Unix(in.EventTime, 0), 7*24*time.Hour, 10*time.Minute)
 	switch {
 	case in.Event == "" || in.EventID == "" || q.refused[in.EventID]:
 		e.refuse("event and event_id must be valid")
 	case !u.identifies():
 		e.refuse("no identifier")
+	case u.Country != "" && !tiktokCountry.MatchString(u.Country):
+		e.refuse("country must be two lower-case letters")
 	case in.Event == "Purchase" && (e.Value == "" || e.Currency == ""):
 		e.refuse("a Purchase needs value and currency")
 	case e.Value != "" && e.Currency == "":

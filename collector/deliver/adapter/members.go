@@ -1,0 +1,106 @@
+package adapter
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-dev/weir/collector/event"
+)
+
+// members are those of a JSON object, in their order.
+type members []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// text appends a text unless it is empty.
+func (m *members) text(name, text string) {
+	if text != "" {
+		*m = append(*m, member{name, text})
+	}
+}
+
+// amount appends an amount unless there is none.
+func (m *members) amount(name string, amount *event.Amount) {
+	if amount != nil {
+		*m = append(*m, member{name, amount})
+	}
+}
+
+// number appends a number unless it is zero.
+func (m *members) number(name string, number int64) {
+	if number != 0 {
+		*m = append(*m, member{name, number})
+	}
+}
+
+func (m members) has(name string) bool {
+	return slices.ContainsFunc(m, func(other member) bool { return other.name == name })
+}
+
+// propertiesOf are the customer's own members, in the order in which they were sent.
+func propertiesOf(e *Event) iter.Seq2[string, jsontext.Value] {
+	return func(yield func(string, jsontext.Value) bool) {
+		decoder := jsontext.NewDecoder(bytes.NewReader(e.Properties))
+		if _, err := decoder.ReadToken(); err != nil {
+			return // there are none
+		}
+		for decoder.PeekKind() == '"' {
+			token, err := decoder.ReadToken()
+			if err != nil {
+				return
+			}
+			name := token.String()
+			value, err := decoder.ReadValue()
+			if err != nil || !yield(name, value.Clone()) {
+				return
+			}
+		}
+	}
+}
+
+// plainText is what is left of a JSON value without its quotes, brackets and escapes.
+func plainText(value jsontext.Value) string {
+	switch value.Kind() {
+	case '"':
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			return ""
+		}
+		return text
+	case '[':
+		var elements []jsontext.Value
+		if json.Unmarshal(value, &elements) != nil {
+			return ""
+		}
+		texts := make([]string, len(elements))
+		for i, element := range elements {
+			texts[i] = plainText(element)
+		}
+		return strings.Join(texts, ",")
+	}
+	return string(value)
+}
+
+// MarshalJSONTo writes an object.
+func (m members) MarshalJSONTo(encoder *jsontext.Encoder) error {
+	if err := encoder.WriteToken(jsontext.BeginObject); err != nil {
+		return err
+	}
+	for _, member := range m {
+		if err := encoder.WriteToken(jsontext.String(member.name)); err != nil {
+			return err
+		}
+		if err := json.MarshalEncode(encoder, member.value); err != nil {
+			return err
+		}
+	}
+	return encoder.WriteToken(jsontext.EndObject)
+}
