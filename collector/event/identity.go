@@ -29,6 +29,19 @@ type Identifiers struct {
 // most of a visitor's events have, else that of its strongest identifier. There must be one.
 func (i Identifiers) Default() Person { return i.List[max(i.Client, 0)] }
 
+// Packed returns the identifiers as Redis is told of them: a byte that is the place of the client id among them, counted
+// from 1, 0 for none, and the digest of each; nil where there are none.
+func (i Identifiers) Packed() []byte {
+	if len(i.List) == 0 {
+		return nil
+	}
+	packed := append(make([]byte, 0, 1+len(Identifier{})*len(i.List)), byte(i.Client+1))
+	for at := range i.List {
+		packed = append(packed, i.List[at][:]...)
+	}
+	return packed
+}
+
 // Identifiers returns the event's, in buffer where they fit; property is "NAMESPACE/NAME".
 func (e *Event) Identifiers(property string, buffer []Identifier) Identifiers {
 	found := Identifiers{List: buffer[:0], Client: -1}

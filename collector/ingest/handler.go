@@ -193,8 +193,9 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 	addition := stream.Addition{
 		Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),
 	}
+	var buffer [4]event.Identifier
 	if s.Property.JoinIdentities && acceptance.Class.Counts() {
-		addition.Identifiers = accepted.Identifiers(s.id, nil)
+		addition.Identifiers = accepted.Identifiers(s.id, buffer[:0]).Packed()
 	}
 	if accepted.Name == event.Purchase {
 		addition.OrderID = strings.Clone(accepted.OrderID)

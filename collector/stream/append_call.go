@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"time"
-
-	"github.com/weir-dev/weir/collector/event"
 )
 
 // digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its
@@ -31,7 +29,7 @@ type appendCall struct {
 	oneDigests   [2]digest
 	oneArguments [3]argument
 	oneAdded     [1]Added
-	oneText      [2*digestSize + 96]byte
+	oneText      [2*digestSize + 64]byte
 }
 
 // argument is an argument of a Redis command. As a pointer it becomes one without a copy.
@@ -62,26 +60,11 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 			start = len(text)
 			text = append(text, addition.EventID...)
 		}
-		order := text[start:len(text):len(text)]
-		start = len(text)
-		text = appendIdentifiers(text, addition.Identifiers)
-		call.arguments = append(call.arguments, addition.Entry, order, text[start:len(text):len(text)])
+		call.arguments = append(call.arguments, addition.Entry, text[start:], addition.Identifiers)
 		call.bytes += len(addition.Entry)
 		call.added = append(call.added, Added{EventID: addition.EventID})
 	}
 	return call
-}
-
-// appendIdentifiers appends what weir_append is told of an event's identifiers.
-func appendIdentifiers(b []byte, told event.Identifiers) []byte {
-	if len(told.List) == 0 {
-		return b
-	}
-	b = append(b, byte(told.Client+1))
-	for i := range told.List {
-		b = append(b, told.List[i][:]...)
-	}
-	return b
 }
 
 // answer lets the caller go with added and err, which are the caller's from now on.

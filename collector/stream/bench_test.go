@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -121,10 +120,10 @@ var benchEntry = make([]byte, entrySize)
 func benchAddition(order bool) Addition {
 	id := uuid.New()
 	// A page's event has a client id that is known to nobody else, an order an e-mail address and a phone number as well.
-	one := Addition{Entry: benchEntry, EventID: id.String(), Identifiers: event.Identifiers{List: []event.Identifier{event.Identifier(id[:8])}}}
+	one := Addition{Entry: benchEntry, EventID: id.String(), Identifiers: append([]byte{1}, id[:8]...)}
 	if order {
 		one.OrderID = "order-" + one.EventID[:13]
-		one.Identifiers.List = append(one.Identifiers.List, event.Identifier(id[4:12]), event.Identifier(id[8:]))
+		one.Identifiers = append(append(one.Identifiers, id[4:12]...), id[8:]...)
 	}
 	return one
 }

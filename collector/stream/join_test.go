@@ -31,7 +31,7 @@ func identifiers(words string) event.Identifiers {
 // seen is an addition that can be told by its entry, whose identifiers stand in it.
 func seen(words string) Addition {
 	a := addition("", "")
-	a.Entry, a.Identifiers = []byte("entry of "+words+";"), identifiers(words)
+	a.Entry, a.Identifiers = []byte("entry of "+words+";"), identifiers(words).Packed()
 	return a
 }
 

@@ -48,7 +48,7 @@ func (k keys) dedupBuckets() string { return k.dedup() + ":[0-7]" }
 // join is a hash of the buckets of identifiers that are in use, as [keys.dedup] is one of deduplication keys, with buckets
 // half as long as the retention.
 //
-// Behind it, and ":SLOT", there is a hash: an [event.Identifier] → the [event.Person] that it was joined to, 8 bytes, and
+// Behind it, and ":SLOT", there is a hash: an identifier, 8 bytes → the person that it was joined to, 8 bytes, and
 // when, in milliseconds, 6 bytes, the highest first. Of several buckets that have an identifier the latest tells.
 func (k keys) join() string { return k.prefix + "join" }
 

@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/weir-dev/weir/collector/event"
 )
 
 // Position is an entry's place in a stream: the milliseconds of its stream id shifted left by 20, and its
@@ -62,9 +60,9 @@ type Addition struct {
 	Public bool
 	// OrderID is a second deduplication key; "" where the event has none or is no purchase.
 	OrderID string
-	// Identifiers tell whose event it is; none where no visitor is to be told by it. What Redis finds by them is appended
-	// to Entry, an [event.Person].
-	Identifiers event.Identifiers
+	// Identifiers tell whose event it is, packed as weir_append takes them; none where no visitor is to be told by it. Whose
+	// it is by them is appended to Entry.
+	Identifiers []byte
 	// IDSpace is the class of the event, by its number. Ids of one repeat none of another: a test must not take the ids of
 	// the real event that it tries out.
 	IDSpace uint8
