@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -129,21 +130,31 @@ func (s *site) writeText(path, text string) {
 // stored returns how many times each event id stands in the stream.
 func (s *site) stored() map[string]int {
 	s.t.Helper()
-	ids, after := map[string]int{}, stream.Position(0)
-	for {
+	ids := map[string]int{}
+	for _, e := range s.events() {
+		ids[e.ID]++
+	}
+	return ids
+}
+
+// events returns all events of the stream.
+func (s *site) events() []event.Event {
+	s.t.Helper()
+	var events []event.Event
+	for after := stream.Position(0); ; {
 		entries, err := s.stream.ReadEvents(s.t.Context(), after, 10_000, 0)
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		if len(entries) == 0 {
-			return ids
+			return events
 		}
 		for _, entry := range entries {
 			e, err := wire.Decode(entry.Data)
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			ids[e.ID]++
+			events = append(events, e)
 		}
 		after = entries[len(entries)-1].Position
 	}

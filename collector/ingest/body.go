@@ -63,9 +63,10 @@ func (s *sender) mediaTypes() []string {
 	return jsonAlone
 }
 
-// negotiate judges a request by its header: what it says the body is, and how long.
+// negotiate judges a request by its header: what it says the body is, and how long. Without media types it may say of which it
+// is what it likes.
 func negotiate(r *http.Request, limit int64, mediaTypes []string) (encoding, *refusal) {
-	if !isText(r.Header["Content-Type"], mediaTypes) {
+	if len(mediaTypes) > 0 && !isText(r.Header["Content-Type"], mediaTypes) {
 		return 0, &refusal{
 			status: http.StatusUnsupportedMediaType, message: "The Content-Type must be " + strings.Join(mediaTypes, " or ") + " in UTF-8.",
 		}

@@ -66,7 +66,7 @@ func (h *Handler) segment(w http.ResponseWriter, r *http.Request, call string) {
 			return
 		}
 	}
-	coding, refused := negotiate(r, limit, jsonOrText)
+	coding, refused := negotiate(r, limit, nil) // RudderStack's client for Node calls its JSON a form
 	if refused != nil {
 		h.refuse(s, w, refused)
 		return
