@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
+	"github.com/weir-dev/weir/collector/platforms"
+)
+
+// everyMember is an event with every member that there is; least is one with what platforms need to take it at all.
+//
+//go:embed every-member.json
+var everyMember []byte
+
+const least = `{"event":"purchase","event_id":"e","client_id":"c.1","user":{"email":"a@b.example"},"data":{"value":1,"currency":"EUR"}}`
+
+// covered are the platforms that a column is for, each with any settings and credentials.
+var covered = map[platforms.Type]platforms.Settings{
+	platforms.TypeGA4:       {GA4: &platforms.GA4{MeasurementID: "G-1"}},
+	platforms.TypeLog:       {},
+	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
+	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
+	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
+	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
+	platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+}
+
+const coverageIntro = `What of an event reaches which platform. Each cell is what the platform's adapter did with an event that has the
+member, and with one that lacks it:
+
+| | |
+|---|---|
+| as sent | the platform gets the value |
+| hash | it gets a SHA-256 of the value |
+| converted | it gets what the value becomes in its own form, such as a name of its own or a time in its own unit |
+| decides | it does not get the value, but whether it gets the event depends on it |
+
+The platforms' own pages say where each stands and why another does not, [the collect API](../collect-api.md#the-request)
+what a member may be.
+`
+
+// coveragePage asks every adapter about every member.
+func coveragePage(context.Context) (string, error) {
+	var full, small map[string]any
+	if err := errors.Join(json.Unmarshal(everyMember, &full), json.Unmarshal([]byte(least), &small)); err != nil {
+		return "", err
+	}
+	if err := isWhole(full); err != nil {
+		return "", err
+	}
+	types := platforms.Types()
+	adapters := make([]*adapter.Platform, len(types))
+	for i, kind := range types {
+		opened, err := open(kind)
+		if err != nil {
+			return "", err
+		}
+		adapters[i] = opened
+	}
+	var page strings.Builder
+	page.WriteString("# Which platform gets what\n\n" + notice + coverageIntro + "\n| Member |")
+	for _, kind := range types {
+		fmt.Fprintf(&page, " [%s](%s.md) |", kind, strings.ToLower(string(kind)))
+	}
+	page.WriteString("\n|---|" + strings.Repeat("---|", len(types)) + "\n")
+	for _, path := range leaves(full, "") {
+		fmt.Fprintf(&page, "| `%s` |", strings.Replace(path, ".0.", "[].", 1))
+		for i, opened := range adapters {
+			what, err := treatment(opened, types[i], full, small, path)
+			if err != nil {
+				return "", fmt.Errorf("%s: %s: %w", types[i], path, err)
+			}
+			page.WriteString(strings.TrimRight(" "+what, " ") + " |")
+		}
+		page.WriteString("\n")
+	}
+	return page.String(), nil
+}
+
+func open(kind platforms.Type) (*adapter.Platform, error) {
+	settings, ok := covered[kind]
+	if !ok {
+		return nil, fmt.Errorf("platform type %s has no settings here", kind)
+	}
+	traits, _ := kind.Traits()
+	credentials := map[string]string{}
+	for _, key := range traits.Credentials {
+		credentials[key] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	}
+	return adapter.Open(platforms.Platform{Name: "p", Type: kind, Settings: settings}, credentials)
+}
+
+// others are the values of members whose value in every-member.json is what platforms take for granted.
+var others = map[string]any{"context.action_source": "phone_call"}
+
+// treatment says what a platform does with a member.
+func treatment(opened *adapter.Platform, kind platforms.Type, full, small map[string]any, path string) (string, error) {
+	value := valueAt(full, path)
+	if other := others[path]; other != nil {
+		value = other
+	}
+	small = clone(small)
+	if strings.HasPrefix(path, "data.contents.") {
+		put(small, "data.contents.0.id", "sku-0") // for an item more is not a member more
+	}
+	added := clone(small)
+	put(added, path, value)
+	shown := ""
+	changes := false
+	for _, pair := range [...][2]map[string]any{{full, without(full, path)}, {added, small}} {
+		with, taken, err := sent(opened, kind, pair[0])
+		if err != nil {
+			return "", err
+		}
+		lacking, _, err := sent(opened, kind, pair[1])
+		if err != nil && !errors.Is(err, errInvalid) { // without an event's name there is none
+			return "", err
+		}
+		if taken && with != lacking {
+			changes, shown = true, shown+with
+		}
+	}
+	switch {
+	case !changes && strings.HasPrefix(path, "consent."):
+		return decision(opened, kind, full, path)
+	case !changes:
+		return "", nil
+	case appears(value, shown):
+		return "as sent", nil
+	case strings.HasPrefix(path, "user.") && path != "user.country", path == "client_id", path == "user_id":
+		return "hash", nil
+	case path == "user.country" && !strings.Contains(strings.ToLower(shown), `"ch"`):
+		return "hash", nil
+	}
+	return "converted", nil
+}
+
+// decision says whether a platform does not get an event of which a consent is denied.
+func decision(opened *adapter.Platform, kind platforms.Type, full map[string]any, path string) (string, error) {
+	denied := clone(full)
+	if valueAt(full, path) == "granted" {
+		put(denied, path, "denied")
+	}
+	if _, taken, err := sent(opened, kind, denied); err != nil || taken {
+		return "", err
+	}
+	return "decides", nil
+}
+
+// appears says whether a value, or one of a list, stands in a payload.
+func appears(value any, payload string) bool {
+	switch value := value.(type) {
+	case []any:
+		return slices.ContainsFunc(value, func(one any) bool { return appears(one, payload) })
+	case map[string]any: // of a name that is the sender's own
+		for name := range value {
+			return strings.Contains(payload, `"`+name+`"`)
+		}
+	}
+	text, err := json.Marshal(value)
+	return err == nil && strings.Contains(payload, string(text))
+}
+
+var errInvalid = errors.New("the event is invalid")
+
+// sent is what a platform is sent of an event, and whether it is sent anything.
+func sent(opened *adapter.Platform, kind platforms.Type, members map[string]any) (payload string, taken bool, err error) {
+	accepted, err := accept(kind, members)
+	if err != nil {
+		return "", false, err
+	}
+	mapped, verdict := opened.Map(&adapter.Event{Event: accepted, ReceivedAt: sampleTime})
+	payload = string(mapped.Body)
+	for _, attr := range mapped.Line {
+		payload += fmt.Sprintf("%q:%q,", attr.Key, attr.Value)
+	}
+	return payload, verdict.Class == adapter.Undecided, nil
+}
+
+var sampleTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// accept takes an event as the collector does.
+func accept(kind platforms.Type, members map[string]any) (event.Event, error) {
+	text, err := json.Marshal(members)
+	if err != nil {
+		return event.Event{}, err
+	}
+	decoded := new(envelope.Envelope)
+	if err := decoded.Decode(text); err != nil {
+		return event.Event{}, err
+	}
+	valid, errs := decoded.Validate(sampleTime, nil)
+	if len(errs) > 0 {
+		return event.Event{}, fmt.Errorf("%w: %v", errInvalid, errs)
+	}
+	property := config.Property{Platforms: []platforms.Platform{{Type: kind}}}
+	return envelope.Pseudonymise(valid, envelope.Acceptance{
+		DeliveryID: uuid.MustParse("019a9f3c-7a00-7000-8000-000000000001"), Variants: property.Variants(), AccountVariants: property.AccountVariants(),
+	}), nil
+}
+
+// notSent are the fields of an event that no sender writes.
+var notSent = []string{"DeliveryID", "Class", "Platforms", "Person", "Extra"}
+
+// isWhole says which field of a stored event the sample leaves empty: a member of the envelope would have no row.
+func isWhole(full map[string]any) error {
+	accepted, err := accept(platforms.TypeWebhook, full)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for name, value := range map[string]any{"": accepted, "Context.": accepted.Context, "Consent.": accepted.Consent, "Contents.": accepted.Contents[0]} {
+		fields := reflect.ValueOf(value)
+		for i := range fields.NumField() {
+			if field := fields.Type().Field(i).Name; fields.Field(i).IsZero() && !slices.Contains(notSent, field) {
+				missing = append(missing, name+field)
+			}
+		}
+	}
+	for _, name := range event.ClickIDNames {
+		if accepted.Context.ClickIDs[name] == "" {
+			missing = append(missing, "Context.ClickIDs."+name)
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return fmt.Errorf("every-member.json sets nothing of %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// groups come in this order; within one, the members in alphabetical order.
+var groups = []string{"", "user", "data", "properties", "context", "consent"}
+
+// leaves are the paths of all members that hold a value; an object with names of the sender's own is one, and so is a list.
+func leaves(members map[string]any, prefix string) []string {
+	var paths []string
+	for name, value := range members {
+		path := prefix + name
+		inner, isObject := value.(map[string]any)
+		items, isList := value.([]any)
+		switch {
+		case isObject && path != "properties" && path != "consent.categories":
+			paths = append(paths, leaves(inner, path+".")...)
+		case isList && path == "data.contents":
+			paths = append(paths, leaves(items[0].(map[string]any), path+".0.")...)
+		default:
+			paths = append(paths, path)
+		}
+	}
+	rank := func(path string) int {
+		group, _, found := strings.Cut(path, ".")
+		if !found && group != "properties" {
+			group = ""
+		}
+		return slices.Index(groups, group)
+	}
+	slices.SortFunc(paths, func(a, b string) int {
+		if rank(a) != rank(b) {
+			return rank(a) - rank(b)
+		}
+		return strings.Compare(a, b)
+	})
+	return paths
+}
+
+func clone(members map[string]any) map[string]any {
+	text, err := json.Marshal(members)
+	if err != nil {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	var copied map[string]any
+	if decoder.Decode(&copied) != nil {
+		return nil
+	}
+	return copied
+}
+
+func valueAt(members map[string]any, path string) any {
+	var at any = members
+	for name := range strings.SplitSeq(path, ".") {
+		switch inner := at.(type) {
+		case map[string]any:
+			at = inner[name]
+		case []any:
+			at = inner[0]
+		}
+	}
+	return at
+}
+
+// put sets a member, and makes the objects and the list that it stands in.
+func put(members map[string]any, path string, value any) {
+	name, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		members[name] = value
+		return
+	}
+	if item, found := strings.CutPrefix(rest, "0."); found {
+		if members[name] == nil {
+			members[name] = []any{map[string]any{}}
+		}
+		put(members[name].([]any)[0].(map[string]any), item, value)
+		return
+	}
+	if members[name] == nil {
+		members[name] = map[string]any{}
+	}
+	put(members[name].(map[string]any), rest, value)
+}
+
+func without(members map[string]any, path string) map[string]any {
+	rest := clone(members)
+	put(rest, path, nil) // which counts as absent
+	return rest
+}
