@@ -49,8 +49,8 @@ member, and with one that lacks it:
 | converted | it gets what the value becomes in its own form, such as a name of its own or a time in its own unit |
 | decides | it does not get the value, but whether it gets the event depends on it |
 
-The platforms' own pages say where each stands and why another does not, [the collect API](../collect-api.md#the-request)
-what a member may be.
+The platforms' own pages say where each stands and why another does not; the
+[collect API](../collect-api.md#the-request) says what a member may be.
 `
 
 // coveragePage asks every adapter about every member.
