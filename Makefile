@@ -16,7 +16,8 @@ PHASE := hack/phase.sh
 MODULES := hack/clients hack/cluster hack/guides hack/image
 
 # What `make generate` writes.
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
+GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go \
+  collector/sources/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
   docs/reference/flags.md docs/reference/chart-values.md docs/reference/conditions.md docs/reference/platforms/coverage.md
 
 CONTROLLER_GEN = $$(hack/tool.sh hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen)
@@ -132,7 +133,8 @@ fuzz: check-go ## Run each fuzz target that matches NAME for FUZZTIME (10s)
 
 .PHONY: generate
 generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition, the operator's role, the chart's copies of these, pages of docs/reference
-	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd rbac:roleName=weir-operator paths=./api/... paths=./collector/platforms paths=./controllers/... \
+	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd rbac:roleName=weir-operator paths=./api/... paths=./collector/platforms paths=./collector/sources \
+	  paths=./controllers/... \
 	  output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
 	@hack/chart.sh
 	@go run ./hack/reference

@@ -41,6 +41,8 @@ func conditionChecks() []struct {
 		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed), nothingIsMissing}, exposedAsAsked},
 		{v1alpha1.ConditionPlatformsReady, []check{platformsAccept},
 			ready("no platform refuses deliveries")},
+		{v1alpha1.ConditionSourcesReady, []check{sourcesAreThere},
+			ready("every source has its Secrets, and no shop refuses to have its orders read")},
 	}
 }
 
@@ -121,6 +123,22 @@ func platformsAccept(s *scope) *conditionReason {
 	return reasonf(s.platformProblems[0].reason, "%s", strings.Join(messages, "; "))
 }
 
+func sourcesAreThere(s *scope) *conditionReason {
+	if len(s.sourceProblems) == 0 {
+		return nil
+	}
+	messages := make([]string, len(s.sourceProblems))
+	for i, f := range s.sourceProblems {
+		messages[i] = f.message
+	}
+	return reasonf(s.sourceProblems[0].reason, "%s", strings.Join(messages, "; "))
+}
+
+// apart are the conditions that stand apart from Ready: of what others than the operator and the owner can break.
+func apart(condition string) bool {
+	return condition == v1alpha1.ConditionPlatformsReady || condition == v1alpha1.ConditionSourcesReady
+}
+
 // statusOf returns the status that the scope's findings make of the one before.
 func statusOf(s *scope) v1alpha1.PropertyStatus {
 	status := *s.property.Status.DeepCopy()
@@ -154,7 +172,7 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 			continue
 		}
 		set(condition.kind, metav1.ConditionFalse, *found)
-		if notReady == nil && condition.kind != v1alpha1.ConditionPlatformsReady {
+		if notReady == nil && !apart(condition.kind) {
 			notReady = found
 		}
 	}

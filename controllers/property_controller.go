@@ -216,6 +216,7 @@ type scope struct {
 	foreign              map[string][]string
 	deployments          map[resources.Role]*deploymentState
 	platformProblems     []platformProblem
+	sourceProblems       []conditionReason
 	// errs are what failed, failures the same by condition. behind says that the cache does not have what we wrote.
 	errs     []error
 	failures map[string][]conditionReason

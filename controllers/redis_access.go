@@ -245,7 +245,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 func (a *RedisAccess) lookAtPlatforms(ctx context.Context, server *redisServer, properties map[types.NamespacedName]desiredProperty) map[types.NamespacedName]bool {
 	changed := map[types.NamespacedName]bool{}
 	for property, known := range properties {
-		paused, err := server.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, known.platforms)
+		paused, err := server.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, slices.Concat(known.platforms, known.sources))
 		if err != nil {
 			return changed
 		}
@@ -263,7 +263,9 @@ func (a *RedisAccess) lookAtPlatforms(ctx context.Context, server *redisServer, 
 // ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
 func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v1alpha1.Property) (redisState, error) {
 	a.cancel(keyOf(property))
-	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.platforms = platformNames(property) })
+	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) {
+		desired.platforms, desired.sources = platformNames(property), sourceNames(property)
+	})
 	if err != nil {
 		return redisState{}, err
 	}
@@ -280,10 +282,10 @@ func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v
 
 // ensure makes the Property's users what they shall be and its data last, in a Redis that answers.
 func (a *RedisAccess) ensure(ctx context.Context, target redisTarget, property *v1alpha1.Property, users []roleUser) error {
-	all := make([]stream.User, len(users))
+	all, fetches := make([]stream.User, len(users)), slices.ContainsFunc(property.Spec.Sources, readsOrders)
 	for i, user := range users {
 		all[i] = stream.User{
-			Name: user.name, Password: user.password, KeepPasswords: user.rolling, Access: accessOf(user.role),
+			Name: user.name, Password: user.password, KeepPasswords: user.rolling, Access: accessOf(user.role, fetches),
 			Namespace: property.Namespace, Property: property.Name,
 		}
 	}
@@ -338,11 +340,18 @@ func (a *RedisAccess) release(ctx context.Context, target redisTarget, property 
 	return nil
 }
 
-func accessOf(role resources.Role) stream.Access {
+// readsOrders says whether a deliverer reads the orders of a source's shop, and stores those that are missing.
+func readsOrders(source v1alpha1.Source) bool { return source.APISecretRef != nil }
+
+// accessOf returns what a role may do; fetches says whether its Property has a source whose orders are read.
+func accessOf(role resources.Role, fetches bool) stream.Access {
 	switch role {
 	case resources.Collector:
 		return stream.AppendAccess
 	case resources.Deliverer:
+		if fetches {
+			return stream.FetchAccess
+		}
 		return stream.DeliverAccess
 	default:
 		return stream.ReadAccess

@@ -12,9 +12,11 @@ type desiredProperty struct {
 	// users are its roles', none where these share the URL's own.
 	users     []stream.User
 	platforms []string
+	// sources are the names under which deliverers tell of those whose orders cannot be read.
+	sources []string
 	// lasts says that its data has no last day.
 	lasts bool
-	// paused are the platforms that the deliverers have paused, with the reasons.
+	// paused are the platforms and sources that the deliverers have paused, with the reasons.
 	paused map[string]string
 	// debt is what is left of a Property that was let go, and shall not be there; nil of one that there is.
 	debt *redisDebt

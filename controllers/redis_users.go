@@ -249,3 +249,16 @@ func platformNames(property *v1alpha1.Property) []string {
 	}
 	return names
 }
+
+// sourceNames are those by which deliverers tell of sources.
+func sourceNames(property *v1alpha1.Property) []string {
+	var names []string
+	for _, source := range property.Spec.Sources {
+		if readsOrders(source) {
+			names = append(names, sourceName(source.Name))
+		}
+	}
+	return names
+}
+
+func sourceName(source string) string { return stream.SourceName(source) }

@@ -2,7 +2,9 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/platforms"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -58,7 +61,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		}
 		s.deployments[role] = &state
 	}
-	return r.observePlatforms(ctx, s)
+	return errors.Join(r.observePlatforms(ctx, s), r.observeSources(ctx, s))
 }
 
 // observePlatforms finds the platforms whose Secret does not exist, and those that the deliverers have paused. Keys
@@ -97,6 +100,41 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 		}
 	}
 	return nil
+}
+
+// observeSources finds the sources that have no Secret, and those whose orders the deliverers cannot read.
+func (r *Reconciler) observeSources(ctx context.Context, s *scope) error {
+	paused := r.Redis.paused(types.NamespacedName{Namespace: s.property.Namespace, Name: s.property.Name})
+	for i, source := range s.property.Spec.Sources {
+		field := fmt.Sprintf("spec.sources[%d] (%s)", i, source.Name)
+		traits, _ := source.Type.Traits()
+		missing := func(name, keys string) error {
+			version, err := r.secretVersion(ctx, s.property.Namespace, name)
+			if err == nil && version == "" {
+				s.sourceProblems = append(s.sourceProblems, *reasonf(v1alpha1.ReasonSecretMissing, "%s: there is no Secret %s; create it with the key %s", field, name, keys))
+			}
+			return err
+		}
+		err := missing(source.SecretRef.Name, sources.SigningSecret)
+		if source.APISecretRef != nil {
+			err = errors.Join(err, missing(source.APISecretRef.Name, strings.Join(traits.APICredentials, " and ")))
+		}
+		if err != nil {
+			return err
+		}
+		if words := sourceReasons[paused[sourceName(source.Name)]]; words != "" {
+			s.sourceProblems = append(s.sourceProblems, *reasonf(paused[sourceName(source.Name)], "%s: %s", field, words))
+		}
+	}
+	return nil
+}
+
+// sourceReasons are why a deliverer cannot read the orders of a source; anything else is nothing that it says.
+var sourceReasons = map[string]string{
+	v1alpha1.ReasonSecretInvalid:         "the Secret that apiSecretRef names lacks a key; docs/reference/property.md says which it takes",
+	v1alpha1.ReasonCredentialsRejected:   "the shop refuses the credentials of apiSecretRef, or they allow too little; renew them: what was missed is fetched then",
+	v1alpha1.ReasonConfigurationRejected: "there is no shop's API at the url; correct it",
+	v1alpha1.ReasonEgressDenied:          "the url's host has only private, loopback or link-local addresses, which the operator does not allow; choose another host, or ask for the range with --egress-allow-cidr",
 }
 
 // podsLeft counts the Property's pods that still run.

@@ -178,6 +178,12 @@ func referredSecrets(object client.Object) []string {
 			names[platform.CredentialsSecretRef.Name] = true
 		}
 	}
+	for _, source := range spec.Sources {
+		names[source.SecretRef.Name] = true
+		if source.APISecretRef != nil {
+			names[source.APISecretRef.Name] = true
+		}
+	}
 	if ingress := spec.Exposure.Ingress; ingress != nil && ingress.TLSSecretName != "" {
 		names[ingress.TLSSecretName] = true
 	}

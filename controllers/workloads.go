@@ -171,14 +171,12 @@ func (r *Reconciler) tellPods(ctx context.Context, s *scope, files map[string][]
 
 func (r *Reconciler) tellPodsOf(ctx context.Context, s *scope, role resources.Role, files map[string][]byte) error {
 	versions := map[string]string{}
-	if role.Delivers() {
-		for _, name := range resources.PlatformSecrets(s.property) {
-			version, err := r.secretVersion(ctx, s.property.Namespace, name)
-			if err != nil {
-				return err
-			}
-			versions[name] = version
+	for _, name := range resources.MountedSecrets(s.property, role) {
+		version, err := r.secretVersion(ctx, s.property.Namespace, name)
+		if err != nil {
+			return err
 		}
+		versions[name] = version
 	}
 	hash := resources.ConfigHash(resources.RoleFiles(role, files), config.Redis{URL: s.access.urls[role], TLS: s.access.tls}, versions)
 	pods := &metav1.PartialObjectMetadataList{}

@@ -18,6 +18,9 @@ const (
 	// ConditionPlatformsReady says that no platform refuses deliveries. It stands apart from Ready, so that a
 	// platform's outage fails no deployment.
 	ConditionPlatformsReady = "PlatformsReady"
+	// ConditionSourcesReady says that every source has its Secrets, and that no shop refuses to have its orders read. It
+	// stands apart from Ready as well.
+	ConditionSourcesReady = "SourcesReady"
 )
 
 // ReasonReady is the reason of a condition that is True, where nothing better is said below.
@@ -36,10 +39,11 @@ const (
 
 // Reasons of CredentialsReady. False.
 const (
-	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady
-	// and PlatformsReady.
+	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady,
+	// PlatformsReady and SourcesReady.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady and PlatformsReady.
+	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady,
+	// PlatformsReady and SourcesReady.
 	ReasonSecretInvalid = "SecretInvalid"
 )
 
@@ -123,13 +127,14 @@ const (
 	ReasonIngressClassUnknown = "IngressClassUnknown"
 )
 
-// Reasons of PlatformsReady. False.
+// Reasons of PlatformsReady and SourcesReady. False.
 const (
-	// ReasonCredentialsRejected: a platform refuses the credentials.
+	// ReasonCredentialsRejected: a platform or shop refuses the credentials, or they allow too little.
 	ReasonCredentialsRejected = "CredentialsRejected"
-	// ReasonConfigurationRejected: a platform refuses the settings, or a webhook answers that it is gone.
+	// ReasonConfigurationRejected: a platform refuses the settings, a webhook answers that it is gone, or a shop's API is
+	// not where the source has it.
 	ReasonConfigurationRejected = "ConfigurationRejected"
-	// ReasonEgressDenied: a webhook's host has only addresses that the operator does not allow.
+	// ReasonEgressDenied: a webhook's or shop's host has only addresses that the operator does not allow.
 	ReasonEgressDenied = "EgressDenied"
 )
 

@@ -121,6 +121,13 @@ type PropertySpec struct {
 	// +kubebuilder:validation:MaxItems=20
 	Platforms []Platform `json:"platforms,omitempty"`
 
+	// The shop systems that report orders and refunds themselves, by webhooks.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	Sources []Source `json:"sources,omitempty"`
+
 	// A Redis of the Property's own. Default: the operator's. Immutable but for the certificates.
 	// +optional
 	Redis *Redis `json:"redis,omitempty"`

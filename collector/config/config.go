@@ -10,6 +10,7 @@
 //	redis/ca.crt                every role: the authorities that Redis's certificate may come from; empty or absent for the system's
 //	redis/tls.crt, tls.key      every role: the certificate that Redis is shown, and its key; empty or absent for none
 //	platforms/NAME/KEY          deliver: the keys of the Secret that platform NAME refers to
+//	sources/NAME/KEY            collect: what signs the webhooks of source NAME; deliver: what its shop's orders are read with
 package config
 
 import (
@@ -18,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -33,6 +35,8 @@ const (
 	RedisKeyFile         = "redis/tls.key"
 	// PlatformsDir holds a directory per platform, with a file per key of its Secret.
 	PlatformsDir = "platforms"
+	// SourcesDir holds a directory per source, with a file per key of its Secrets that the role has.
+	SourcesDir = "sources"
 )
 
 // Redis is how a Redis is reached.
@@ -67,6 +71,7 @@ type Property struct {
 	JoinIdentities bool                 `json:"joinIdentities,omitempty"`
 	Exclude        Exclude              `json:"exclude,omitzero"`
 	Platforms      []platforms.Platform `json:"platforms"`
+	Sources        []sources.Source     `json:"sources,omitempty"`
 	Egress         Egress               `json:"egress"`
 	Proxies        Proxies              `json:"proxies,omitzero"`
 }

@@ -163,27 +163,36 @@ func LoadRedis(dir string) (Redis, error) {
 // a value, which editors and echo leave, is not part of it. Without a directory for the platform the error is an
 // [fs.ErrNotExist].
 func PlatformCredentials(dir, platform string) (map[string]string, error) {
-	if !isName(platform) {
-		return nil, fmt.Errorf("platform %q: %s", platform, nameRule)
+	return credentials(dir, PlatformsDir, "platform", platform)
+}
+
+// SourceCredentials reads what of the Secrets of one source is mounted, as [PlatformCredentials] does.
+func SourceCredentials(dir, source string) (map[string]string, error) {
+	return credentials(dir, SourcesDir, "source", source)
+}
+
+func credentials(dir, below, kind, name string) (map[string]string, error) {
+	if !isName(name) {
+		return nil, fmt.Errorf("%s %q: %s", kind, name, nameRule)
 	}
-	directory := filepath.Join(PlatformsDir, platform)
-	source := snapshot(filepath.Join(dir, directory))
-	entries, err := os.ReadDir(source)
+	directory := filepath.Join(below, name)
+	volume := snapshot(filepath.Join(dir, directory))
+	entries, err := os.ReadDir(volume)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the Secret of platform %s must be mounted there: %w", directory, platform, bare(err))
+		return nil, fmt.Errorf("%s: the Secret of %s %s must be mounted there: %w", directory, kind, name, bare(err))
 	}
-	credentials := map[string]string{}
+	found := map[string]string{}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), ".") {
 			continue // the kubelet's own; a Secret's key may begin with a dot, but none of ours does
 		}
-		value, err := readBounded(filepath.Join(source, entry.Name()))
+		value, err := readBounded(filepath.Join(volume, entry.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("%s/%s: %w", directory, entry.Name(), err)
 		}
-		credentials[entry.Name()] = strings.TrimRight(string(value), "\r\n")
+		found[entry.Name()] = strings.TrimRight(string(value), "\r\n")
 	}
-	return credentials, nil
+	return found, nil
 }
 
 // readJSON reads a file strictly into v. Errors name the file and the member, never the member's value.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
+	"github.com/weir-dev/weir/collector/sources"
 )
 
 // The names that Kubernetes objects, platforms and keys may have.
@@ -66,6 +67,7 @@ func (p *Property) Validate() error {
 		names[platform.Name] = true
 		validatePlatform(platform, at, &f)
 	}
+	p.validateSources(&f)
 	return errors.Join(f...)
 }
 
@@ -95,18 +97,34 @@ func validatePlatform(p *platforms.Platform, at string, f *errs) {
 	}
 	f.check(p.Endpoint == "" || platforms.IsWebURL(p.Endpoint), at+".endpoint", "must be an http or https URL with a host, or absent")
 	if _, known := p.Type.Traits(); !known {
-		f.check(false, at+".type", "must be one of "+strings.Join(typeNames(), ", "))
+		f.check(false, at+".type", "must be one of "+joined(platforms.Types()))
 		return
 	}
 	p.Type.CheckSettings(&p.Settings, func(member, rule string) { f.check(false, at+"."+member, rule) })
 }
 
-func typeNames() []string {
-	var names []string
-	for _, t := range platforms.Types() {
-		names = append(names, string(t))
+func (p *Property) validateSources(f *errs) {
+	names := map[string]bool{}
+	for i := range p.Sources {
+		at, source := fmt.Sprintf("sources[%d]", i), &p.Sources[i]
+		f.check(isName(source.Name), at+".name", nameRule)
+		f.check(!names[source.Name], at+".name", "must be unique among the sources")
+		names[source.Name] = true
+		if _, known := source.Type.Traits(); !known {
+			f.check(false, at+".type", "must be one of "+joined(sources.Types()))
+			continue
+		}
+		source.Check(func(member, rule string) { f.check(false, at+"."+member, rule) })
 	}
-	return names
+}
+
+// joined lists the names of types.
+func joined[T ~string](types []T) string {
+	names := make([]string, len(types))
+	for i, t := range types {
+		names[i] = string(t)
+	}
+	return strings.Join(names, ", ")
 }
 
 // isTimeZone also refuses the names by which Go means the machine's own zone.

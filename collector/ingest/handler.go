@@ -46,8 +46,10 @@ type Bots interface {
 type Tenant struct {
 	Property config.Property
 	// Keys are the API keys that belong to the property. Where two tenants share one, the first has it.
-	Keys     []auth.Credential
-	Appender Appender
+	Keys []auth.Credential
+	// SigningSecrets verify the webhooks of the property's sources, by their names; a source without one is refused.
+	SigningSecrets map[string][]string
+	Appender       Appender
 	// Limiter is asked where the property limits its events per second, or has a publishable key; otherwise it may be nil.
 	Limiter Limiter
 	// Rejections is told what was refused; nil where nobody keeps that.
@@ -89,6 +91,7 @@ type Handler struct {
 type served struct {
 	keys    []auth.Credential
 	senders [][ways]*sender
+	tenants []*tenant
 }
 
 // tenant is a Tenant with what each of its requests would otherwise work out anew.
@@ -131,6 +134,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(),
 			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
+		all.tenants = append(all.tenants, owner)
 		for place, key := range t.Keys {
 			all.keys = append(all.keys, key)
 			all.senders = append(all.senders, newSenders(owner, place, key))
@@ -143,6 +147,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 func (h *Handler) Routes(r chi.Router) {
 	r.Post("/collect/{api_key}", h.collect)
 	r.Post("/collect/{api_key}/batch", h.collectBatch)
+	r.Post("/sources/{api_key}/{source}", h.takeWebhook)
 	r.Options("/collect/{api_key}", h.preflight)
 	r.Options("/collect/{api_key}/batch", h.preflight)
 	h.segmentRoutes(r)

@@ -15,6 +15,7 @@ type metrics struct {
 	events  *prometheus.CounterVec
 	classes *prometheus.CounterVec
 	errs    *prometheus.CounterVec
+	sources *prometheus.CounterVec
 }
 
 // counters are one property's and one way's, looked up once.
@@ -24,6 +25,8 @@ type counters struct {
 	classes [event.Classes]prometheus.Counter
 	// errors has a counter for each of the labels that fieldLabel returns.
 	errs *prometheus.CounterVec
+	// sources has a counter for each source and outcome.
+	sources *prometheus.CounterVec
 }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
@@ -42,7 +45,13 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "Errors of events that were rejected as invalid, by the field that they are about.",
 		}, []string{"namespace", "property", "field"}),
 	}
-	registerer.MustRegister(m.events, m.classes, m.errs)
+	m.sources = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_source_reports_total",
+		Help: "What shops have reported, by webhooks and when their orders were read, by what became of it: stored (an event at least " +
+			"was new), duplicate, ignored (it makes no event), rejected as invalid, erasure (a request that the owner has to see to), " +
+			"unverified (the signature is wrong), or unavailable (nothing could be stored, or the source has no Secret).",
+	}, []string{"namespace", "property", "source", "outcome"})
+	registerer.MustRegister(m.events, m.classes, m.errs, m.sources)
 	return m
 }
 
@@ -60,7 +69,8 @@ func (m *metrics) via(way *way, p config.Property) counters {
 	c := counters{
 		accepted: outcome("accepted"), duplicate: outcome("duplicate"), rejected: outcome("rejected"), ignored: outcome("ignored"),
 		limited: outcome("limited"), unavailable: outcome("unavailable"),
-		errs: m.errs.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
+		errs:    m.errs.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
+		sources: m.sources.MustCurryWith(prometheus.Labels{"namespace": p.Namespace, "property": p.Name}),
 	}
 	for class := range c.classes {
 		c.classes[class] = m.classes.WithLabelValues(p.Namespace, p.Name, event.Class(class).String())

@@ -18,14 +18,15 @@ type way struct {
 }
 
 // ways is how many there are.
-const ways = 3
+const ways = 4
 
 // The ways in. They are never changed.
 var (
 	viaCollect = &way{0, "collect", server.Message, server.Invalid}
 	viaBatch   = &way{1, "batch", server.Message, server.Invalid}
 	viaSegment = &way{2, "segment", segmentMessage, segmentInvalid}
+	viaSources = &way{3, "sources", server.Message, server.Invalid}
 )
 
 // allWays has each at its index.
-var allWays = [ways]*way{viaCollect, viaBatch, viaSegment}
+var allWays = [ways]*way{viaCollect, viaBatch, viaSegment, viaSources}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -39,8 +41,9 @@ type property struct {
 type settings struct {
 	config   config.Property
 	redis    config.Redis
-	keys     []auth.Credential // only for collect
-	tokens   []auth.Credential // only for query
+	keys     []auth.Credential   // only for collect
+	signing  map[string][]string // only for collect
+	tokens   []auth.Credential   // only for query
 	location *time.Location
 }
 
@@ -93,6 +96,7 @@ func (p *property) load() (loaded settings, err error) {
 		if loaded.keys, err = config.LoadAPIKeys(p.directory); err != nil {
 			return settings{}, err
 		}
+		loaded.signing = p.signingSecrets(loaded.config.Sources)
 	}
 	if p.options.has(Query) {
 		if loaded.tokens, err = config.LoadAccessTokens(p.directory); err != nil {
@@ -105,8 +109,21 @@ func (p *property) load() (loaded settings, err error) {
 	return loaded, nil
 }
 
+// signingSecrets reads what the sources' webhooks are verified with. One without a Secret is refused until it has one,
+// and the others go on.
+func (p *property) signingSecrets(list []sources.Source) map[string][]string {
+	secrets := map[string][]string{}
+	for _, source := range list {
+		credentials, err := config.SourceCredentials(p.directory, source.Name)
+		if secrets[source.Name] = strings.Fields(credentials[sources.SigningSecret]); len(secrets[source.Name]) == 0 {
+			p.options.Logger.Error("a source is refused until its Secret has the key "+sources.SigningSecret, "property", p.String(), "source", source.Name, "error", err)
+		}
+	}
+	return secrets
+}
+
 func (p *property) collectTenant() ingest.Tenant {
-	return ingest.Tenant{Property: p.config, Keys: p.keys, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected}
+	return ingest.Tenant{Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected}
 }
 
 func (p *property) queryTenant() query.Tenant {

@@ -1,6 +1,9 @@
 package stream
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Access is what a Redis user may do with one property's keys. A function of the library runs with its caller's
 // permissions, so each access grants the commands of its functions, each on the keys that they are for and no others.
@@ -15,6 +18,9 @@ const (
 	DeliverAccess
 	// ReadAccess is for the query role: it reads, and may leave a request for a replay to the deliverer.
 	ReadAccess
+	// FetchAccess is for the deliverer of a property that reads the orders of a shop: it delivers, and appends as a
+	// collector does.
+	FetchAccess
 )
 
 // grant is some commands and the keys that they may be used on: a selector of the user. Each key has Redis's own prefix
@@ -57,6 +63,8 @@ func (a Access) grants(k keys) []grant {
 		return appendGrants(k)
 	case DeliverAccess:
 		return deliverGrants(k)
+	case FetchAccess:
+		return slices.Concat(deliverGrants(k), appendGrants(k), []grant{{[]string{"get"}, []string{"%R~" + k.source("*")}}, {[]string{"set"}, []string{"%W~" + k.source("*")}}})
 	default:
 		return readGrants(k)
 	}

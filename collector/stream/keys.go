@@ -107,6 +107,10 @@ func (k keys) replayRequest() string { return k.prefix + "replay:request" }
 // for two minutes.
 func (k keys) replayAnswers() string { return k.prefix + "replay:answers" }
 
+// source is a string: the millisecond up to which a deliverer has read the orders of a source's shop. It lives for a month
+// after it was written last.
+func (k keys) source(name string) string { return k.prefix + "source:" + name }
+
 // paused is a string: why a platform gets nothing until a person has fixed something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].
 func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,11 +156,15 @@ const (
 	volumeAuth     = "auth"
 	volumeRedis    = "redis"
 	platformPrefix = "platform-"
+	sourcePrefix   = "source-"
 )
 
 func mountPath(volume string) string {
-	if len(volume) > len(platformPrefix) && volume[:len(platformPrefix)] == platformPrefix {
-		return path.Join(configDir, config.PlatformsDir, volume[len(platformPrefix):])
+	if name, found := strings.CutPrefix(volume, platformPrefix); found {
+		return path.Join(configDir, config.PlatformsDir, name)
+	}
+	if name, found := strings.CutPrefix(volume, sourcePrefix); found {
+		return path.Join(configDir, config.SourcesDir, name)
 	}
 	return path.Join(configDir, volume)
 }
@@ -175,6 +180,15 @@ func volumes(property *v1alpha1.Property, role Role) []*applycore.VolumeApplyCon
 	}
 	if traits.delivers {
 		list = append(list, platformVolumes(property)...)
+	}
+	for _, source := range property.Spec.Sources {
+		secret, keys := traits.sourceSecret(&source)
+		if secret == "" {
+			continue
+		}
+		volume := secretVolume(sourcePrefix+source.Name, secret, keys...)
+		volume.Secret.WithOptional(true) // as with platforms
+		list = append(list, volume)
 	}
 	return list
 }
@@ -204,12 +218,18 @@ func secretVolume(name, secret string, keys ...string) *applycore.VolumeApplyCon
 	return applycore.Volume().WithName(name).WithSecret(source)
 }
 
-// PlatformSecrets are the names of the Secrets that the platforms refer to, sorted.
-func PlatformSecrets(property *v1alpha1.Property) []string {
+// MountedSecrets are the names of the Secrets of the owner's that a role's pods mount, sorted.
+func MountedSecrets(property *v1alpha1.Property, role Role) []string {
 	var names []string
+	traits := role.traits()
 	for _, platform := range property.Spec.Platforms {
-		if platform.CredentialsSecretRef != nil {
+		if traits.delivers && platform.CredentialsSecretRef != nil {
 			names = append(names, platform.CredentialsSecretRef.Name)
+		}
+	}
+	for _, source := range property.Spec.Sources {
+		if secret, _ := traits.sourceSecret(&source); secret != "" {
+			names = append(names, secret)
 		}
 	}
 	slices.Sort(names)

@@ -18,10 +18,10 @@ type route struct {
 	paths []string
 }
 
-// collectPaths lead to the collector: the collect API, and Segment's HTTP Tracking API.
-var collectPaths = []string{"/collect", "/v1"}
+// collectPaths lead to the collector: the collect API, Segment's HTTP Tracking API, and what shops report.
+var collectPaths = []string{"/collect", "/v1", "/sources"}
 
-// routes are what the spec exposes. The API key that follows /collect/ is in no object.
+// routes are what the spec exposes. The API key that follows /collect/ or /sources/ is in no object.
 func routes(property *v1alpha1.Property) []route {
 	var list []route
 	if host := property.Spec.Exposure.CollectHost; host != "" {

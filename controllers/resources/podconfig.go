@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/platforms"
+	"github.com/weir-dev/weir/collector/sources"
 )
 
 // Options are what the operator decides for its Properties, and what is not in them.
@@ -31,7 +32,7 @@ type Options struct {
 }
 
 // PodConfig renders the files of a pod's configuration directory by their paths in it, all but the platforms'
-// Secrets. The property must have its defaults. An error says what of the spec the pods would refuse, or which
+// and sources' Secrets. The property must have its defaults. An error says what of the spec the pods would refuse, or which
 // credential is missing.
 func PodConfig(property *v1alpha1.Property, credentials Credentials, options Options) (map[string][]byte, error) {
 	rendered, err := PropertyConfig(property, options)
@@ -101,6 +102,11 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 	rendered.Exclude = exclude
 	for i := range spec.Platforms {
 		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
+	}
+	for _, source := range spec.Sources {
+		rendered.Sources = append(rendered.Sources, sources.Source{
+			Name: source.Name, Type: source.Type, ReadsOrders: source.APISecretRef != nil, Settings: source.Settings,
+		})
 	}
 	return rendered, errors.Join(err, rendered.Validate())
 }

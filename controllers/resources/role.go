@@ -3,6 +3,7 @@ package resources
 import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/sources"
 )
 
 // Role is one of a Property's three deployments.
@@ -28,6 +29,8 @@ type roleTraits struct {
 	credentials string
 	// credentialsSecret names that Secret.
 	credentialsSecret func(*v1alpha1.Property) string
+	// sourceSecret returns which keys of which of a source's Secrets the role has mounted; "" for none.
+	sourceSecret func(*v1alpha1.Source) (secret string, keys []string)
 	// delivers says that the role has the platforms' Secrets mounted and may reach their hosts.
 	delivers bool
 	// reports says that the role computes in the reporting currency, and begins anew with another.
@@ -55,7 +58,8 @@ func (r Role) traits() roleTraits {
 	case Collector:
 		return roleTraits{
 			serves: "collect", takesRequests: true, credentials: config.APIKeysFile, credentialsSecret: apiKeysSecretName,
-			replicas: 2, memory: "64Mi", memoryLimit: "256Mi",
+			sourceSecret: signingSecret,
+			replicas:     2, memory: "64Mi", memoryLimit: "256Mi",
 			// A collector has so little memory in use that a collection of garbage at twice that, as Go does by default, would come
 			// every 500 requests; the container's memory limit, which the program keeps to by itself, starts one in time all the same.
 			gogc: "400",
@@ -65,7 +69,7 @@ func (r Role) traits() roleTraits {
 		}
 	case Deliverer:
 		return roleTraits{
-			serves: "deliver", delivers: true, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
+			serves: "deliver", delivers: true, sourceSecret: readingSecret, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
 			spec: func(s *v1alpha1.PropertySpec) roleSpec {
 				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil}
 			},
@@ -73,7 +77,7 @@ func (r Role) traits() roleTraits {
 	default:
 		return roleTraits{
 			serves: "query", takesRequests: true, credentials: config.AccessTokensFile, credentialsSecret: accessTokensSecretName,
-			reports: true, replicas: 1,
+			sourceSecret: noSecret, reports: true, replicas: 1,
 			// The retained events are held in memory, in half of the limit: some eight million of them. Where there are
 			// more it answers for the newest.
 			memory: "256Mi", memoryLimit: "2Gi",
@@ -84,11 +88,24 @@ func (r Role) traits() roleTraits {
 	}
 }
 
+// signingSecret is what a source's webhooks are verified with.
+func signingSecret(source *v1alpha1.Source) (string, []string) {
+	return source.SecretRef.Name, []string{sources.SigningSecret}
+}
+
+// readingSecret is what a source's orders are read with.
+func readingSecret(source *v1alpha1.Source) (string, []string) {
+	if source.APISecretRef == nil {
+		return "", nil
+	}
+	traits, _ := source.Type.Traits()
+	return source.APISecretRef.Name, traits.APICredentials
+}
+
+func noSecret(*v1alpha1.Source) (string, []string) { return "", nil }
+
 // HasCredentials says whether requests to the role show API keys or access tokens.
 func (r Role) HasCredentials() bool { return r.traits().credentials != "" }
-
-// Delivers says whether the role has the platforms' Secrets mounted.
-func (r Role) Delivers() bool { return r.traits().delivers }
 
 // PodOptions is what the spec says of a role's pods.
 func PodOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {

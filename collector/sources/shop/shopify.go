@@ -1,0 +1,142 @@
+package shop
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/sources"
+)
+
+func verifyShopify(header http.Header, body []byte, secret string, _ time.Time) bool {
+	return signedBase64(header, "X-Shopify-Hmac-Sha256", body, secret)
+}
+
+// shopifyErasures are the topics that every app of Shopify's has to answer.
+var shopifyErasures = []string{"customers/data_request", "customers/redact", "shop/redact"}
+
+// shopifyJustPaid are the topics that are told once, at the time at which an order was changed last: an order may be paid
+// weeks after it was made.
+var shopifyJustPaid = []string{"orders/paid", "orders/create"}
+
+// shopifyTopics are those whose document is an order.
+var shopifyTopics = []string{"orders/paid", "orders/create", "orders/updated", "orders/cancelled", topicChanged}
+
+// shopifyPaid are the states of an order whose money has come.
+var shopifyPaid = []string{"paid", "partially_refunded", "refunded"}
+
+// readShopify reads an order, with its refunds, or a refund by itself.
+func readShopify(_ *sources.Source, topic string, document any) (Report, error) {
+	switch {
+	case slices.Contains(shopifyErasures, topic):
+		return Report{Erasure: topic}, nil
+	case topic == "refunds/create":
+		order := map[string]any{"id": at(document, "order_id")}
+		return shopifyRefunds(order, []any{document})
+	case !slices.Contains(shopifyTopics, topic):
+		return ignored("Webhooks of this topic make no event."), nil
+	case !slices.Contains(shopifyPaid, text(at(document, "financial_status"))):
+		return ignored("The order is not paid yet."), nil
+	}
+	when := date(document, rule{from: "processed_at"}, rule{from: "created_at"})
+	if slices.Contains(shopifyJustPaid, topic) {
+		when = date(document, rule{from: "updated_at"}, rule{from: "created_at"})
+	}
+	bought, err := purchase(shopifyPurchase, map[string]any{"order": document}, text(at(document, "id")), when)
+	if err != nil {
+		return Report{}, err
+	}
+	refunds, _ := at(document, "refunds").([]any)
+	report, err := shopifyRefunds(document, refunds)
+	report.Ignored = ""
+	report.Events = append([]Event{bought}, report.Events...)
+	return report, err
+}
+
+// shopifyRefunds reads refunds of an order. One that gives no money back, as where goods are only put back on stock, is
+// no event.
+func shopifyRefunds(order any, refunds []any) (Report, error) {
+	report := ignored("No money was given back.")
+	for _, given := range refunds {
+		value, ok := shopifyRefunded(given)
+		if !ok {
+			continue
+		}
+		document := map[string]any{"order": order, "refund": given, "value": value}
+		made, err := refund(shopifyRefund, document, text(at(order, "id")), text(at(given, "id")),
+			date(given, rule{from: "processed_at"}, rule{from: "created_at"}))
+		if err != nil {
+			return Report{}, err
+		}
+		report.Events, report.Ignored = append(report.Events, made), ""
+	}
+	return report, nil
+}
+
+// shopifyRefunded adds up what a refund gives back, and says whether it is anything.
+func shopifyRefunded(given any) (string, bool) {
+	transactions, _ := at(given, "transactions").([]any)
+	var sum event.Amount
+	for _, transaction := range transactions {
+		if text(at(transaction, "kind")) != "refund" || !slices.Contains([]string{"success", "pending"}, text(at(transaction, "status"))) {
+			continue
+		}
+		amount, err := event.ParseAmount(text(at(transaction, "amount")))
+		if err != nil || amount > event.MaxAmount-max(sum, 0) {
+			return "?", true // which Validate refuses, in its words
+		}
+		sum += amount
+	}
+	return sum.String(), sum > 0
+}
+
+var shopifyUser = []rule{
+	{"user_id", "order.customer.id", id},
+	{"user.email", "order.email|order.contact_email|order.customer.email", nil},
+	{"user.phone", "order.phone|order.billing_address.phone|order.customer.phone|order.shipping_address.phone", phone},
+	{"user.first_name", "order.customer.first_name|order.billing_address.first_name|order.shipping_address.first_name", nil},
+	{"user.last_name", "order.customer.last_name|order.billing_address.last_name|order.shipping_address.last_name", nil},
+	{"user.street", "order.billing_address.address1|order.shipping_address.address1", nil},
+	{"user.city", "order.billing_address.city|order.shipping_address.city", nil},
+	{"user.state", "order.billing_address.province_code|order.shipping_address.province_code", nil},
+	{"user.zip", "order.billing_address.zip|order.shipping_address.zip", nil},
+	{"user.country", "order.billing_address.country_code|order.shipping_address.country_code", nil},
+	{"context.action_source", "order.source_name", named(map[string]string{"web": "web", "pos": "physical_store", "iphone": "physical_store", "android": "physical_store"})},
+}
+
+// shopifyPurchase takes money as the buyer has paid it, where Shopify says that: refunds are in that currency as well.
+var shopifyPurchase = join(shopifyUser, attributes("order.note_attributes"), []rule{
+	{"timestamp", "order.processed_at|order.created_at", nil},
+	{"test", "order.test", nil},
+	{"data.value", "order.total_price_set.presentment_money.amount|order.total_price", nil},
+	{"data.currency", "order.total_price_set.presentment_money.currency_code|order.currency", nil},
+	{"data.tax", "order.total_tax_set.presentment_money.amount|order.total_tax", nil},
+	{"data.shipping", "order.total_shipping_price_set.presentment_money.amount", nil},
+	{"data.discount", "order.total_discounts_set.presentment_money.amount|order.total_discounts", nil},
+	{"data.coupon", "order.discount_codes.0.code", nil},
+	{"data.contents", "order.line_items", each([]rule{
+		{"id", "sku|variant_id|product_id", id},
+		{"name", "title|name", nil},
+		{"variant", "variant_title", nil},
+		{"brand", "vendor", nil},
+		{"quantity", "quantity", nil},
+		{"price", "price_set.presentment_money.amount|price", nil},
+	})},
+	{"context.ip", "order.browser_ip|order.client_details.browser_ip", nil},
+	{"context.user_agent", "order.client_details.user_agent", nil},
+	{"context.language", "order.customer_locale", nil},
+})
+
+var shopifyRefund = join(shopifyUser, []rule{
+	{"timestamp", "refund.processed_at|refund.created_at", nil},
+	{"test", "order.test|refund.transactions.0.test", nil},
+	{"data.value", "value", nil},
+	{"data.currency", "refund.transactions.0.currency|order.currency", nil},
+	{"data.contents", "refund.refund_line_items", each([]rule{
+		{"id", "line_item.sku|line_item.variant_id|line_item.product_id", id},
+		{"name", "line_item.title", nil},
+		{"quantity", "quantity", nil},
+		{"price", "line_item.price_set.presentment_money.amount|line_item.price", nil},
+	})},
+})
