@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
 )
@@ -54,6 +55,15 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 		p.Spec.Platforms = []v1alpha1.Platform{{Name: "crm", Type: platforms.TypeWebhook,
 			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}}}
 	}
+	source := func(reading string) func(*v1alpha1.Property) {
+		return func(p *v1alpha1.Property) {
+			shop := v1alpha1.Source{Name: "shop", Type: sources.Shopify, SecretRef: v1alpha1.SecretReference{Name: "shopify"}}
+			if reading != "" {
+				shop.APISecretRef, shop.URL = &v1alpha1.SecretReference{Name: reading}, "https://example.myshopify.com"
+			}
+			p.Spec.Sources = []v1alpha1.Source{shop}
+		}
+	}
 	ingress := func(e v1alpha1.Exposure) func(*v1alpha1.Property) {
 		return func(p *v1alpha1.Property) { e.Type = v1alpha1.ExposureIngress; p.Spec.Exposure = e }
 	}
@@ -75,6 +85,10 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 			[]string{"spec.apiKeys[1].secretKeyRef", "16 visible"}, secretValue("short", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
 		"a platform's Secret that is not there": {"a-platform", webhook, v1alpha1.ConditionPlatformsReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.platforms[0] (crm)", "signingSecret"}, secret("crm", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
+		"a source's Secret that is not there": {"a-source", source(""), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,
+			[]string{"spec.sources[0] (shop)", "signingSecret"}, secret("shopify", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
+		"a source's Secret for its shop that is not there": {"a-reading-source", source("shopify-admin"), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,
+			[]string{"spec.sources[0] (shop)", "shopify-admin", "accessToken"}, secret("shopify-admin", "accessToken", "shpat_x"), v1alpha1.ReasonReady},
 		"a Redis URL that is not there": {"a-redis", ownRedis("nowhere"), v1alpha1.ConditionRedisReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.redis.urlSecretKeyRef", "nowhere"}, secret("nowhere", "url", tenantsRedis(t)), v1alpha1.ReasonReady},
 		"a currency that there is not": {"a-currency", func(p *v1alpha1.Property) { p.Spec.Currency = "XQX" }, v1alpha1.ConditionWorkloadsAvailable, v1alpha1.ReasonConfigurationInvalid,

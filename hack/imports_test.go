@@ -47,6 +47,9 @@ var eventImports = map[string][]string{
 	"collector/event/wire":     {"collector/event"},
 }
 
+// tables say what a Property may name.
+var tables = []string{"collector/platforms", "collector/sources"}
+
 // drawers are package names that say nothing about what is inside.
 var drawers = []string{"base", "common", "helper", "helpers", "lib", "misc", "pkg", "shared", "util", "utils"}
 
@@ -137,15 +140,15 @@ func brokenImportRule(folder, imported string) string {
 		return "what tells of a person is known to envelope alone; adapters have a client's id hashed"
 	case isOurs && inTree(folder, "collector") && !inTree(target, "collector"):
 		return "the collector reaches no package outside of collector"
-	case isOurs && folder == "collector/platforms":
-		return "the table of platforms imports no other package of ours"
-	case isOurs && inTree(folder, "api") && !inTree(target, "api") && target != "collector/platforms":
-		return "the Property type reaches no package outside of api but the table of platforms"
+	case isOurs && slices.Contains(tables, folder):
+		return "the tables of platforms and sources import no other package of ours"
+	case isOurs && inTree(folder, "api") && !inTree(target, "api") && !slices.Contains(tables, target):
+		return "the Property type reaches no package outside of api but the tables of platforms and sources"
 	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver") && folder != "cli/weir":
 		return "a Redis is started by weir dev and by tests alone"
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
-		!slices.Contains([]string{"collector/auth", "collector/config", "collector/egress", "collector/platforms", "collector/stream"}, target):
-		return "of the collector, controllers reach auth, config, egress and platforms alone, and stream where Redis is administered"
+		!slices.Contains([]string{"collector/auth", "collector/config", "collector/egress", "collector/platforms", "collector/sources", "collector/stream"}, target):
+		return "of the collector, controllers reach auth, config, egress, platforms and sources alone, and stream where Redis is administered"
 	case inTree(imported, chiPath) &&
 		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role"}, folder):
 		return "routes belong to ingest, query, server and role"
@@ -352,17 +355,17 @@ func TestImportRulesBite(t *testing.T) {
 				"api/v1alpha1/types.go":       `"github.com/weir-dev/weir/collector/platforms"`,
 				"collector/platforms/meta.go": `"github.com/weir-dev/weir/collector/deliver/adapter"`,
 			},
-			want: []string{"collector/platforms/meta.go imports github.com/weir-dev/weir/collector/deliver/adapter: the table of platforms imports no other package of ours"},
+			want: []string{"collector/platforms/meta.go imports github.com/weir-dev/weir/collector/deliver/adapter: the tables of platforms and sources import no other package of ours"},
 		},
 		"the Property type that reaches the controllers": {
 			files: map[string]string{"api/v1alpha1/types.go": `"github.com/weir-dev/weir/controllers"`},
 			want: []string{"api/v1alpha1/types.go imports github.com/weir-dev/weir/controllers: " +
-				"the Property type reaches no package outside of api but the table of platforms"},
+				"the Property type reaches no package outside of api but the tables of platforms and sources"},
 		},
 		"controllers that reach into the collector": {
 			files: map[string]string{"controllers/property.go": `"github.com/weir-dev/weir/collector/event"`},
 			want: []string{"controllers/property.go imports github.com/weir-dev/weir/collector/event: of the collector, " +
-				"controllers reach auth, config, egress and platforms alone, and stream where Redis is administered"},
+				"controllers reach auth, config, egress, platforms and sources alone, and stream where Redis is administered"},
 		},
 		"controllers that administer Redis where nobody looks for it": {
 			files: map[string]string{

@@ -156,9 +156,11 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 		if err != nil {
 			return nil, fmt.Errorf("%s: Property %s: %w", p.file, p.id(), err)
 		}
-		for platform, keys := range p.platformSecrets {
-			for key, value := range keys {
-				files[path.Join(config.PlatformsDir, platform, key)] = []byte(value)
+		for directory, secrets := range map[string]map[string]map[string]string{config.PlatformsDir: p.platformSecrets, config.SourcesDir: p.sourceSecrets} {
+			for name, keys := range secrets {
+				for key, value := range keys {
+					files[path.Join(directory, name, key)] = []byte(value)
+				}
 			}
 		}
 		directory, err := run.state.writePod(p.Namespace, p.Name, files)

@@ -25,6 +25,8 @@ type loadedProperty struct {
 	apiKeys map[string]string
 	// platformSecrets are the values that the platforms need, by the platform's name and the Secret's key.
 	platformSecrets map[string]map[string]string
+	// sourceSecrets are those that the sources need, in the same way.
+	sourceSecrets map[string]map[string]string
 	// redis has no URL where the spec names no Redis.
 	redis config.Redis
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -102,6 +103,10 @@ func (l *propertyLoader) resolve(property *loadedProperty) {
 	for i := range property.Spec.Platforms {
 		l.resolvePlatform(property, i)
 	}
+	property.sourceSecrets = map[string]map[string]string{}
+	for i := range property.Spec.Sources {
+		l.resolveSource(property, i)
+	}
 	if property.Spec.Redis != nil {
 		l.resolveRedis(property)
 	}
@@ -162,6 +167,28 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	if err != nil {
 		l.addAt(property, field, "%v", err)
 	}
+}
+
+// resolveSource looks up what a source's webhooks are verified with, and what its shop's orders are read with.
+func (l *propertyLoader) resolveSource(property *loadedProperty, i int) {
+	spec := &property.Spec.Sources[i]
+	values := map[string]string{}
+	look := func(field string, reference *v1alpha1.SecretReference, keys ...string) {
+		field = fmt.Sprintf("spec.sources[%d].%s", i, field)
+		for _, key := range keys {
+			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: reference.Name, Key: key})
+			if found && strings.TrimSpace(value) == "" {
+				l.addAt(property, field, "key %s of Secret %s/%s: must not be empty", key, property.Namespace, reference.Name)
+			}
+			values[key] = value
+		}
+	}
+	look("secretRef", &spec.SecretRef, sources.SigningSecret)
+	if spec.APISecretRef != nil {
+		traits, _ := spec.Type.Traits()
+		look("apiSecretRef", spec.APISecretRef, traits.APICredentials...)
+	}
+	property.sourceSecrets[spec.Name] = values
 }
 
 // lookUp finds one key of a Secret, or notes what is missing and where it is referred to.

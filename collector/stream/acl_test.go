@@ -18,7 +18,10 @@ import (
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
-var accesses = map[string]Access{"collector": AppendAccess, "deliverer": DeliverAccess, "query": ReadAccess}
+var accesses = map[string]Access{"collector": AppendAccess, "deliverer": DeliverAccess, "query": ReadAccess, fetcher: FetchAccess}
+
+// fetcher is a deliverer that reads the orders of a shop: it has the rows of two others beside its own.
+const fetcher = "fetcher"
 
 // ownKeys are the names of a property's keys as the threat model has them, each with a key of that name behind the
 // prefix.
@@ -26,7 +29,7 @@ var ownKeys = map[string]string{
 	"events": "events", "deliveries": "deliveries", "rejections": "rejections", "rate": "rate", "rate:KEY": "rate:16", "clock": "clock",
 	"dedup": "dedup", "dedup:SLOT": "dedup:7", "join": "join", "join:SLOT": "join:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
-	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta",
+	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop",
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
 	"import:events": "import:events", "import:deliveries": "import:deliveries",
 }
@@ -79,10 +82,22 @@ func TestEveryCommandIsDeniedOrInTheThreatModel(t *testing.T) {
 			}
 			both := maps.Clone(want["everybody"])
 			maps.Copy(both, want[role])
+			if role == fetcher {
+				addRows(both, want["collector"], want["deliverer"])
+			}
 			if diff := cmp.Diff(both, got); diff != "" {
 				t.Errorf("commands and their keys (-%s +Redis allows):\n%s", threatModel, diff)
 			}
 		})
+	}
+}
+
+// addRows adds the keys of other roles' commands to those of a role's.
+func addRows(rows map[string][]string, others ...map[string][]string) {
+	for _, other := range others {
+		for command, keys := range other {
+			rows[command] = slices.Compact(slices.Sorted(slices.Values(slices.Concat(rows[command], keys))))
+		}
 	}
 }
 
@@ -181,7 +196,7 @@ func dryRun(t *testing.T, admin redis.UniversalClient, user string, words []stri
 	return answer
 }
 
-var threatRow = regexp.MustCompile("^\\| (collector|deliverer|query|everybody) \\| (`[^|]*`(?:, `[^|]*`)*|`command`.*?) \\| (.*?) \\| (.+) \\|$")
+var threatRow = regexp.MustCompile("^\\| (collector|deliverer|query|fetcher|everybody) \\| (`[^|]*`(?:, `[^|]*`)*|`command`.*?) \\| (.*?) \\| (.+) \\|$")
 
 // listedCommands reads the threat model's rows: role → command → keys.
 func listedCommands(t *testing.T) map[string]map[string][]string {
@@ -282,9 +297,10 @@ func TestAThiefIsDenied(t *testing.T) {
 		"deliverer": {
 			streams, commands, junk, writes[:2], {
 				"FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "FCALL weir_allow 1 RATE 1 1 1", "SET RATE 1", "HSET DEDUP:0 f v", "UNLINK DELIVERIES",
-				"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0",
+				"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "SET SOURCE 1", "GET SOURCE",
 			},
 		},
+		fetcher: {streams, commands, junk, {"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "UNLINK SOURCE"}},
 	} {
 		for _, text := range slices.Concat(lists...) {
 			err := roles[role].redis.Do(ctx, attack(text)...).Err()
@@ -304,7 +320,7 @@ func attack(text string) []any {
 	names := map[string]string{
 		"EVENTS": k.events(), "DELIVERIES": k.deliveries(), "DEDUP": k.dedup(), "DEDUP:0": k.dedup() + ":0", "DEDUP:8": k.dedup() + ":8",
 		"DEDUP:0:1": k.dedup() + ":0:1", "BATCHES": k.batches(), "RATE": k.rate(0), "DUE": k.due("meta"), "OPEN": k.open("meta"),
-		"ATTEMPTS": k.attempts("meta"), "RETRY": k.retryPrefix(), "REQUEST": k.replayRequest(), "ANSWERS": k.replayAnswers(),
+		"ATTEMPTS": k.attempts("meta"), "RETRY": k.retryPrefix(), "REQUEST": k.replayRequest(), "SOURCE": k.source("shop"), "ANSWERS": k.replayAnswers(),
 		"JUNK": k.prefix + "junk", "SHOP2": keysOf("default", "shop2").events(),
 	}
 	var words []any
