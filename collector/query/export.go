@@ -1,13 +1,20 @@
 package query
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/document"
+	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 const (
@@ -23,8 +30,38 @@ const eventColumns = "event_id,event,received_at,value,currency,order_id,client_
 // errCutShort says that events were trimmed before an export has come to them.
 var errCutShort = errors.New("events of the export were trimmed before their turn")
 
+// errNoEntries says that the events of an export could not be had.
+var errNoEntries = errors.New("the events of the export cannot be read")
+
+// EntryReader returns the events at the positions, in their order, without those that are gone. [stream.Stream] is one.
+type EntryReader interface {
+	Entries(ctx context.Context, positions []stream.Position) ([]stream.Entry, error)
+}
+
+const (
+	// entriesAtOnce is how many events are had from Redis at a time: each may be as large as a body.
+	entriesAtOnce = 100
+	// entriesTimeout is how long Redis may take for them.
+	entriesTimeout = 5 * time.Second
+)
+
 // eventRow is an event in an export.
-type eventRow struct{ *analytics.Record }
+type eventRow struct {
+	*analytics.Record
+	// event is all of it, for the formats that hold that.
+	event *event.Event
+}
+
+// wholeEvent is what an export holds of an event beside its record: all but the person's hashes, their address and their user
+// agent.
+type wholeEvent struct {
+	Timestamp *string `json:"timestamp"`
+
+	document.Members `json:",inline"`
+
+	Country *string          `json:"country"`
+	Context document.Context `json:"context"`
+}
 
 // columns returns the event in the order of [eventColumns]; the deliveries are the JSON that they are elsewhere.
 func (r eventRow) columns() []column {
@@ -39,8 +76,22 @@ func (r eventRow) columns() []column {
 	}
 }
 
-// appendJSON appends the event as it stands in a listing.
-func (r eventRow) appendJSON(b []byte) ([]byte, error) { return appendRecord(b, r.Record), nil }
+// appendJSON appends the event as it stands in a listing, and behind that everything else that was sent.
+func (r eventRow) appendJSON(b []byte) ([]byte, error) {
+	whole := wholeEvent{
+		Members: document.MembersOf(r.event), Country: document.Nullable(r.event.Country), Context: document.ContextOf(&r.event.Context),
+	}
+	if !r.event.OccurredAt.IsZero() {
+		whole.Timestamp = new(instant(r.event.OccurredAt))
+	}
+	rest, err := json.Marshal(whole, document.Options)
+	if err != nil {
+		return b, err
+	}
+	b = appendRecord(b, r.Record)
+	b[len(b)-1] = ','
+	return append(b, rest[1:]...), nil
+}
 
 // dayColumns are the columns of days in CSV.
 const dayColumns = "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds,revenue_by_currency"
@@ -70,6 +121,10 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	limit := query.Limit
 	query.Limit = min(limit, exportPage)
 	page, err := h.page(r, q.tenant, query)
+	var events []event.Event
+	if err == nil && f == typeNDJSON && r.Method != http.MethodHead {
+		events, err = wholeEvents(r.Context(), q.tenant, page.Records[:min(len(page.Records), entriesAtOnce)])
+	}
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -78,10 +133,11 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	noteCompleteFrom(w, complete)
 	rows, err := newRowWriter(w, f, eventColumns)
 	for err == nil && r.Method != http.MethodHead {
-		for i := range page.Records {
-			if err = rows.write(eventRow{&page.Records[i]}); err != nil {
-				break
-			}
+		if f == typeNDJSON {
+			err = writeWhole(r.Context(), q.tenant, rows, page.Records, events)
+			events = nil
+		} else {
+			err = writeRecords(rows, page.Records)
 		}
 		limit -= len(page.Records)
 		if err == nil {
@@ -99,6 +155,58 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+func writeRecords(rows *rowWriter, records []analytics.Record) error {
+	for i := range records {
+		if err := rows.write(eventRow{Record: &records[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWhole writes the events of a page; the first of them may be there already.
+func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analytics.Record, events []event.Event) error {
+	for len(records) > 0 {
+		if len(events) == 0 {
+			var err error
+			if events, err = wholeEvents(ctx, t, records[:min(len(records), entriesAtOnce)]); err != nil {
+				return err
+			}
+		}
+		for i := range events {
+			if err := rows.write(eventRow{&records[i], &events[i]}); err != nil {
+				return err
+			}
+		}
+		records, events = records[len(events):], nil
+	}
+	return nil
+}
+
+// wholeEvents has the events of records from Redis.
+func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]event.Event, error) {
+	positions := make([]stream.Position, len(records))
+	for i := range records {
+		positions[i] = records[i].Position
+	}
+	ctx, cancel := context.WithTimeout(ctx, entriesTimeout)
+	defer cancel()
+	entries, err := t.Entries.Entries(ctx, positions)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
+	case len(entries) != len(positions):
+		return nil, errCutShort
+	}
+	events := make([]event.Event, len(entries))
+	for i := range entries {
+		if events[i], err = wire.Decode(entries[i].Data); err != nil {
+			return nil, fmt.Errorf("entry %s: %w", entries[i].Position, err)
+		}
+	}
+	return events, nil
 }
 
 // exportDays answers with a line for each day.

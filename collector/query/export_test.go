@@ -20,6 +20,8 @@ import (
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/demo"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -59,7 +61,11 @@ func TestNDJSONHasTheRecordsOfJSON(t *testing.T) {
 			if !strings.HasSuffix(line, "\n") {
 				t.Errorf("%s: the last line has no end", path)
 			}
-			got = append(got, jsontext.Value(strings.TrimSuffix(line, "\n")))
+			record := strings.TrimSuffix(line, "\n")
+			if before, _, isEvent := strings.Cut(record, `,"timestamp":`); isEvent { // behind it, what only exports have
+				record = before + "}"
+			}
+			got = append(got, jsontext.Value(record))
 		}
 		if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
 			t.Errorf("%s (-JSON +NDJSON):\n%s", path, diff)
@@ -211,6 +217,13 @@ func TestHEADOfAnExportHasNoRows(t *testing.T) {
 // demoAPI serves a past of the given size as the property "shop", whose token is "wt_shop".
 func demoAPI(t testing.TB, events int) (http.Handler, *Handler, *analytics.View) {
 	t.Helper()
+	api, handler, view, _ := demoStream(t, events)
+	return api, handler, view
+}
+
+// demoStream is [demoAPI] with what the events are read from.
+func demoStream(t testing.TB, events int) (http.Handler, *Handler, *analytics.View, *memory) {
+	t.Helper()
 	property := config.Property{
 		Namespace: "default", Name: "shop", Currency: "EUR", TimeZone: "Europe/Berlin",
 		Platforms: []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook}, {Name: "meta", Type: platforms.TypeMeta}},
@@ -226,17 +239,18 @@ func demoAPI(t testing.TB, events int) (http.Handler, *Handler, *analytics.View)
 			t.Fatal(err)
 		}
 		view.AddRecords(batch.Records)
+		source.entries = append(source.entries, batch.Entries...)
 	}
-	fill(t, view, source)
+	fill(t, view, &memory{})
 	location, err := time.LoadLocation(property.TimeZone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
-	handler.Serve([]Tenant{{Property: property, Location: location, View: view, Tokens: []auth.Credential{
+	handler.Serve([]Tenant{{Property: property, Location: location, View: view, Entries: source, Tokens: []auth.Credential{
 		{Name: "default", Hash: auth.HashOf("wt_shop"), Scope: auth.ScopeRead},
 	}}})
-	return routes(handler), handler, view
+	return routes(handler), handler, view, source
 }
 
 // reader is a caller who looks at an answer while it is being written.
@@ -320,21 +334,23 @@ func cut(ctx context.Context, api http.Handler, each func(rows int)) (rows int, 
 }
 
 func TestAnExportThatCannotFinishIsCut(t *testing.T) {
-	for name, happens := range map[string]func(view *analytics.View, cancel context.CancelFunc){
-		"the caller has gone": func(_ *analytics.View, cancel context.CancelFunc) { cancel() },
-		"trimming takes away what is to come": func(view *analytics.View, _ context.CancelFunc) {
+	for name, happens := range map[string]func(view *analytics.View, source *memory, cancel context.CancelFunc){
+		"the caller has gone": func(_ *analytics.View, _ *memory, cancel context.CancelFunc) { cancel() },
+		"trimming takes away what is to come": func(view *analytics.View, _ *memory, _ context.CancelFunc) {
 			view.Forget(stream.At(fixtureNow.Add(-240 * time.Hour)))
 		},
+		"Redis goes away":                          func(_ *analytics.View, source *memory, _ context.CancelFunc) { source.away = true },
+		"trimming of which the view knows nothing": func(_ *analytics.View, source *memory, _ context.CancelFunc) { source.entries = source.entries[2000:] },
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, _, view := demoAPI(t, 5000)
+			api, _, view, source := demoStream(t, 5000)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := false
 			if rows, aborted := cut(ctx, api, func(int) {
 				if !done {
 					done = true
-					happens(view, cancel)
+					happens(view, source, cancel)
 				}
 			}); !aborted {
 				t.Errorf("the answer of %d rows ends as if it were whole", rows)
@@ -362,4 +378,80 @@ func FuzzCSV(f *testing.F) {
 			t.Errorf("%q may be taken for a formula", got)
 		}
 	})
+}
+
+// All that was sent stands in NDJSON but what is of the person, and of that not even a hash.
+func TestNDJSONHasTheWholeEvent(t *testing.T) {
+	const body = `{"event":"lead","event_id":"e-1","client_id":"c-1","user_id":"4711","session_id":"s-1","engagement_time_msec":1500,
+		"timestamp":"2026-10-26T08:00:00.5Z",
+		"user":{"email":["ada@example.com","b@example.com"],"phone":"+4915112345678","first_name":"Ada","last_name":"Lovelace","street":"Lindengasse 5",
+			"city":"Bern","state":"BE","zip":"3000","country":"CH","date_of_birth":"1990-02-13","gender":"f"},
+		"data":{"value":9.5,"currency":"EUR","tax":1.5,"shipping":0,"discount":2,"coupon":"SPRING","order_id":"o-1","content_id":"c","content_name":"n",
+			"search_term":"lamps","list_id":"l","list_name":"L",
+			"contents":[{"id":"sku","name":"Lamp","brand":"Acme","variant":"red","category":"Home","category2":"Light","quantity":1.5,"price":2,"discount":1,"own":[1]}]},
+		"properties":{"plan":"gold"},
+		"context":{"page_url":"https://shop.example/","page_title":"T","referrer":"https://r.example/","ip":"203.0.113.7","user_agent":"Mozilla/5.0 Test",
+			"language":"de-CH","action_source":"chat","utm_source":"s","utm_medium":"m","utm_campaign":"c","utm_term":"t","utm_content":"o","click_ids":{"gclid":"G"}},
+		"consent":{"ad_user_data":"granted","ad_personalization":"denied","ad_storage":"denied","analytics_storage":"granted","tcf":"CP.a","gpp":"DB~x","gpp_sid":[2,6],
+			"us_privacy":"1YNN","limited_data_use":true,"categories":{"a":true}}}`
+	const want = `,"timestamp":"2026-10-26T08:00:00.500Z","user_id":"4711","session_id":"s-1","engagement_time_msec":1500,"tax":1.5,"shipping":0,"discount":2,` +
+		`"coupon":"SPRING","content_id":"c","content_name":"n","search_term":"lamps","list_id":"l","list_name":"L",` +
+		`"contents":[{"id":"sku","quantity":1.5,"price":2,"name":"Lamp","category":"Home","category2":"Light","brand":"Acme","variant":"red","discount":1,"own":[1]}],` +
+		`"properties":{"plan":"gold"},"consent":{"ad_user_data":"granted","ad_personalization":"denied","ad_storage":"denied","analytics_storage":"granted",` +
+		`"tcf":"CP.a","gpp":"DB~x","gpp_sid":[2,6],"us_privacy":"1YNN","limited_data_use":true,"categories":{"a":true}},"country":"CH",` +
+		`"context":{"page_url":"https://shop.example/","page_title":"T","referrer":"https://r.example/","language":"de-CH","action_source":"chat",` +
+		`"utm_source":"s","utm_medium":"m","utm_campaign":"c","utm_term":"t","utm_content":"o","click_ids":{"gclid":"G"}}}` + "\n"
+	api, source := oneEvent(t, body)
+	answer := getAs(api, typeNDJSON, "berlin/events")
+	_, got, _ := strings.Cut(answer.Body.String(), `"class":"human"`)
+	if diff := cmp.Diff(want, got); answer.Code != 200 || diff != "" {
+		t.Errorf("got %d; behind the record (-want +got):\n%s", answer.Code, diff)
+	}
+	whole := strings.ToLower(answer.Body.String())
+	stored, err := wire.Decode(source.entries[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := range stored.User {
+		hash := stored.User.Get(event.Variant(v)).String()
+		if hash != "" && strings.Contains(whole, hash) {
+			t.Errorf("the export has the person's hash %d", v)
+		}
+	}
+	for _, raw := range []string{"ada", "lovelace", "15112345678", "lindengasse", "bern", "203.0.113.7", "mozilla"} {
+		if strings.Contains(whole, raw) {
+			t.Errorf("the export has %q", raw)
+		}
+	}
+}
+
+// oneEvent serves a property with one event.
+func oneEvent(t *testing.T, body string) (http.Handler, *memory) {
+	t.Helper()
+	sent := fixture{Events: []fixtureEvent{{At: fixtureNow.Add(-time.Hour), Envelope: []byte(body)}}}
+	entries, _ := sent.entries(t, nil)
+	source := &memory{entries: entries}
+	view := analytics.NewView(analytics.Options{Property: "default/berlin", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+	fill(t, view, source)
+	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
+	handler.Serve([]Tenant{{
+		Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), View: view,
+		Entries: source,
+	}})
+	return routes(handler), source
+}
+
+func TestNDJSONNeedsRedisAndSaysSo(t *testing.T) {
+	api, source := oneEvent(t, `{"event":"lead","event_id":"e-1"}`)
+	source.away = true
+	for accept, want := range map[string]int{typeJSON: 200, typeCSV: 200, typeNDJSON: 503} {
+		answer := getAs(api, accept, "berlin/events")
+		if answer.Code != want || (want == 503) != (answer.Header().Get("Retry-After") != "") {
+			t.Errorf("%s: got %d, Retry-After %q: %s", accept, answer.Code, answer.Header().Get("Retry-After"), answer.Body)
+		}
+	}
+	source.away, source.entries = false, nil // trimmed, and the view does not know it yet
+	if answer := getAs(api, typeNDJSON, "berlin/events"); answer.Code != 503 {
+		t.Errorf("without the entry: got %d %s", answer.Code, answer.Body)
+	}
 }

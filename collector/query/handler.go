@@ -28,6 +28,8 @@ type Tenant struct {
 	View   *analytics.View
 	// Replayer is the property's stream.
 	Replayer Replayer
+	// Entries has the events themselves, of which the view keeps what it counts by.
+	Entries EntryReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
 }
@@ -89,6 +91,13 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 		return
 	}
 	switch {
+	case errors.Is(err, errNoEntries):
+		h.logger.WarnContext(r.Context(), "the events of an export cannot be read", "error", err)
+		server.Unavailable(w, "The events cannot be read from Redis at the moment. JSON and CSV need no Redis.", replayRetryAfter)
+		return
+	case errors.Is(err, errCutShort):
+		server.Unavailable(w, "The oldest events were trimmed before they could be read.", replayRetryAfter)
+		return
 	case errors.Is(err, analytics.ErrReplaying):
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
 		return

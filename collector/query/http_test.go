@@ -130,24 +130,27 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 			t.Fatal(err)
 		}
 		view := analytics.NewView(analytics.Options{Property: "default/" + name, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+		source := &memory{entries: entries, records: records}
 		switch name {
 		case "empty":
-			fill(t, view, &memory{})
+			source = &memory{}
+			fill(t, view, source)
 		case "trimmed":
-			fill(t, view, &memory{entries: entries, records: records})
+			fill(t, view, source)
 			view.Forget(stream.At(trimmedAt))
 		case "replaying": // nobody has told it that it is complete
 			if err := view.AddEvents(entries); err != nil {
 				t.Fatal(err)
 			}
 		default:
-			fill(t, view, &memory{entries: entries, records: records})
+			fill(t, view, source)
 		}
 		tenants = append(tenants, Tenant{
 			Property:   config.Property{Namespace: "default", Name: name, Currency: "EUR", TimeZone: zone, EventAliases: aliases},
 			Location:   location,
 			Tokens:     tokensOf(name),
 			View:       view,
+			Entries:    source,
 			Rejections: refused[name],
 		})
 	}

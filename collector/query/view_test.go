@@ -1,8 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 type memory struct {
 	entries []stream.Entry
 	records []stream.Record
+	// away is a Redis that does not answer.
+	away bool
 }
 
 func (m *memory) ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error) {
@@ -31,6 +35,20 @@ func (m *memory) ReadRecords(ctx context.Context, after stream.Position, _ int, 
 		return m.records, 1, nil
 	}
 	return nil, after, m.wait(ctx, block)
+}
+
+// Entries finds what is at the positions.
+func (m *memory) Entries(_ context.Context, positions []stream.Position) ([]stream.Entry, error) {
+	if m.away {
+		return nil, errors.New("connection refused")
+	}
+	var found []stream.Entry
+	for _, p := range positions {
+		if i, there := slices.BinarySearchFunc(m.entries, p, func(e stream.Entry, p stream.Position) int { return cmp.Compare(e.Position, p) }); there {
+			found = append(found, m.entries[i])
+		}
+	}
+	return found, nil
 }
 
 // wait blocks as a read does that finds nothing new.

@@ -127,7 +127,7 @@ func (p *property) collectTenant() ingest.Tenant {
 }
 
 func (p *property) queryTenant() query.Tenant {
-	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}, Rejections: p.stream}
+	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}, Entries: p.stream, Rejections: p.stream}
 }
 
 // checks say when the property can be served. A process that only reads needs no Redis for that once its view has

@@ -289,6 +289,17 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	for i, step := range []func() error{
+		func() error {
+			bounds, err := query.Bounds(ctx)
+			if err != nil {
+				return err
+			}
+			entries, err := query.Entries(ctx, []Position{bounds.First, bounds.Last})
+			if err == nil && len(entries) != 2 {
+				t.Errorf("the read access finds %d entries, want 2", len(entries))
+			}
+			return err
+		},
 		func() error { _, err := deliver.EnsureGroup(ctx, "meta", GroupState{}); return err },
 		func() error {
 			taken, err := deliver.Read(ctx, "meta", "pod-1", 3, time.Second)

@@ -114,6 +114,27 @@ func (s *Stream) Exists(ctx context.Context, p Position) (bool, error) {
 	return len(entries) > 0, nil
 }
 
+// Entries returns the events at the positions, in their order, without those that are gone.
+func (s *Stream) Entries(ctx context.Context, positions []Position) ([]Entry, error) {
+	found := make([]*redis.XMessageSliceCmd, len(positions))
+	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, p := range positions {
+			found[i] = pipe.XRangeN(ctx, s.keys.events(), p.String(), p.String(), 1)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read entries: %w", err)
+	}
+	entries := make([]Entry, 0, len(positions))
+	for _, one := range found {
+		if entries, err = appendEntries(entries, one.Val(), eventField); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
 // read returns entries behind after, those that are there already or else those that come while it waits.
 func (s *Stream) read(ctx context.Context, key, field string, after Position, count int, block time.Duration) ([]Entry, error) {
 	stored, err := s.redis.XRangeN(ctx, key, "("+after.String(), "+", int64(count)).Result()
@@ -142,7 +163,10 @@ func (s *Stream) read(ctx context.Context, key, field string, after Position, co
 }
 
 func entriesOf(messages []redis.XMessage, field string) ([]Entry, error) {
-	entries := make([]Entry, 0, len(messages))
+	return appendEntries(make([]Entry, 0, len(messages)), messages, field)
+}
+
+func appendEntries(entries []Entry, messages []redis.XMessage, field string) ([]Entry, error) {
 	for _, message := range messages {
 		entry, err := entryOf(message, field)
 		if err != nil {

@@ -32,6 +32,33 @@ func TestReadEventsPages(t *testing.T) {
 	}
 }
 
+func TestEntriesAreFoundByTheirPositions(t *testing.T) {
+	s := newStream(t)
+	positions := fill(t, s, 25)
+	for name, test := range map[string]struct{ asked, want []Position }{
+		"none":                     {nil, nil},
+		"some, the newest first":   {[]Position{positions[20], positions[3], positions[4]}, []Position{positions[20], positions[3], positions[4]}},
+		"one that is gone":         {[]Position{positions[1], positions[24] + 1, positions[0] - 1, positions[2]}, []Position{positions[1], positions[2]}},
+		"the same again and again": {[]Position{positions[5], positions[5]}, []Position{positions[5], positions[5]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			entries, err := s.Entries(t.Context(), test.asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []Position
+			for _, e := range entries {
+				if got = append(got, e.Position); len(e.Data) == 0 {
+					t.Errorf("entry %s is empty", e.Position)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("positions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestTailing(t *testing.T) {
 	s := newStream(t)
 	a := newAppender(t, s, AppenderOptions{})

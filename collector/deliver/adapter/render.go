@@ -23,14 +23,6 @@ func jsonHeader() http.Header {
 	return http.Header{"Content-Type": {"application/json"}, "User-Agent": {"Weir"}}
 }
 
-// nullable is nil for "", so that it becomes null.
-func nullable(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 // baseURL is the platform's own base URL, or the endpoint that the operator has put in its place.
 func baseURL(cfg platforms.Platform, own string) string {
 	if cfg.Endpoint != "" {

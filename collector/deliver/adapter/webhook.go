@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/document"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -55,77 +55,25 @@ type webhookBody struct {
 // webhookData is all of a stored event: the received event record of the read API without what is not yet known while it
 // is being delivered, and what platforms need beside it. What the event lacks is null.
 type webhookData struct {
-	EventID        string         `json:"event_id"`
-	Event          string         `json:"event"`
-	ReceivedAt     string         `json:"received_at"`
-	Value          *event.Amount  `json:"value"`
-	Currency       *string        `json:"currency"`
-	Tax            *event.Amount  `json:"tax"`
-	Shipping       *event.Amount  `json:"shipping"`
-	Discount       *event.Amount  `json:"discount"`
-	OrderID        *string        `json:"order_id"`
-	Coupon         *string        `json:"coupon"`
-	ClientID       *string        `json:"client_id"`
-	UserID         *string        `json:"user_id"`
-	SessionID      *string        `json:"session_id"`
-	EngagementTime *int64         `json:"engagement_time_msec"`
-	ContentID      *string        `json:"content_id"`
-	ContentName    *string        `json:"content_name"`
-	SearchTerm     *string        `json:"search_term"`
-	ListID         *string        `json:"list_id"`
-	ListName       *string        `json:"list_name"`
-	Contents       []webhookItem  `json:"contents"`
-	Properties     jsontext.Value `json:"properties"`
-	Context        webhookContext `json:"context"`
-	Consent        webhookConsent `json:"consent"`
-	User           webhookUser    `json:"user"`
-}
+	EventID    string        `json:"event_id"`
+	Event      string        `json:"event"`
+	ReceivedAt string        `json:"received_at"`
+	Value      *event.Amount `json:"value"`
+	Currency   *string       `json:"currency"`
+	OrderID    *string       `json:"order_id"`
+	ClientID   *string       `json:"client_id"`
 
-// webhookItem has its details where the sender wrote them as Weir understands them; else they are among Extra, as they
-// were sent.
-type webhookItem struct {
-	ID        *string        `json:"id"`
-	Quantity  *event.Amount  `json:"quantity"`
-	Price     *event.Amount  `json:"price"`
-	Name      *string        `json:"name"`
-	Category  *string        `json:"category"`
-	Category2 string         `json:"category2,omitzero"`
-	Category3 string         `json:"category3,omitzero"`
-	Category4 string         `json:"category4,omitzero"`
-	Category5 string         `json:"category5,omitzero"`
-	Brand     string         `json:"brand,omitzero"`
-	Variant   string         `json:"variant,omitzero"`
-	Discount  *event.Amount  `json:"discount,omitzero"`
-	Extra     jsontext.Value `json:",embed"`
+	document.Members `json:",inline"`
+
+	Context webhookContext `json:"context"`
+	User    webhookUser    `json:"user"`
 }
 
 type webhookContext struct {
-	PageURL      *string           `json:"page_url"`
-	PageTitle    *string           `json:"page_title"`
-	Referrer     *string           `json:"referrer"`
-	IP           *string           `json:"ip"`
-	UserAgent    *string           `json:"user_agent"`
-	Language     *string           `json:"language"`
-	ActionSource *string           `json:"action_source"`
-	UTMSource    *string           `json:"utm_source"`
-	UTMMedium    *string           `json:"utm_medium"`
-	UTMCampaign  *string           `json:"utm_campaign"`
-	UTMTerm      *string           `json:"utm_term"`
-	UTMContent   *string           `json:"utm_content"`
-	ClickIDs     map[string]string `json:"click_ids"`
-}
+	document.Context `json:",inline"`
 
-type webhookConsent struct {
-	AdUserData        *string         `json:"ad_user_data"`
-	AdPersonalization *string         `json:"ad_personalization"`
-	AdStorage         *string         `json:"ad_storage"`
-	AnalyticsStorage  *string         `json:"analytics_storage"`
-	TCF               *string         `json:"tcf"`
-	GPP               *string         `json:"gpp"`
-	GPPSections       jsontext.Value  `json:"gpp_sid"`
-	USPrivacy         *string         `json:"us_privacy"`
-	LimitedDataUse    bool            `json:"limited_data_use"`
-	Categories        map[string]bool `json:"categories"`
+	IP        *string `json:"ip"`
+	UserAgent *string `json:"user_agent"`
 }
 
 // webhookUser holds SHA-256 hashes in hexadecimal, and the country, which is none. Emails and Phones are all of them, the
@@ -147,37 +95,24 @@ type webhookUser struct {
 }
 
 func (a *webhookAdapter) Map(e *Event) (Payload, Verdict) {
-	data := webhookData{
-		EventID:     e.ID,
-		Event:       e.Name,
-		ReceivedAt:  e.ReceivedAt.UTC().Format(timestampFormat),
-		Value:       e.Value,
-		Currency:    nullable(e.Currency),
-		Tax:         e.Tax,
-		Shipping:    e.Shipping,
-		Discount:    e.Discount,
-		OrderID:     nullable(e.OrderID),
-		Coupon:      nullable(e.Coupon),
-		ClientID:    nullable(e.ClientID),
-		UserID:      nullable(e.UserID),
-		SessionID:   nullable(e.SessionID),
-		ContentID:   nullable(e.ContentID),
-		ContentName: nullable(e.ContentName),
-		SearchTerm:  nullable(e.SearchTerm),
-		ListID:      nullable(e.ListID),
-		ListName:    nullable(e.ListName),
-		Contents:    webhookItems(e.Contents),
-		Properties:  e.Properties,
-		Context:     webhookContextOf(&e.Context),
-		Consent:     webhookConsentOf(&e.Consent),
-		User:        webhookUserOf(e),
-	}
-	if e.EngagementTime > 0 {
-		data.EngagementTime = new(e.EngagementTime.Milliseconds())
-	}
 	body, err := json.Marshal(webhookBody{
-		Type: e.Name, Timestamp: e.Time().UTC().Format(timestampFormat), Data: data,
-	}, json.FormatNilSliceAsNull(true), json.FormatNilMapAsNull(true), json.Deterministic(true))
+		Type:      e.Name,
+		Timestamp: e.Time().UTC().Format(timestampFormat),
+		Data: webhookData{
+			EventID:    e.ID,
+			Event:      e.Name,
+			ReceivedAt: e.ReceivedAt.UTC().Format(timestampFormat),
+			Value:      e.Value,
+			Currency:   document.Nullable(e.Currency),
+			OrderID:    document.Nullable(e.OrderID),
+			ClientID:   document.Nullable(e.ClientID),
+			Members:    document.MembersOf(&e.Event),
+			Context: webhookContext{
+				Context: document.ContextOf(&e.Context), IP: document.Nullable(e.Context.IP), UserAgent: document.Nullable(e.Context.UserAgent),
+			},
+			User: webhookUserOf(e),
+		},
+	}, document.Options)
 	if err != nil {
 		// Only members of the sender's own can do this, where they are no JSON object or name one of ours again.
 		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
@@ -185,59 +120,15 @@ func (a *webhookAdapter) Map(e *Event) (Payload, Verdict) {
 	return Payload{Body: body}, Verdict{}
 }
 
-func webhookContextOf(c *event.Context) webhookContext {
-	return webhookContext{
-		PageURL: nullable(c.PageURL), PageTitle: nullable(c.PageTitle), Referrer: nullable(c.Referrer),
-		IP: nullable(c.IP), UserAgent: nullable(c.UserAgent), Language: nullable(c.Language), ActionSource: nullable(c.ActionSource.String()),
-		UTMSource: nullable(c.UTMSource), UTMMedium: nullable(c.UTMMedium), UTMCampaign: nullable(c.UTMCampaign),
-		UTMTerm: nullable(c.UTMTerm), UTMContent: nullable(c.UTMContent),
-		ClickIDs: c.ClickIDs,
-	}
-}
-
-func webhookConsentOf(c *event.Consent) webhookConsent {
-	words := [...]string{event.Unstated: "", event.Granted: "granted", event.Denied: "denied"}
-	consent := webhookConsent{
-		AdUserData: nullable(words[c.AdUserData]), AdPersonalization: nullable(words[c.AdPersonalization]),
-		AdStorage: nullable(words[c.AdStorage]), AnalyticsStorage: nullable(words[c.AnalyticsStorage]),
-		TCF: nullable(c.TCF), GPP: nullable(c.GPP), USPrivacy: nullable(c.USPrivacy), LimitedDataUse: c.LimitedDataUse,
-		Categories: c.Categories,
-	}
-	if c.GPPSections != "" {
-		consent.GPPSections = jsontext.Value("[" + c.GPPSections + "]")
-	}
-	return consent
-}
-
 func webhookUserOf(e *Event) webhookUser {
-	hash := func(v event.Variant) *string { return nullable(e.User.Get(v).String()) }
+	hash := func(v event.Variant) *string { return document.Nullable(e.User.Get(v).String()) }
 	return webhookUser{
 		Email: hash(event.EmailLower), Emails: e.contacts(event.EmailLower, anyNumber),
 		Phone: hash(event.PhoneE164), Phones: e.contacts(event.PhoneE164, anyNumber),
 		FirstName: hash(event.FirstNameLower), LastName: hash(event.LastNameLower),
-		Street: hash(event.Street), City: hash(event.City), State: hash(event.State), Zip: hash(event.Zip), Country: nullable(e.Country),
+		Street: hash(event.Street), City: hash(event.City), State: hash(event.State), Zip: hash(event.Zip), Country: document.Nullable(e.Country),
 		DateOfBirth: hash(event.DateOfBirth), Gender: hash(event.Gender),
 	}
-}
-
-func webhookItems(items []event.Item) []webhookItem {
-	if len(items) == 0 {
-		return nil
-	}
-	list := make([]webhookItem, len(items))
-	for i, item := range items {
-		list[i] = webhookItem{
-			ID:        nullable(item.ID),
-			Quantity:  item.Quantity,
-			Price:     item.Price,
-			Name:      nullable(item.Name),
-			Category:  nullable(item.Category),
-			Category2: item.Categories[0], Category3: item.Categories[1], Category4: item.Categories[2], Category5: item.Categories[3],
-			Brand: item.Brand, Variant: item.Variant, Discount: item.Discount,
-			Extra: item.Extra,
-		}
-	}
-	return list
 }
 
 func (a *webhookAdapter) Build(batch []Payload, now time.Time) Request {
