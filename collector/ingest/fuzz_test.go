@@ -18,6 +18,45 @@ import (
 	"github.com/weir-dev/weir/collector/server"
 )
 
+// FuzzSegment sends anything to Segment's calls: the answer is JSON with a status of the contract, and neither the answer nor
+// the log repeats the key.
+func FuzzSegment(f *testing.F) {
+	f.Add("/v1/batch", shopKey, "", []byte(`{"batch":[`+typicalMessage+`,7,{"type":"page","properties":{"url":"https://shop.example/"}}],"sentAt":"2026-11-20T12:00:00Z"}`))
+	f.Add("/v1/track", shopKey, "", []byte(typicalMessage))
+	f.Add("/v1/p", "", "", []byte(`{"writeKey":"`+shopKey+`","name":"Home"}`))
+	f.Add("/v1/b", "wk_unknown_to_anybody_at_all", "gzip", gzipped(f, []byte(`{"batch":[{"type":"identify"}]}`)))
+	f.Fuzz(func(t *testing.T, path, key, coding string, body []byte) {
+		if !slices.Contains([]string{"/v1/batch", "/v1/b", "/v1/track", "/v1/t", "/v1/page", "/v1/p", "/v1/screen", "/v1/i", "/v1/group", "/v1/a"}, path) {
+			return
+		}
+		var log bytes.Buffer
+		registry := prometheus.NewRegistry()
+		handler := ingest.New(ingest.Options{Now: func() time.Time { return noon }, Registerer: registry})
+		tenant, _ := inMemory()
+		handler.Serve([]ingest.Tenant{tenant})
+		router := server.NewRouter(server.NewObserver(slog.New(slog.NewTextHandler(&log, nil)), registry))
+		handler.Routes(router)
+
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, bytes.NewReader(body))
+		request.Header["Content-Encoding"] = []string{coding}
+		if key != "" {
+			request.SetBasicAuth(key, "")
+		}
+		answer := httptest.NewRecorder()
+		router.ServeHTTP(answer, request)
+
+		if !slices.Contains([]int{200, 400, 401, 413, 415}, answer.Code) || !jsontext.Value(answer.Body.Bytes()).IsValid() {
+			t.Errorf("got %d %s", answer.Code, answer.Body)
+		}
+		if key != "" && !strings.Contains(key, ":") && key != shopKey && answer.Code != 401 {
+			t.Errorf("the key %q got %d", key, answer.Code)
+		}
+		if len(key) > 20 && (strings.Contains(log.String(), key) || strings.Contains(answer.Body.String(), key)) {
+			t.Errorf("the key %q is repeated: %s %s", key, log.String(), answer.Body)
+		}
+	})
+}
+
 // FuzzCollect sends anything to both calls: the answer is JSON with a status of the contract, and neither the answer to
 // a wrong key nor the log repeats the key.
 func FuzzCollect(f *testing.F) {

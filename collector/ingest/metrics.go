@@ -118,14 +118,15 @@ func makeFieldLabels() map[string]bool {
 			labels[prefix+name] = true
 		}
 	}
-	add("", "event event_id client_id user data context consent timestamp test events.* type message")
-	add("user.", "email phone first_name")
+	add("", "event event_id client_id user_id session_id engagement_time_msec user data properties context consent timestamp test events.* type originalTimestamp")
+	add("user.", "email email.* phone phone.* first_name last_name street city state zip country date_of_birth gender")
+	add("data.", "tax shipping discount coupon search_term list_id list_name")
 	for _, prefix := range []string{"", "data."} { // the older flat form has them at the top level
 		add(prefix, "value currency order_id content_id content_name contents contents.*")
 		add(prefix+"contents.*.", "id content_id sku name category quantity price")
 	}
-	add("context.", "page_url referrer ip user_agent utm_source utm_medium utm_campaign utm_term utm_content click_ids")
+	add("context.", "page_url referrer ip user_agent utm_source utm_medium utm_campaign utm_term utm_content click_ids page_title language action_source")
 	add("context.click_ids.", strings.Join(event.ClickIDNames[:], " "))
-	add("consent.", "ad_user_data ad_personalization")
+	add("consent.", "ad_user_data ad_personalization ad_storage analytics_storage tcf gpp gpp_sid us_privacy limited_data_use categories")
 	return labels
 }

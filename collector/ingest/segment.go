@@ -16,9 +16,9 @@ import (
 )
 
 // segmentPaths are the calls of Segment's HTTP Tracking API: by their names, as servers make them, and by their initials,
-// as analytics.js does.
+// as analytics.js does. Clients for Java, Ruby and .NET call a batch an import.
 var segmentPaths = map[string]string{
-	"/v1/batch": segment.Batch, "/v1/b": segment.Batch,
+	"/v1/batch": segment.Batch, "/v1/b": segment.Batch, "/v1/import": segment.Batch,
 	"/v1/track": "track", "/v1/t": "track", "/v1/page": "page", "/v1/p": "page", "/v1/screen": "screen", "/v1/s": "screen",
 	"/v1/identify": "identify", "/v1/i": "identify", "/v1/group": "group", "/v1/g": "group", "/v1/alias": "alias", "/v1/a": "alias",
 }
@@ -26,8 +26,10 @@ var segmentPaths = map[string]string{
 // segmentRoutes mounts Segment's HTTP Tracking API. What analytics.js asks for beside it, its settings file, belongs here.
 func (h *Handler) segmentRoutes(r chi.Router) {
 	for path, call := range segmentPaths {
-		r.Post(path, func(w http.ResponseWriter, r *http.Request) { h.segment(w, r, call) })
-		r.Options(path, h.segmentPreflight)
+		for _, path := range [...]string{path, path + "/"} { // the client for Java ends it so
+			r.Post(path, func(w http.ResponseWriter, r *http.Request) { h.segment(w, r, call) })
+			r.Options(path, h.segmentPreflight)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -18,18 +19,13 @@ func writeKey(key string) map[string]string {
 	return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(key+":"))}
 }
 
-// rejected keeps rejections.
-type rejected struct{ list []stream.Rejection }
-
-func (r *rejected) Add(some ...stream.Rejection) { r.list = append(r.list, some...) }
-
 // segmentSuccess is what is answered where something was taken.
 const segmentSuccess = `{"success": true}`
 
 func TestSegmentsCallsAreTakenByAllTheirPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/track": "lead", "/v1/t": "lead", "/v1/page": "pageview", "/v1/p": "pageview", "/v1/screen": "screen_view", "/v1/s": "screen_view",
-		"/v1/identify": "", "/v1/i": "", "/v1/group": "", "/v1/g": "", "/v1/alias": "", "/v1/a": "",
+		"/v1/identify": "", "/v1/i": "", "/v1/group": "", "/v1/g": "", "/v1/alias": "", "/v1/a": "", "/v1/track/": "lead",
 	} {
 		t.Run(path, func(t *testing.T) {
 			tenant, kept := inMemory()
@@ -64,7 +60,7 @@ func TestSegmentsCallsAreTakenByAllTheirPaths(t *testing.T) {
 
 func TestABatchOfManyWithSomeInvalidEventsIsTaken(t *testing.T) {
 	tenant, events := inRedis(t, newRedis(t), property("shop"))
-	refused := new(rejected)
+	refused := new(refusals)
 	tenant.Rejections = refused
 	s := newSite(t, tenant)
 	invalid := map[int]string{
@@ -161,5 +157,53 @@ func TestWhatSegmentsAPIRefuses(t *testing.T) {
 				t.Errorf("a key stands in the log:\n%s", s.log.String())
 			}
 		})
+	}
+}
+
+func TestSegmentsBatchesAreTakenByAllTheirPaths(t *testing.T) {
+	tenant, kept := inMemory()
+	s := newSite(t, tenant)
+	for _, path := range []string{"/v1/batch", "/v1/b", "/v1/import", "/v1/import/"} {
+		body := fmt.Appendf(nil, `{"batch":[{"type":"track","event":"lead","messageId":%q}]}`, path)
+		// RudderStack's client for Node calls its JSON a form.
+		if got := s.send(t, request{path: path, contentType: "application/x-www-form-urlencoded", header: writeKey(shopKey), body: body}); got.body != segmentSuccess {
+			t.Errorf("%s: got %d %s", path, got.status, got.body)
+		}
+	}
+	if n := len(kept.stored(t)); n != 4 {
+		t.Errorf("%d events are stored, want 4", n)
+	}
+}
+
+func TestWhatAPageMaySendByAPublishableKey(t *testing.T) {
+	tenant, kept := inMemory()
+	tenant.Keys = []auth.Credential{{Name: "page", Hash: auth.HashOf("wp_page"), Publishable: &auth.Publishable{
+		AllowedOrigins: []string{"https://shop.example"}, EventsPerSecond: 100, EventsPerSecondPerAddress: 100,
+	}}}
+	tenant.Limiter = new(generous)
+	s := newSite(t, tenant)
+	page := func(origin, event string) request {
+		return request{path: "/v1/t", contentType: "text/plain", header: map[string]string{"Origin": origin, "User-Agent": "Mozilla/5.0 (X11)"},
+			body: fmt.Appendf(nil, `{"event":%q,"messageId":%q,"writeKey":"wp_page","context":{"ip":"203.0.113.7","userAgent":"said"},"properties":{"total":1,"currency":"EUR"}}`, event, event)}
+	}
+	if got := s.send(t, page("https://shop.example", "lead")); got.body != segmentSuccess || got.header.Get("Access-Control-Allow-Origin") != "https://shop.example" {
+		t.Errorf("got %d %s %v", got.status, got.body, got.header)
+	}
+	if got, want := s.send(t, page("https://evil.example", "lead")),
+		`{"success":false,"code":"forbidden","message":"The page's origin is not among the API key's allowed origins."}`; got.status != http.StatusForbidden || got.body != want {
+		t.Errorf("another origin got %d %s", got.status, got.body)
+	}
+	if got := s.send(t, page("https://shop.example", "Order Completed")); got.status != http.StatusBadRequest || !strings.Contains(got.body, "publishable") {
+		t.Errorf("a purchase got %d %s", got.status, got.body)
+	}
+	events := kept.stored(t)
+	if len(events) != 1 || events[0].Context.IP != "" || events[0].Context.UserAgent != "Mozilla/5.0 (X11)" {
+		t.Errorf("stored %+v, want one event with what the connection tells alone", events)
+	}
+	for origin, want := range map[string]int{"https://shop.example": http.StatusNoContent, "https://evil.example": http.StatusForbidden} {
+		got := s.send(t, request{method: http.MethodOptions, path: "/v1/t", header: map[string]string{"Origin": origin, "Access-Control-Request-Method": "POST"}})
+		if got.status != want || want == http.StatusNoContent != (got.header.Get("Access-Control-Allow-Origin") == origin) {
+			t.Errorf("a preflight of %s got %d %v", origin, got.status, got.header)
+		}
 	}
 }

@@ -132,8 +132,9 @@ func (c *checker) categories(field string, n outline.Node) map[string]bool {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxPurposes))
 		return nil
 	}
-	for _, err := range below.errs {
-		c.errs.Add(c.prefix+err.Field, "The "+c.prefix+err.Message[len("The "):])
+	for i, err := range below.errs {
+		below.errs[i] = event.FieldError{Field: c.prefix + err.Field, Message: "The " + c.prefix + err.Message[len("The "):]}
 	}
+	c.named(field, below.errs)
 	return decisions
 }

@@ -5,7 +5,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/outline"
+	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // maxPropertiesSize is how many bytes custom properties may have, as they were sent.
@@ -46,8 +48,19 @@ func (c *checker) properties(n outline.Node) []outline.Value {
 		c.tooLarge(field)
 		return nil
 	}
-	c.errs = append(c.errs, below.errs...)
+	c.named(field, below.errs)
 	return members
+}
+
+// named adds the errors of members that the sender has named. A name that tells of a person stands in no error.
+func (c *checker) named(field string, errs event.Errors) {
+	for _, err := range errs {
+		if new(personal.Finder).ContactIn(err.Field) {
+			c.malformed(field)
+			return
+		}
+		c.errs = append(c.errs, err)
+	}
 }
 
 func (c *checker) tooLarge(field string) {
