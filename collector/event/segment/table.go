@@ -70,6 +70,8 @@ type Row struct {
 	From []string
 	// aside is a row of no member: what it reads goes into another's, or is told by one.
 	aside bool
+	// always is the member's value where it is read from no place, "" for none.
+	always string
 	// takes is what the row takes as the value, and quoted that it makes texts of numbers.
 	takes  accepts
 	quoted bool
@@ -207,6 +209,9 @@ func contextRows(c call) []Row {
 		{To: "context.page_title", From: title, takes: texts},
 		{To: "context.language", From: []string{"context.locale"}, takes: texts},
 		{To: "context.action_source", From: []string{"channel"}, takes: texts, edit: sourceOf},
+	}
+	if c == screen {
+		rows[len(rows)-1] = Row{To: "context.action_source", always: `"app"`}
 	}
 	for _, id := range event.ClickIDNames {
 		from := []string{"properties." + id, "context." + id, "integrations.*." + id}

@@ -28,7 +28,7 @@ func (t *Translator) memberOf(field string) string {
 	if member, known := renamedMembers[field]; known {
 		return member
 	}
-	if i := t.form.rowOf(field); i >= 0 {
+	if i := t.form.rowOf(field); i >= 0 && len(t.form.rows[i].From) > 0 {
 		rank := 0
 		if t.found[i].values != nil {
 			rank = t.found[i].rank % ofBatch

@@ -309,6 +309,9 @@ func (t *Translator) members(c call, properties *outline.Node) {
 				open = t.section(open, t.form.sections[i])
 				t.product(properties)
 			}
+		case row.always != "":
+			open = t.section(open, t.form.sections[i])
+			t.builder.Add(t.form.names[i], row.always)
 		case found.values != nil:
 			if raw := t.text(i); raw != "" {
 				open = t.section(open, t.form.sections[i])

@@ -102,7 +102,7 @@ func TestWhatIsReadFromWhere(t *testing.T) {
 			`{"event":"pageview","context":{"page_url":"https://shop.example/?b=2","referrer":"https://r.example/","page_title":"T"},"properties":{}}`,
 		},
 		"a screen is of an app": {
-			`{"type":"screen","name":"Cart","channel":"mobile","properties":{"items":2}}`, "",
+			`{"type":"screen","name":"Cart","properties":{"items":2}}`, "",
 			`{"event":"screen_view","data":{"content_name":"Cart"},"context":{"action_source":"app"},"properties":{"items":2}}`,
 		},
 		"a person is read from the traits, then from the properties": {
