@@ -63,6 +63,15 @@ func celRules() []celRule {
 		{at: "spec.exposure.gateway.parentRefs[].namespace", says: "name of a namespace", spec: "{currency: EUR, exposure: {type: Gateway, gateway: {parentRefs: [{name: a, namespace: b.c}]}}}", field: "spec.exposure.gateway.parentRefs[0].namespace"},
 		{at: "spec.exposure.gateway.parentRefs[].sectionName", says: "name of a listener", spec: "{currency: EUR, exposure: {type: Gateway, gateway: {parentRefs: [{name: a, sectionName: A}]}}}", field: "spec.exposure.gateway.parentRefs[0].sectionName"},
 
+		{at: "spec.sources[]", says: "beside apiSecretRef", spec: "{currency: EUR, sources: [{name: a, type: Shopify, secretRef: {name: s}, apiSecretRef: {name: s}}]}", field: "spec.sources[0].url"},
+		{at: "spec.sources[]", says: "for a source of type Stripe", spec: "{currency: EUR, sources: [{name: a, type: Stripe, secretRef: {name: s}, url: 'https://a.example.com'}]}", field: "spec.sources[0].url"},
+		{at: "spec.sources[]", says: "unless type is Stripe", spec: "{currency: EUR, sources: [{name: a, type: Shopify, secretRef: {name: s}, stripe: {}}]}", field: "spec.sources[0].stripe"},
+		{at: "spec.sources[].name", says: "lower-case", spec: "{currency: EUR, sources: [{name: -a, type: Shopify, secretRef: {name: s}}]}", field: "spec.sources[0].name"},
+		{at: "spec.sources[].secretRef.name", says: "name of a Secret", spec: "{currency: EUR, sources: [{name: a, type: Shopify, secretRef: {name: S}}]}", field: "spec.sources[0].secretRef.name"},
+		{at: "spec.sources[].apiSecretRef.name", says: "name of a Secret", spec: "{currency: EUR, sources: [{name: a, type: Stripe, secretRef: {name: s}, apiSecretRef: {name: S}}]}", field: "spec.sources[0].apiSecretRef.name"},
+		{at: "spec.sources[].url", says: "https URL", spec: "{currency: EUR, sources: [{name: a, type: Shopify, secretRef: {name: s}, url: 'http://a.example.com'}]}", field: "spec.sources[0].url"},
+		{at: "spec.sources[].url", says: "no user name", spec: "{currency: EUR, sources: [{name: a, type: Shopify, secretRef: {name: s}, url: 'https://u:p@a.example.com'}]}", field: "spec.sources[0].url"},
+
 		{at: "spec.platforms[]", says: "type Meta,", spec: "{currency: EUR, platforms: [{name: a, type: Log, meta: {pixelID: '1'}}]}", field: "spec.platforms[0].meta"},
 		{at: "spec.platforms[]", says: "type GA4,", spec: "{currency: EUR, platforms: [{name: a, type: GA4, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].ga4"},
 		{at: "spec.platforms[]", says: "type TikTok,", spec: "{currency: EUR, platforms: [{name: a, type: TikTok, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].tiktok"},
