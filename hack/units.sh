@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 module=$(go list -m)
 # A line per package with tests: its path, and all that it and its tests import themselves.
 packages=$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}' ./...)
-servers="$module/collector/redisserver|sigs.k8s.io/controller-runtime/pkg/envtest|github.com/chromedp/"
+servers="$module/collector/redisserver|sigs.k8s.io/controller-runtime/pkg/envtest|github.com/chromedp/|$module/hack/browser"
 units=$(grep -vE " ($servers)" <<<"$packages" | cut -d ' ' -f 1)
 count=$(wc -l <<<"$packages")
 if [ -z "$units" ]; then

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/role"
+	"github.com/weir-dev/weir/collector/snippet"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -115,7 +116,7 @@ func (p devProperty) token(name string) string {
 	return ""
 }
 
-// curlLines introduces requests to paste: send a purchase, list it, read the numbers. It leaves out what the roles
+// curlLines introduces requests to paste: send a purchase, list it, read the numbers; and what goes into a page. It leaves out what the roles
 // do not serve, or what the property has no key or token for.
 func (p devProperty) curlLines(roles []role.Name) string {
 	var b strings.Builder
@@ -124,6 +125,9 @@ func (p devProperty) curlLines(roles []role.Name) string {
 			`{"event":"purchase","client_id":"1234.5678","user":{"email":"jane@example.com","phone":"+14155550123","first_name":"Jane"},`+
 				`"data":{"value":49.90,"currency":"EUR","order_id":"'"$(date +%s)"'"}}`)
 		fmt.Fprintf(&b, "# clients of Segment and RudderStack: host %s, write key %s\n", p.CollectURL, p.APIKeys[i].Key)
+	}
+	if i := slices.IndexFunc(p.APIKeys, func(k devKey) bool { return k.Publishable }); i >= 0 && slices.Contains(roles, role.Collect) {
+		fmt.Fprintf(&b, "# pages: %s\n#        <script async src=\"%s/collect/%s/weir.js\"></script>\n", snippet.Stub, p.CollectURL, p.APIKeys[i].Key)
 	}
 	if slices.Contains(roles, role.Query) && len(p.AccessTokens) > 0 {
 		for _, path := range []string{"events", "analytics/summary"} {

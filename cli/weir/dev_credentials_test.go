@@ -51,8 +51,9 @@ func TestAKeyWhoseTypeChangesIsAnotherOne(t *testing.T) {
 			}
 		})
 	}
-	if lines := published.Properties[0].curlLines([]role.Name{role.Collect}); lines != "" {
-		t.Errorf("the lines to try send a purchase with a publishable key:\n%s", lines)
+	if lines := published.Properties[0].curlLines([]role.Name{role.Collect}); strings.Contains(lines, "curl") ||
+		!strings.Contains(lines, "/collect/"+published.Properties[0].APIKeys[0].Key+"/weir.js") {
+		t.Errorf("the lines to try are, with a publishable key alone, %s\nwant the snippet's, and no purchase", lines)
 	}
 	both := devCredentials{}.renewed(shop(publishable, v1alpha1.APIKey{Name: "server"}), host).Properties[0]
 	if lines := both.curlLines([]role.Name{role.Collect}); !strings.Contains(lines, both.APIKeys[1].Key) {

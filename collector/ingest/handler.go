@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/collector/event/segment"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/snippet"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -76,6 +77,7 @@ type Handler struct {
 	bots    Bots
 	metrics *metrics
 	bodies  *bodies
+	snippet http.Handler
 	// envelopes are there to be read into: of *envelope.Envelope, reset.
 	envelopes sync.Pool
 	// translators are of *segment.Translator, reset.
@@ -109,7 +111,7 @@ type tenant struct {
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{now: o.Now, newID: o.NewID, bots: o.Bots, metrics: newMetrics(o.Registerer), bodies: newBodies()}
+	h := &Handler{now: o.Now, newID: o.NewID, bots: o.Bots, metrics: newMetrics(o.Registerer), bodies: newBodies(), snippet: snippet.Handler()}
 	h.envelopes.New = func() any { return new(envelope.Envelope) }
 	h.translators.New = func() any { return new(segment.Translator) }
 	h.stranger = &sender{tenant: new(tenant), way: viaSegment, web: newWeb(new(auth.Publishable))}
@@ -151,6 +153,8 @@ func (h *Handler) Routes(r chi.Router) {
 	r.Options("/collect/{api_key}", h.preflight)
 	r.Options("/collect/{api_key}/batch", h.preflight)
 	h.segmentRoutes(r)
+	r.Get("/collect/{api_key}/weir.js", h.script)
+	r.Head("/collect/{api_key}/weir.js", h.script)
 }
 
 // note describes a request that is not served for its log line.
@@ -172,6 +176,9 @@ func (h *Handler) forget(sent *envelope.Envelope) {
 
 // prepare turns an envelope into what the stream stores of it.
 func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+	if s.web != nil {
+		sent.LeaveOut(pageOptional)
+	}
 	valid, errs := sent.Validate(now, s.Property.EventAliases)
 	if len(errs) == 0 {
 		errs = s.judge(valid)

@@ -21,6 +21,10 @@ const (
 	webShare = 2
 )
 
+// pageOptional are the members of what a page sends that are left out where they are wrong: they are what the visitor's
+// browser has, or what the visitor has typed, and nobody reads the answer who could put it right.
+var pageOptional = []string{"user.", "context."}
+
 // web is what bounds a publishable key.
 type web struct {
 	*auth.Publishable
@@ -52,7 +56,7 @@ func (h *Handler) admitPage(s *sender, w http.ResponseWriter, r *http.Request) (
 	if egress.IsPublic(address) {
 		visiting.visitor.Address = address
 	}
-	visiting.visitor.UserAgent = r.UserAgent()
+	visiting.visitor.UserAgent, visiting.visitor.Languages = r.UserAgent(), r.Header.Get("Accept-Language")
 	if !visiting.allowAddress(w, 1, h.now()) {
 		return nil, false
 	}
@@ -118,4 +122,18 @@ func allowPosting(w http.ResponseWriter, fields string) {
 	w.Header().Set("Access-Control-Allow-Headers", fields)
 	w.Header().Set("Access-Control-Max-Age", preflightAge)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// script answers with what a page loads to send with the key in the path.
+func (h *Handler) script(w http.ResponseWriter, r *http.Request) {
+	s, found := h.senderOf(viaCollect, server.PathParameter(r, "api_key"))
+	switch {
+	case !found:
+		refuseKey(w, viaCollect)
+	case s.web == nil:
+		s.note(w, slog.String("reason", secretInPage))
+		server.Message(w, http.StatusForbidden, secretInPage)
+	default:
+		h.snippet.ServeHTTP(w, r)
+	}
 }

@@ -2,6 +2,8 @@ package ingest_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -432,5 +435,100 @@ func TestAPublishableKeyProvesNothing(t *testing.T) {
 	}
 	if err := ask(visitors, webKey); err == nil {
 		t.Error("the visitor's connection is open, want it to have made room")
+	}
+}
+
+// maxSnippet is the most that a page is to load, uncompressed.
+const maxSnippet = 3 << 10
+
+func TestAPageLoadsTheSnippetByItsKey(t *testing.T) {
+	p := newPage(ingest.Options{})
+	path := "/collect/" + webKey + "/weir.js"
+	plain := p.send(http.MethodGet, path, "", map[string]string{"Origin": ""})
+	if plain.Code != http.StatusOK || plain.Body.Len() > maxSnippet || plain.Body.Len() < 1000 {
+		t.Fatalf("got %d with %d bytes, want 200 with at most %d", plain.Code, plain.Body.Len(), maxSnippet)
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "text/javascript; charset=utf-8", "Cache-Control": "public, max-age=86400, stale-while-revalidate=604800",
+		"X-Content-Type-Options": "nosniff", "Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin", "Vary": "Accept-Encoding",
+	} {
+		if got := plain.Header().Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	squeezed := p.send(http.MethodGet, path, "", map[string]string{"Accept-Encoding": "gzip, br"})
+	unzipped, err := gzip.NewReader(squeezed.Body)
+	if err != nil {
+		t.Fatalf("%d, %s: %v", squeezed.Code, squeezed.Header().Get("Content-Encoding"), err)
+	}
+	if text, err := io.ReadAll(unzipped); err != nil || !bytes.Equal(text, plain.Body.Bytes()) {
+		t.Errorf("compressed it is something else (%v)", err)
+	}
+	tag := plain.Header().Get("ETag")
+	if tag == "" || squeezed.Header().Get("ETag") != tag {
+		t.Errorf("the tags are %q and %q, want the same", tag, squeezed.Header().Get("ETag"))
+	}
+	for name, c := range map[string]struct {
+		method, path string
+		header       map[string]string
+		status       int
+		body         string
+	}{
+		"a browser that has it already":  {http.MethodGet, path, map[string]string{"If-None-Match": tag}, 304, ""},
+		"a browser that has another one": {http.MethodGet, path, map[string]string{"If-None-Match": `W/"other"`}, 200, plain.Body.String()},
+		"its header alone":               {http.MethodHead, path, nil, 200, ""},
+		"a wrong key":                    {http.MethodGet, "/collect/wp_other/weir.js", nil, 401, invalidKey},
+		"a secret key":                   {http.MethodGet, "/collect/" + shopKey + "/weir.js", nil, 403, `{"message":"The API key is secret, and no page may use it: take a publishable one."}`},
+		"another method":                 {http.MethodPost, path, nil, 405, notAllowed},
+	} {
+		if got := p.send(c.method, c.path, "", c.header); got.Code != c.status || got.Body.String() != c.body {
+			t.Errorf("%s: got %d %.80s, want %d %.80s", name, got.Code, got.Body, c.status, c.body)
+		}
+	}
+}
+
+// TestWhatAVisitorsBrowserSaysWrongIsNoErrorOfTheEvent holds that nothing is lost for what nobody can put right: long
+// addresses, odd languages, what the visitor has typed.
+func TestWhatAVisitorsBrowserSaysWrongIsNoErrorOfTheEvent(t *testing.T) {
+	for name, c := range map[string]struct {
+		members string
+		header  map[string]string
+		want    event.Context
+	}{
+		"an address that is too long":        {`"context": {"page_url": "https://www.shop.example/?` + strings.Repeat("x", 3000) + `", "page_title": "a"}`, nil, event.Context{PageTitle: "a"}},
+		"a title that is too long":           {`"context": {"page_url": "https://www.shop.example/", "page_title": "` + strings.Repeat("x", 400) + `"}`, nil, event.Context{PageURL: "https://www.shop.example/"}},
+		"a campaign that is too long":        {`"context": {"utm_source": "` + strings.Repeat("x", 300) + `", "utm_medium": "cpc"}`, nil, event.Context{UTMMedium: "cpc"}},
+		"a click id that is none":            {`"context": {"click_ids": {"gclid": {"a": 1}, "fbp": "fb.1.1.1"}}`, nil, event.Context{ClickIDs: map[string]string{"fbp": "fb.1.1.1"}}},
+		"half a language":                    {`"context": {"language": "en-US@posix"}`, nil, event.Context{Language: "en"}},
+		"an e-mail address that is none":     {`"user": {"email": "jane@"}`, nil, event.Context{}},
+		"a context that is none":             {`"context": {"ip": 7}`, nil, event.Context{}},
+		"the language that the browser says": {`"data": {}`, map[string]string{"Accept-Language": "de-CH,de;q=0.9,en;q=0.8"}, event.Context{Language: "de-CH"}},
+		"the language that the page says":    {`"context": {"language": "fr"}`, map[string]string{"Accept-Language": "de"}, event.Context{Language: "fr"}},
+		"languages that are none":            {`"data": {}`, map[string]string{"Accept-Language": "*"}, event.Context{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPage(ingest.Options{})
+			got := p.send(http.MethodPost, "/collect/"+webKey, `{"event": "lead", `+c.members+`}`, c.header)
+			if got.Code != http.StatusAccepted {
+				t.Fatalf("got %d %s", got.Code, got.Body)
+			}
+			e := p.kept.stored(t)[0]
+			c.want.IP, c.want.UserAgent = visitorAddress, visitorBrowser
+			if diff := cmp.Diff(c.want, e.Context); diff != "" {
+				t.Errorf("context (-want +got):\n%s", diff)
+			}
+		})
+	}
+	p := newPage(ingest.Options{})
+	for name, body := range map[string]string{
+		"a page's own mistake":         `{"event": "lead", "data": {"currency": "EURO"}}`,
+		"an e-mail as an event's name": `{"event": "jane@example.com", "user": {"email": "jane@example.com"}}`,
+	} {
+		if got := p.send(http.MethodPost, "/collect/"+webKey, body, nil); got.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: got %d, want 422", name, got.Code)
+		}
+	}
+	if got := p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead", "user": {"email": "jane@"}}`, map[string]string{"Content-Type": "application/json"}); got.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a server's wrong e-mail address: got %d, want 422", got.Code)
 	}
 }

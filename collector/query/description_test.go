@@ -265,7 +265,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 
 	d.checkReplays(handler, api)
 
-	for _, refusal := range askAjv(openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
+	for _, refusal := range askAjv(t, openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
 		t.Errorf("Ajv: %s", refusal)
 	}
 
@@ -444,7 +444,7 @@ func TestExamplesFollowTheirSchemas(t *testing.T) {
 			}
 		}
 	}
-	for _, refusal := range askAjv(openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
+	for _, refusal := range askAjv(t, openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
 		t.Errorf("Ajv: %s", refusal)
 	}
 }

@@ -6,111 +6,30 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weir-dev/weir/hack/browser"
 )
-
-// docsTimeout bounds each thing that is done in a tab.
-const docsTimeout = 30 * time.Second
-
-// tab is a page in a browser, and what it has asked for and complained about.
-type tab struct {
-	t   *testing.T
-	ctx context.Context // chromedp's handle of a tab
-
-	mu         sync.Mutex
-	requests   []string
-	complaints []string
-}
-
-// openTab opens a tab in a Chromium of its own and prepares it. Both end with the test.
-func openTab(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) *tab {
-	t.Helper()
-	var words strings.Builder
-	find := exec.CommandContext(t.Context(), "../../hack/package.sh", "chromium")
-	find.Stderr = &words
-	path, err := find.Output()
-	if err != nil {
-		t.Fatalf("hack/package.sh chromium: %v: %s", err, words.String())
-	}
-	// The page is our own, so it needs no sandbox, which root and containers do not have. No name resolves, so that
-	// a mistake reaches nobody.
-	allocator, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(strings.TrimSpace(string(path))), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"))...)
-	t.Cleanup(end)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(cancel)
-	opened := &tab{t: t, ctx: ctx}
-	if err := chromedp.Listen(ctx, opened.note); err != nil {
-		t.Fatal(err)
-	}
-	opened.do(prepare...)
-	return opened
-}
-
-// note keeps what the tests want to know of what happens in the tab.
-func (p *tab) note(event any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch event := event.(type) {
-	case *network.EventRequestWillBeSent:
-		p.requests = append(p.requests, event.Request.URL)
-	case *log.EventEntryAdded:
-		p.complaints = append(p.complaints, event.Entry.Text)
-	case *runtime.EventExceptionThrown:
-		p.complaints = append(p.complaints, event.ExceptionDetails.Text)
-	case *runtime.EventConsoleAPICalled:
-		p.complaints = append(p.complaints, fmt.Sprintf("console.%s", event.Type))
-	}
-}
-
-func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, docsTimeout)
-	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		p.t.Fatal(err)
-	}
-}
 
 // openDocs serves the API and opens its documentation, in a tab that is prepared first. It returns when all has been
 // rendered, and where from.
-func openDocs(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) (p *tab, site string) {
+func openDocs(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) (p *browser.Tab, site string) {
 	t.Helper()
 	_, api := serve(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	p = openTab(t, prepare...)
-	p.do(chromedp.Navigate(server.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("section:last-of-type")))
+	p = browser.Open(t, browser.Options{Prepare: prepare})
+	p.Do(chromedp.Navigate(server.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("section:last-of-type")))
 	return p, server.URL
-}
-
-// look evaluates an expression in the page, waiting for it where it is a promise.
-func look[T any](p *tab, expression string) T {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, docsTimeout)
-	defer cancel()
-	seen, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return seen
 }
 
 // prefers lets the page think that its reader prefers light or dark.
@@ -194,12 +113,12 @@ const unfold = `document.querySelectorAll('details').forEach((details) => { deta
 func TestTheDocsShowEveryCall(t *testing.T) {
 	page, _ := openDocs(t)
 	want := describedAPI(t).describedCalls()
-	if diff := cmp.Diff(want, look[map[string]shownCall](page, shownCalls), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, browser.Look[map[string]shownCall](page, shownCalls), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-described +shown):\n%s", diff)
 	}
 	for anchor, call := range want {
 		link := fmt.Sprintf(`document.querySelector('nav a[href="#%s"]').innerText`, anchor)
-		if got := look[string](page, link); got != call.Title {
+		if got := browser.Look[string](page, link); got != call.Title {
 			t.Errorf("the contents lead to %s by %q, want %q", anchor, got, call.Title)
 		}
 	}
@@ -207,16 +126,15 @@ func TestTheDocsShowEveryCall(t *testing.T) {
 
 func TestTheDocsFetchNothingElseAndComplainOfNothing(t *testing.T) {
 	page, site := openDocs(t)
-	page.do(chromedp.Evaluate[chromedp.Void](unfold))
-	page.mu.Lock()
-	defer page.mu.Unlock()
+	page.Do(chromedp.Evaluate[chromedp.Void](unfold))
 	want := []string{site + apiPrefix + "/openapi.json", site + "/docs", site + "/docs/docs.css", site + "/docs/docs.js"}
-	slices.Sort(page.requests)
-	if diff := cmp.Diff(want, page.requests); diff != "" {
+	requests := page.Requests()
+	slices.Sort(requests)
+	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if len(page.complaints) > 0 {
-		t.Errorf("the console says %q", page.complaints)
+	if complaints := page.Complaints(); len(complaints) > 0 {
+		t.Errorf("the console says %q", complaints)
 	}
 }
 
@@ -241,7 +159,7 @@ func TestTheDocsPolicyHolds(t *testing.T) {
 			return window.ran === true;
 		})()`,
 	} {
-		if look[bool](page, strings.ReplaceAll(attempt, "ELSEWHERE", elsewhere.URL)) {
+		if browser.Look[bool](page, strings.ReplaceAll(attempt, "ELSEWHERE", elsewhere.URL)) {
 			t.Errorf("%s: got it through", name)
 		}
 	}
@@ -251,12 +169,12 @@ func TestTheDocsFollowTheReadersColours(t *testing.T) {
 	for name, want := range map[string]struct{ dark bool }{"light": {false}, "dark": {true}} {
 		t.Run(name, func(t *testing.T) {
 			page, _ := openDocs(t, prefers(name))
-			page.do(chromedp.Evaluate[chromedp.Void](unfold))
-			paper := look[[]int](page, `getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).map(Number)`)
+			page.Do(chromedp.Evaluate[chromedp.Void](unfold))
+			paper := browser.Look[[]int](page, `getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).map(Number)`)
 			if got := max(paper[0], paper[1], paper[2]) < 128; got != want.dark {
 				t.Errorf("the paper's colour is %v", paper)
 			}
-			if faint := look[[]string](page, faintTexts); len(faint) > 0 {
+			if faint := browser.Look[[]string](page, faintTexts); len(faint) > 0 {
 				t.Errorf("too faint: %q", faint)
 			}
 		})
@@ -266,8 +184,8 @@ func TestTheDocsFollowTheReadersColours(t *testing.T) {
 func TestTheDocsFitAPhone(t *testing.T) {
 	const want = 360
 	page, _ := openDocs(t, chromedp.EmulateViewport(want, 740, chromedp.EmulateMobile, chromedp.EmulatePortrait))
-	page.do(chromedp.Evaluate[chromedp.Void](unfold))
-	if got := look[int](page, `document.documentElement.scrollWidth`); got != want {
+	page.Do(chromedp.Evaluate[chromedp.Void](unfold))
+	if got := browser.Look[int](page, `document.documentElement.scrollWidth`); got != want {
 		t.Errorf("the page is %d wide, want %d", got, want)
 	}
 }
@@ -288,15 +206,15 @@ const focused = `(() => {
 
 func TestTheDocsAreReachedByKeyboard(t *testing.T) {
 	page, _ := openDocs(t)
-	want := look[[]string](page, reachable)
+	want := browser.Look[[]string](page, reachable)
 	type focus struct {
 		Text          string
 		Scrolls, Seen bool
 	}
 	var got []string
 	for range 10 * len(want) {
-		page.do(chromedp.KeyEvent(kb.Tab))
-		at := look[focus](page, focused)
+		page.Do(chromedp.KeyEvent(kb.Tab))
+		at := browser.Look[focus](page, focused)
 		if at.Text == "" {
 			break
 		}
@@ -314,13 +232,13 @@ func TestTheDocsAreReachedByKeyboard(t *testing.T) {
 
 func TestTheDocsFollowTheEnterKey(t *testing.T) {
 	page, _ := openDocs(t)
-	page.do(chromedp.Focus(chromedp.CSS(`nav a[href="#funnel"]`)), chromedp.KeyEvent(kb.Enter))
+	page.Do(chromedp.Focus(chromedp.CSS(`nav a[href="#funnel"]`)), chromedp.KeyEvent(kb.Enter))
 	const top = `document.getElementById('funnel').getBoundingClientRect().top`
-	if got := look[float64](page, top); got < -1 || got > 100 {
+	if got := browser.Look[float64](page, top); got < -1 || got > 100 {
 		t.Errorf("the funnel's section begins at %v, want the top", got)
 	}
-	page.do(chromedp.Focus(chromedp.CSS(`#funnel > details:not([open]) > summary`)), chromedp.KeyEvent(kb.Enter))
-	if !look[bool](page, `document.activeElement.parentElement.open`) {
+	page.Do(chromedp.Focus(chromedp.CSS(`#funnel > details:not([open]) > summary`)), chromedp.KeyEvent(kb.Enter))
+	if !browser.Look[bool](page, `document.activeElement.parentElement.open`) {
 		t.Error("the answer stays folded")
 	}
 }
@@ -335,10 +253,10 @@ func TestTheDocsSayWhereTheDescriptionIsMissing(t *testing.T) {
 		api.ServeHTTP(w, r)
 	}))
 	defer site.Close()
-	page := openTab(t)
-	page.do(chromedp.Navigate(site.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS(".error")))
+	page := browser.Open(t, browser.Options{})
+	page.Do(chromedp.Navigate(site.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS(".error")))
 	want := "The description could not be shown: HTTP 503"
-	if got := look[string](page, `document.querySelector('[role=status]').innerText`); got != want {
+	if got := browser.Look[string](page, `document.querySelector('[role=status]').innerText`); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -53,22 +53,29 @@ func (c *checker) address(field string, n outline.Node) string {
 	return address.Unmap().String()
 }
 
-// language reads a language's tag, the first one where browsers list several, also as operating systems write it
-// ("de_CH.UTF-8"), and returns its canonical form.
+// language reads a language's tag and returns its canonical form.
 func (c *checker) language(field string, n outline.Node) string {
-	said := c.text(field, n, textRule{max: maxTextLength, plain: true})
+	tag, known := parseLanguage(c.text(field, n, textRule{max: maxTextLength, plain: true}))
+	if !known {
+		c.malformed(field)
+	}
+	return tag
+}
+
+// parseLanguage reads a language's tag, the first one where browsers list several, also as operating systems write it
+// ("de_CH.UTF-8"). It returns the tag's canonical form, "" for none, and whether it could be read.
+func parseLanguage(said string) (canonical string, known bool) {
 	if said == "" {
-		return ""
+		return "", true
 	}
 	if end := strings.IndexAny(said, ",;."); end >= 0 {
 		said = said[:end]
 	}
 	tag, err := language.Parse(said)
 	if err != nil && tag == language.Und {
-		c.malformed(field)
-		return ""
+		return "", false
 	}
-	return tag.String()
+	return tag.String(), true
 }
 
 func (c *checker) actionSource(field string, n outline.Node) event.ActionSource {

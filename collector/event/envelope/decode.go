@@ -17,7 +17,7 @@ import (
 // again, which saves the memory of another one. It is not safe for concurrent use.
 type Envelope struct {
 	outline []outline.Value
-	// occurredAt and optional are a translation's.
+	// occurredAt is a translation's; optional are beginnings of paths at which nothing wrong is an error.
 	occurredAt time.Time
 	optional   []string
 	// valid is what Validate returns.
@@ -39,6 +39,14 @@ func (e *Envelope) Take(t Translation) {
 	e.Reset()
 	e.outline = append(e.outline, t.Outline...)
 	e.occurredAt, e.optional = t.OccurredAt, t.Optional
+}
+
+// LeaveOut has members left out that are wrong, rather than be errors of the event: those whose paths begin with one of
+// these. It holds for what is in e, and adds nothing to what a translation leaves out.
+func (e *Envelope) LeaveOut(optional []string) {
+	if e.optional == nil {
+		e.optional = optional
+	}
 }
 
 // Decode reads an envelope into e. It is strict: a member name that occurs twice, text that is not UTF-8, data

@@ -13,6 +13,8 @@ type Visitor struct {
 	Address netip.Addr
 	// UserAgent is as it was sent.
 	UserAgent string
+	// Languages are those that the browser prefers, the first one most: the value of the header Accept-Language.
+	Languages string
 }
 
 // Name is the event's name, after the aliases.
@@ -26,5 +28,8 @@ func (v *Valid) SentBy(visitor Visitor) {
 	}
 	if agent := strings.ToValidUTF8(visitor.UserAgent, ""); len(agent) <= maxUserAgentLength && !hasControl(agent) {
 		v.event.Context.UserAgent = personal.WithoutNobody(agent)
+	}
+	if v.event.Context.Language == "" && len(visitor.Languages) <= maxTextLength {
+		v.event.Context.Language, _ = parseLanguage(visitor.Languages)
 	}
 }
