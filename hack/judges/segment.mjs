@@ -1,0 +1,211 @@
+// Has Segment's destinations make a request of an event, each as it would send it to its platform.
+//
+//   node segment.mjs < EVENT
+//
+// EVENT is a purchase in the collect API's form. On standard output comes an object with the body of each platform's request.
+// What a destination is told are its own fields, with the values that the event has for them; nothing is hashed or renamed
+// here. NODE_JUDGES names the folder that hack/npm.sh printed.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const require = createRequire(`${process.env.NODE_JUDGES}/`);
+const destination = (name) => require(`@segment/action-destinations/dist/destinations/${name}`).default;
+
+const event = JSON.parse(readFileSync(0, "utf8"));
+const { user, data, context, consent } = event;
+const clicks = context.click_ids;
+const items = data.contents;
+const seconds = String(Math.floor(Date.parse(event.timestamp) / 1000));
+// The click ids that Mixpanel's own library records.
+const recorded = ["gclid", "wbraid", "fbclid", "ttclid", "msclkid", "li_fat_id", "twclid"];
+const words = { granted: "GRANTED", denied: "DENIED" };
+
+const destinations = {
+  Meta: {
+    action: destination("facebook-conversions-api").actions.purchase2,
+    settings: { pixelId: "1" },
+    payload: {
+      action_source: "website",
+      event_time: seconds,
+      event_id: event.event_id,
+      event_source_url: context.page_url,
+      user_data: {
+        email: user.email[0],
+        phone: user.phone[0],
+        firstName: user.first_name,
+        lastName: user.last_name,
+        city: user.city,
+        state: user.state,
+        zip: user.zip,
+        country: user.country.toLowerCase(),
+        dateOfBirth: user.date_of_birth.replaceAll("-", ""),
+        gender: user.gender,
+        externalId: [event.user_id, event.client_id],
+        client_ip_address: context.ip,
+        client_user_agent: context.user_agent,
+        fbc: clicks.fbc,
+        fbp: clicks.fbp,
+      },
+      value: data.value,
+      currency: data.currency,
+      content_name: data.content_name,
+      content_type: "product",
+      content_ids: items.map(({ id }) => id),
+      contents: items.map(({ id, quantity, price }) => ({ id, quantity, item_price: price })),
+      num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
+      custom_data: { order_id: data.order_id, search_string: data.search_term },
+    },
+    body: (json) => json.data[0],
+  },
+  GA4: {
+    action: destination("google-analytics-4").actions.purchase,
+    settings: { measurementId: "G-1", apiSecret: "secret" },
+    payload: {
+      client_id: event.client_id,
+      user_id: event.user_id,
+      timestamp_micros: event.timestamp,
+      transaction_id: data.order_id,
+      value: data.value,
+      currency: data.currency,
+      tax: data.tax,
+      shipping: data.shipping,
+      coupon: data.coupon,
+      engagement_time_msec: event.engagement_time_msec,
+      ad_user_data_consent: words[consent.ad_user_data],
+      ad_personalization_consent: words[consent.ad_personalization],
+      items: items.map((item) => ({
+        item_id: item.id,
+        item_name: item.name,
+        item_brand: item.brand,
+        item_variant: item.variant,
+        item_category: item.category,
+        item_category2: item.category2,
+        item_category3: item.category3,
+        item_category4: item.category4,
+        item_category5: item.category5,
+        price: item.price,
+        discount: item.discount,
+        quantity: item.quantity,
+      })),
+      params: { session_id: event.session_id, page_location: context.page_url, page_title: context.page_title, ...event.properties },
+    },
+    body: (json) => json,
+  },
+  TikTok: {
+    action: destination("tiktok-conversions").actions.reportWebEvent,
+    settings: { pixelCode: "C1", accessToken: "token" },
+    payload: {
+      event: "Purchase",
+      event_id: event.event_id,
+      timestamp: event.timestamp,
+      email: user.email,
+      phone_number: user.phone,
+      external_id: [event.user_id, event.client_id],
+      first_name: user.first_name,
+      last_name: user.last_name,
+      address: { city: user.city, state: user.state, country: user.country, zip_code: user.zip },
+      ttclid: clicks.ttclid,
+      ttp: clicks.ttp,
+      ip: context.ip,
+      user_agent: context.user_agent,
+      locale: context.language,
+      url: context.page_url,
+      referrer: context.referrer,
+      value: data.value,
+      currency: data.currency,
+      order_id: data.order_id,
+      query: data.search_term,
+      content_type: "product",
+      num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
+      contents: items.map((item) => ({
+        content_id: item.id,
+        content_name: item.name,
+        content_category: item.category,
+        brand: item.brand,
+        price: item.price,
+        quantity: item.quantity,
+      })),
+    },
+    body: (json) => json.data[0],
+  },
+  Pinterest: {
+    action: destination("pinterest-conversions").actions.reportConversionEvent,
+    settings: { ad_account_id: "1", conversion_token: "token" },
+    payload: {
+      event_name: "checkout",
+      action_source: "web",
+      event_time: event.timestamp,
+      event_id: event.event_id,
+      event_source_url: context.page_url,
+      language: context.language.slice(0, 2),
+      user_data: {
+        email: [...user.email],
+        phone: [...user.phone],
+        first_name: [user.first_name],
+        last_name: [user.last_name],
+        city: [user.city],
+        state: [user.state],
+        zip: [user.zip],
+        country: [user.country],
+        date_of_birth: [user.date_of_birth.replaceAll("-", "")],
+        gender: [user.gender],
+        external_id: [event.user_id, event.client_id],
+        client_ip_address: context.ip,
+        client_user_agent: context.user_agent,
+        click_id: clicks.epik,
+      },
+      custom_data: {
+        value: data.value,
+        currency: data.currency,
+        order_id: data.order_id,
+        search_string: data.search_term,
+        content_ids: items.map(({ id }) => id),
+        contents: items.map(({ id, quantity, price }) => ({ id, quantity, item_price: price })),
+        num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
+      },
+    },
+    body: (json) => json.data[0],
+  },
+  Mixpanel: {
+    action: destination("mixpanel").actions.trackEvent,
+    settings: { projectToken: "token", apiSecret: "secret", apiRegion: "US 🇺🇸" },
+    payload: {
+      event: event.event,
+      time: event.timestamp,
+      distinct_id: event.user_id,
+      user_id: event.user_id,
+      anonymous_id: event.client_id,
+      insert_id: event.event_id,
+      ip: context.ip,
+      language: context.language,
+      url: context.page_url,
+      referrer: context.referrer,
+      utm_properties: {
+        utm_source: context.utm_source,
+        utm_medium: context.utm_medium,
+        utm_campaign: context.utm_campaign,
+        utm_term: context.utm_term,
+        utm_content: context.utm_content,
+      },
+      event_properties: {
+        ...event.properties,
+        ...data,
+        session_id: event.session_id,
+        engagement_time_msec: event.engagement_time_msec,
+        ...Object.fromEntries(recorded.map((name) => [name, clicks[name]])),
+        sccid: clicks.sc_click_id,
+      },
+    },
+    body: (json) => json[0],
+  },
+};
+
+const bodies = {};
+for (const [platform, { action, settings, payload, body }] of Object.entries(destinations)) {
+  const request = async (url, { json }) => {
+    bodies[platform] ??= body(json);
+    return { data: {}, status: 200 };
+  };
+  await action.perform(request, { settings, payload, features: { FB_CAPI_REFACTOR_PURCHASE_EVENT: true }, syncMode: "add" });
+}
+console.log(JSON.stringify(bodies));
