@@ -37,19 +37,22 @@ type client struct {
 }
 
 func newClient(allowed config.Egress, timeout time.Duration, now func() time.Time) *client {
-	return &client{
-		http: &http.Client{
-			Timeout: timeout,
-			Transport: &http.Transport{
-				DialContext:            newDialer(allowed).DialContext,
-				TLSHandshakeTimeout:    dialTimeout,
-				MaxIdleConnsPerHost:    idleConnections,
-				IdleConnTimeout:        90 * time.Second,
-				MaxResponseHeaderBytes: maxAnswer,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	return &client{http: NewHTTPClient(allowed, timeout), now: now}
+}
+
+// NewHTTPClient makes a client for hosts that tenants name: it asks the guard about each address, follows no redirect and
+// uses no proxy.
+func NewHTTPClient(allowed config.Egress, timeout time.Duration) *http.Client {
+	return &http.Client{
+		Timeout: timeout,
+		Transport: &http.Transport{
+			DialContext:            newDialer(allowed).DialContext,
+			TLSHandshakeTimeout:    dialTimeout,
+			MaxIdleConnsPerHost:    idleConnections,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: maxAnswer,
 		},
-		now: now,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 

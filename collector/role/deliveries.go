@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver"
+	"github.com/weir-dev/weir/collector/fetch"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -27,12 +29,15 @@ type deliveries struct {
 	mu      sync.Mutex
 	current config.Property
 	stop    context.CancelFunc // of the engine that runs
+	fetcher *fetch.Fetcher     // of the shops, beside it
+	// taker stores what shops report.
+	taker fetch.Taker
 }
 
-func newDeliveries(p *property, metrics *deliver.Metrics, tracing trace.TracerProvider, o Options) *deliveries {
+func newDeliveries(p *property, metrics *deliver.Metrics, tracing trace.TracerProvider, taker fetch.Taker, o Options) *deliveries {
 	return &deliveries{
 		stream: p.stream, directory: p.directory, metrics: metrics, tracing: tracing, consumer: o.Consumer,
-		logger: o.Logger.With("property", p.String()), current: p.config, stop: func() {},
+		logger: o.Logger.With("property", p.String()), current: p.config, stop: func() {}, taker: taker,
 	}
 }
 
@@ -46,28 +51,37 @@ func (d *deliveries) restart(changed config.Property) {
 }
 
 // run delivers until ctx ends and what is in flight has been settled. When the configuration changes the next engine
-// starts while requests of the one before still end, so that a slow platform holds up no other.
+// starts while requests of the one before still end, so that a slow platform holds up no other. Beside each engine shops
+// are read.
 func (d *deliveries) run(ctx context.Context) error {
 	engines, ctx := errgroup.WithContext(ctx)
 	for resume := true; ctx.Err() == nil; resume = false {
-		running, engine := d.next(ctx, resume)
+		running, engine, fetcher := d.next(ctx, resume)
 		engines.Go(func() error { return engine.Run(running) })
+		engines.Go(func() error { fetcher.Run(running); return nil })
 		<-running.Done()
 	}
 	return engines.Wait()
 }
 
-// next makes an engine of the configuration as it is now, and the context that ends with ctx or when that changes.
+// shopTimeout bounds a request to a shop.
+const shopTimeout = 30 * time.Second
+
+// next makes an engine and a fetcher of the configuration as it is now, and the context that ends with ctx or when that changes.
 // Only the process's first engine may take what the consumer holds for that of a process that was killed; the others run
 // because something has changed.
-func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *deliver.Engine) {
+func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *deliver.Engine, *fetch.Fetcher) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stop()
 	running, stop := context.WithCancel(ctx)
 	d.stop = stop
 	property := d.current
-	return running, deliver.New(deliver.Options{
+	d.fetcher = fetch.New(fetch.Options{
+		Property: property, Positions: d.stream, Taker: d.taker, Doer: deliver.NewHTTPClient(property.Egress, shopTimeout), Logger: d.logger,
+		Credentials: func(source string) (map[string]string, error) { return config.SourceCredentials(d.directory, source) },
+	})
+	engine := deliver.New(deliver.Options{
 		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if i := slices.IndexFunc(property.Platforms, func(p platforms.Platform) bool { return p.Name == platform }); i >= 0 {
@@ -78,4 +92,5 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 			return config.PlatformCredentials(d.directory, platform)
 		},
 	})
+	return running, engine, d.fetcher
 }

@@ -30,8 +30,8 @@ type property struct {
 
 	client   *stream.Client
 	stream   *stream.Stream
-	appender *stream.Appender   // only for collect
-	rejected *stream.Rejections // only for collect
+	appender *stream.Appender   // not for query alone
+	rejected *stream.Rejections // not for query alone
 	view     *analytics.View    // only for query
 	// reached is set once Redis has answered.
 	reached atomic.Bool
@@ -63,7 +63,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	}
 	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
-	if o.has(Collect) {
+	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.RetentionAge(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/sources"
 )
 
 // Options say what [Run] serves.
@@ -106,12 +107,14 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 	observer := server.NewObserver(p.Logger, p.registry)
 	observer.Trace(tracing)
 	router := server.NewRouter(observer)
-	if p.has(Collect) {
+	if p.has(Collect) || p.has(Deliver) {
 		detector, err := bots.New()
 		if err != nil {
 			return nil, err
 		}
 		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry, Bots: detector, MaxInFlightBytes: memoryInFlight()})
+	}
+	if p.has(Collect) {
 		p.collect.Routes(router)
 	}
 	if p.has(Query) {
@@ -125,7 +128,7 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 			if err != nil {
 				return nil, fmt.Errorf("deliveries of %s: %w", property, err)
 			}
-			p.deliver[property] = newDeliveries(property, metrics, tracing, p.Options)
+			p.deliver[property] = newDeliveries(property, metrics, tracing, p.collect, p.Options)
 		}
 	}
 	return router, nil
@@ -136,7 +139,7 @@ func (p *process) publish() {
 	var collect []ingest.Tenant
 	var queried []query.Tenant
 	for _, property := range p.properties {
-		if p.collect != nil {
+		if p.has(Collect) || slices.ContainsFunc(property.config.Sources, func(source sources.Source) bool { return source.ReadsOrders }) {
 			collect = append(collect, property.collectTenant())
 		}
 		if p.query != nil {
