@@ -103,13 +103,15 @@ spec:
   - {name: meta, type: Meta, meta: {pixelID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "http://crm"}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
+  sources:
+  - {name: woo, type: WooCommerce, secretRef: {name: keys}, url: "https://shop.example.com", apiSecretRef: {name: keys}}
 `,
 		"b.yml": `
 apiVersion: v1
 kind: Secret
 metadata: {name: keys, namespace: tenants}
 type: Opaque
-data: {accessToken: dG9rZW4=, signingSecret: b3ZlcnJpZGRlbg==}
+data: {accessToken: dG9rZW4=, signingSecret: b3ZlcnJpZGRlbg==, consumerKey: Y2s=, consumerSecret: Y3M=}
 stringData:
   legacy: |
     a-key-of-old-days
@@ -129,6 +131,11 @@ stringData:
 		"meta": {"accessToken": "token"}, "crm": {"signingSecret": signingSecret}, "console": {},
 	}, got.platformSecrets); diff != "" {
 		t.Errorf("platform secrets (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]map[string]string{
+		"woo": {"signingSecret": signingSecret, "consumerKey": "ck", "consumerSecret": "cs"},
+	}, got.sourceSecrets); diff != "" {
+		t.Errorf("source secrets (-want +got):\n%s", diff)
 	}
 	if want := "redis://weir:secret@redis:6379/0"; got.redis.URL != want {
 		t.Errorf("the Redis URL is %q, want %q", got.redis.URL, want)
@@ -267,6 +274,13 @@ func TestErrorsInSecrets(t *testing.T) {
 		"a missing key is named with its Secret": {
 			text: webhook + secret + "stringData: {other: value}\n",
 			want: []string{at + "spec.platforms[1].credentialsSecretRef: Secret default/keys (a.yaml) must have the key signingSecret"},
+		},
+		"a source's missing key is named with its Secret": {
+			text: shop + "  sources: [{name: a, type: Stripe, secretRef: {name: keys}, apiSecretRef: {name: keys}}]\n" + secret + "stringData: {signingSecret: ' '}\n",
+			want: []string{
+				at + "spec.sources[0].secretRef: key signingSecret of Secret default/keys: must not be empty",
+				at + "spec.sources[0].apiSecretRef: Secret default/keys (a.yaml) must have the key restrictedKey",
+			},
 		},
 		"a good signing secret":                  {text: webhook + secret + "stringData: {signingSecret: " + signingSecret + "}\n"},
 		"two signing secrets, while they change": {text: webhook + secret + "stringData: {signingSecret: " + signingSecret + " " + signingSecret + "}\n"},

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -35,6 +36,10 @@ const fullProperty = `{
 		{"name": "meta", "type": "Meta", "meta": {"pixelID": "1234567890", "testEventCode": "TEST1"}, "events": ["purchase"]},
 		{"name": "crm", "type": "Webhook", "webhook": {"url": "https://crm.example.com/hook"}, "suspend": true},
 		{"name": "console", "type": "Log"}
+	],
+	"sources": [
+		{"name": "shopify", "type": "Shopify", "readsOrders": true, "url": "https://example.myshopify.com"},
+		{"name": "stripe", "type": "Stripe", "stripe": {"purchases": "PaymentIntents"}}
 	],
 	"egress": {"allowCIDRs": ["10.0.0.0/8", "fd00::/8"]},
 	"proxies": {"trustedCIDRs": ["192.0.2.0/24"]}
@@ -75,6 +80,10 @@ func TestLoadReadsAProperty(t *testing.T) {
 			{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1234567890", TestEventCode: "TEST1"}}, Events: []string{"purchase"}},
 			{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}}, Suspend: true},
 			{Name: "console", Type: platforms.TypeLog},
+		},
+		Sources: []sources.Source{
+			{Name: "shopify", Type: sources.Shopify, ReadsOrders: true, Settings: sources.Settings{URL: "https://example.myshopify.com"}},
+			{Name: "stripe", Type: sources.Stripe, Settings: sources.Settings{Stripe: &sources.StripeSettings{Purchases: sources.PaymentIntents}}},
 		},
 		Egress:  config.Egress{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}},
 		Proxies: config.Proxies{TrustedCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
@@ -127,6 +136,13 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"a proxy that is no range":                {`192.0.2.0/24`, `192.0.2.1`, "proxies.trustedCIDRs[0]: "},
 		"two platforms of one name":               {`"name": "crm"`, `"name": "meta"`, "platforms[1].name: must be unique"},
 		"a platform's name with a path in it":     {`"name": "crm"`, `"name": "../crm"`, "platforms[1].name: must be lower-case letters"},
+		"an unknown source type":                  {`"type": "Stripe"`, `"type": "Pigeon"`, "sources[1].type: must be one of Shopify, Stripe, WooCommerce"},
+		"two sources of one name":                 {`"name": "stripe"`, `"name": "shopify"`, "sources[1].name: must be unique among the sources"},
+		"a source's name that is no path":         {`"name": "stripe"`, `"name": "../auth"`, "sources[1].name: must be lower-case"},
+		"a source without its shop's URL":         {`, "url": "https://example.myshopify.com"`, ``, "sources[0].url: must be set where orders are read"},
+		"a source's URL with a password":          {`https://example.myshopify.com`, `https://a:hush@example.myshopify.com`, "sources[0].url: must be an https URL with a host"},
+		"settings of another source type":         {`"type": "Stripe"`, `"type": "WooCommerce"`, "sources[1].stripe: must be absent unless type is Stripe"},
+		"an unknown kind of purchases":            {`PaymentIntents`, `Invoices`, "sources[1].stripe.purchases: must be one of CheckoutSessions, PaymentIntents, or absent"},
 		"an unknown platform type":                {`"type": "Log"`, `"type": "Pigeon"`, "platforms[2].type: must be one of " + strings.Trim(strings.ReplaceAll(fmt.Sprint(platforms.Types()), " ", ", "), "[]")},
 		"a platform without its member":           {`"webhook": {"url": "https://crm.example.com/hook"}, `, ``, "platforms[1].webhook: must be set for a platform of type Webhook"},
 		"a platform with another's member":        {`"type": "Log"`, `"type": "Log", "meta": {"pixelID": "1"}`, "platforms[2].meta: must be absent for a platform of type Log"},

@@ -57,6 +57,44 @@ func FuzzSegment(f *testing.F) {
 	})
 }
 
+// FuzzSources has a shop of each type sign anything: the answer is JSON with a status of the contract, and the log has
+// nothing of what was sent.
+func FuzzSources(f *testing.F) {
+	f.Add(uint8(0), "orders/paid", fixture(f, "shopify-order"))
+	f.Add(uint8(0), "refunds/create", fixture(f, "shopify-refund"))
+	f.Add(uint8(1), "order.updated", fixture(f, "woocommerce-order"))
+	f.Add(uint8(2), "", fixture(f, "stripe-session"))
+	f.Add(uint8(2), "", fixture(f, "stripe-refund"))
+	f.Add(uint8(1), "order.updated", []byte("webhook_id=1"))
+	f.Add(uint8(0), "orders/paid", []byte(`{"id": "jane@example.com", "financial_status": "paid", "total_price": -1, "line_items": [[]], "customer": {"email": 7}}`))
+	f.Fuzz(func(t *testing.T, source uint8, topic string, body []byte) {
+		if strings.ContainsFunc(topic, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return // no header has that
+		}
+		r := signed([]string{"shopify", "woo", "stripe"}[source%3], topic, body, signingSecret)
+		var log bytes.Buffer
+		registry := prometheus.NewRegistry()
+		handler := ingest.New(ingest.Options{Now: func() time.Time { return noon }, Registerer: registry})
+		tenant, _ := inMemory()
+		handler.Serve([]ingest.Tenant{withSources(tenant)})
+		router := server.NewRouter(server.NewObserver(slog.New(slog.NewTextHandler(&log, nil)), registry))
+		handler.Routes(router)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, r.path, bytes.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		for name, value := range r.header {
+			request.Header.Set(name, value)
+		}
+		answer := httptest.NewRecorder()
+		router.ServeHTTP(answer, request)
+		if !slices.Contains([]int{200, 400, 413}, answer.Code) || !jsontext.Value(answer.Body.Bytes()).IsValid() {
+			t.Errorf("got %d %s", answer.Code, answer.Body)
+		}
+		if strings.Contains(log.String(), "@") || strings.Contains(log.String(), shopKey) {
+			t.Errorf("the log says %s", log.String())
+		}
+	})
+}
+
 // FuzzCollect sends anything to both calls: the answer is JSON with a status of the contract, and neither the answer to
 // a wrong key nor the log repeats the key.
 func FuzzCollect(f *testing.F) {
