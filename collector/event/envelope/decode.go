@@ -17,6 +17,8 @@ import (
 // again, which saves the memory of another one. It is not safe for concurrent use.
 type Envelope struct {
 	outline []outline.Value
+	// translated is a translation's outline, in the translator's memory; nil where the envelope was read.
+	translated []outline.Value
 	// occurredAt is a translation's; optional are beginnings of paths at which nothing wrong is an error.
 	occurredAt time.Time
 	optional   []string
@@ -26,7 +28,7 @@ type Envelope struct {
 
 // Translation is an envelope that was written in another form.
 type Translation struct {
-	// Outline is what an outline of the envelope would hold.
+	// Outline is what an outline of the envelope would hold. It must not change before the envelope is reset or read into.
 	Outline []outline.Value
 	// OccurredAt is when the event happened, in place of a timestamp and however long ago; zero where nobody said so.
 	OccurredAt time.Time
@@ -37,8 +39,7 @@ type Translation struct {
 // Take reads a translation into e, as Decode reads an envelope.
 func (e *Envelope) Take(t Translation) {
 	e.Reset()
-	e.outline = append(e.outline, t.Outline...)
-	e.occurredAt, e.optional = t.OccurredAt, t.Optional
+	e.translated, e.occurredAt, e.optional = t.Outline, t.OccurredAt, t.Optional
 }
 
 // LeaveOut has members left out that are wrong, rather than be errors of the event: those whose paths begin with one of
@@ -70,7 +71,7 @@ func (e *Envelope) read(object string) {
 	if e.outline == nil {
 		e.outline = make([]outline.Value, 0, usualEntries)
 	}
-	e.occurredAt, e.optional = time.Time{}, nil
+	e.translated, e.occurredAt, e.optional = nil, time.Time{}, nil
 	clear(e.outline) // what is read now may be shorter
 	e.outline = outline.Of(object, &envelopeShape, e.outline[:0])
 }
@@ -82,7 +83,7 @@ const maxKeptEntries = 512
 func (e *Envelope) Reset() {
 	clear(e.outline)
 	e.outline, e.valid = e.outline[:0], Valid{}
-	e.occurredAt, e.optional = time.Time{}, nil
+	e.translated, e.occurredAt, e.optional = nil, time.Time{}, nil
 	if cap(e.outline) > maxKeptEntries {
 		e.outline = nil
 	}

@@ -75,7 +75,11 @@ func (v *Valid) UUID() (uuid.UUID, bool) { return event.CanonicalUUID(v.event.ID
 func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, event.Errors) {
 	c := newChecker("")
 	e.valid = Valid{}
-	top, valid, into := outline.At(e.outline), &e.valid, &e.valid.event
+	values := e.outline
+	if e.translated != nil {
+		values = e.translated
+	}
+	top, valid, into := outline.At(values), &e.valid, &e.valid.event
 	into.Name = c.eventName(top.Get("event"), aliases)
 	into.ID = withoutPlaceholder(c.text("event_id", top.Get("event_id"), textRule{max: maxTextLength, plain: true}))
 	into.ClientID = c.identifier("client_id", top.Get("client_id"))

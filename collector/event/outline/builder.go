@@ -9,11 +9,16 @@ type Builder struct {
 	open   []int
 }
 
-// Reset forgets what was built and begins an outline's object.
+// Reset begins another outline's object, in the memory of the last one.
 func (b *Builder) Reset() {
-	clear(b.values)
 	b.values, b.open = b.values[:0], b.open[:0]
 	b.Object("")
+}
+
+// Forget clears what was built.
+func (b *Builder) Forget() {
+	clear(b.values[:cap(b.values)])
+	b.values, b.open = b.values[:0], b.open[:0]
 }
 
 // Values are what has been built, with everything closed. They are good until the next Reset.

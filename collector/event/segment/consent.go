@@ -22,11 +22,11 @@ type decision struct{ category, raw string }
 
 // decisions reads what the visitor decided: of the message, else of its batch. It fails where it cannot be read, since an
 // event of which nobody knows what was denied may go nowhere.
-func (t *Translator) decisions(r *Request, top *outline.Node) ([]decision, event.Errors) {
+func (t *Translator) decisions(top *outline.Node) ([]decision, event.Errors) {
 	context := top.Get("context")
 	consent, management := context.Get("consent"), context.Get("consentManagement")
-	if consent.Absent() && management.Absent() && len(r.context) > 0 {
-		context = outline.Node{Inner: r.context}
+	if consent.Absent() && management.Absent() && len(t.context) > 0 {
+		context = outline.Node{Inner: t.context}
 		consent, management = context.Get("consent"), context.Get("consentManagement")
 	}
 	if consent.Absent() && management.Absent() {

@@ -82,7 +82,7 @@ func (t *Translator) properties(c call, top, properties *outline.Node) {
 		case at == nil:
 		case at.personal:
 			continue
-		case at.row >= 0 && t.read(at.row, member):
+		case at.row >= 0 && t.tells(at.row, member):
 			continue
 		}
 		if _, is := productMembers[member.Name]; is && c == product && !t.listed {
@@ -93,9 +93,9 @@ func (t *Translator) properties(c call, top, properties *outline.Node) {
 	t.builder.Close()
 }
 
-// read says whether a row has read this very member, or tells the same.
-func (t *Translator) read(row int, member *outline.Value) bool {
-	found := t.found[row].values
+// tells says whether a row has read this very member, or what says the same.
+func (t *Translator) tells(row int, member *outline.Value) bool {
+	found := t.read(row)
 	return found != nil && (&found[0] == member || found[0].Raw == member.Raw)
 }
 

@@ -109,8 +109,8 @@ func traits(names ...string) []string {
 	return places
 }
 
-// named are the places of something that tells of a person in the traits, else in the properties of the event.
-func named(names ...string) []string {
+// told are the places of something that tells of a person in the traits, else in the properties of the event.
+func told(names ...string) []string {
 	places := traits(names...)
 	for _, name := range names {
 		places = append(places, "properties."+name)
@@ -137,17 +137,17 @@ var addresses = []string{"address", "billing_address", "shipping_address"}
 
 // personRows are the same for all calls.
 var personRows = []Row{
-	{To: "user.email", From: named("email"), takes: texts},
-	{To: "user.phone", From: named("phone"), takes: texts, edit: internationalNumber},
-	{To: "user.first_name", From: named("firstName", "first_name"), takes: texts},
-	{To: "user.last_name", From: named("lastName", "last_name"), takes: texts},
+	{To: "user.email", From: told("email"), takes: texts},
+	{To: "user.phone", From: told("phone"), takes: texts, edit: internationalNumber},
+	{To: "user.first_name", From: told("firstName", "first_name"), takes: texts},
+	{To: "user.last_name", From: told("lastName", "last_name"), takes: texts},
 	{To: "user.street", From: address("street"), takes: texts},
 	{To: "user.city", From: address("city"), takes: texts},
 	{To: "user.state", From: address("state"), takes: texts},
 	{To: "user.zip", From: address("postalCode", "postal_code", "zip"), takes: texts | numbers},
 	{To: "user.country", From: address("country"), takes: texts},
-	{To: "user.date_of_birth", From: named("birthday"), takes: texts, edit: dayOf},
-	{To: "user.gender", From: named("gender"), takes: texts},
+	{To: "user.date_of_birth", From: told("birthday"), takes: texts, edit: dayOf},
+	{To: "user.gender", From: told("gender"), takes: texts},
 }
 
 func dataRows(c call) []Row {
@@ -231,6 +231,9 @@ const clickIDs = "context.click_ids."
 func internationalNumber(raw string) string {
 	if !strings.HasPrefix(raw, `"+`) {
 		return ""
+	}
+	if strings.Trim(raw[2:len(raw)-1], "0123456789") == "" {
+		return raw
 	}
 	number := []byte(`"+`)
 	for _, c := range []byte(raw[2 : len(raw)-1]) {

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -10,8 +11,12 @@ import (
 // the paths of the message's own members.
 func (t *Translator) Told(errs event.Errors) event.Errors {
 	told := make(event.Errors, 0, len(errs))
+	message := ""
+	if t.index >= 0 {
+		message = "batch[" + strconv.Itoa(t.index) + "]"
+	}
 	for _, err := range errs {
-		path := t.path
+		path := message
 		if member := t.memberOf(err.Field); member != "" {
 			path = strings.TrimPrefix(path+"."+member, ".")
 		}
@@ -30,8 +35,8 @@ func (t *Translator) memberOf(field string) string {
 	}
 	if i := t.form.rowOf(field); i >= 0 && len(t.form.rows[i].From) > 0 {
 		rank := 0
-		if t.found[i].values != nil {
-			rank = t.found[i].rank % ofBatch
+		if t.found[i].at > 0 {
+			rank = int(t.found[i].rank) % ofBatch
 		}
 		return t.form.rows[i].From[rank]
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -38,8 +37,10 @@ type Translator struct {
 	builder outline.Builder
 	found   []finding
 	form    *form
-	// path is where the message stands in the body: "batch[17]", or "" where it is the body.
-	path string
+	// context is what the batch says for all of its messages.
+	context []outline.Value
+	// index is where the message stands in its batch, -1 where it is the body.
+	index int
 	// timestamp is the member that said when the event happened.
 	timestamp string
 	// listed are the products where they stand in a list.
@@ -48,22 +49,34 @@ type Translator struct {
 	own []string
 }
 
-// finding is what a row has read.
+// finding is what a row has read. It has no pointers, so that clearing many costs little.
 type finding struct {
-	// values begin with it; they are nil where nothing was found.
-	values []outline.Value
-	rank   int
+	// at is where it stands among the values of the message or, where the rank says so, of the batch's context, from 1;
+	// 0 where nothing was found.
+	at, rank int32
 }
 
 // ofBatch is added to the rank of what the batch says for all of its messages.
 const ofBatch = 100
 
+// read returns what a row has read, with what is behind it, and nil where it has read nothing.
+func (t *Translator) read(row int) []outline.Value {
+	switch found := t.found[row]; {
+	case found.at == 0:
+		return nil
+	case found.rank >= ofBatch:
+		return t.context[found.at-1:]
+	default:
+		return t.message[found.at-1:]
+	}
+}
+
 // Reset forgets what was translated, which may be somebody's e-mail address.
 func (t *Translator) Reset() {
 	clear(t.message[:cap(t.message)])
-	clear(t.found[:cap(t.found)])
+	t.context = nil
 	clear(t.own[:cap(t.own)])
-	t.builder.Reset()
+	t.builder.Forget()
 }
 
 // Translate translates one of a request's messages that came now. It fails where the message is none, or says when it
@@ -72,9 +85,9 @@ func (t *Translator) Translate(r *Request, index int, now time.Time) (Translatio
 	t.builder.Reset()
 	t.form, t.timestamp, t.listed = &forms[track], "timestamp", false
 	raw := &r.raw[index]
-	t.path = ""
+	t.index, t.context = -1, r.context
 	if r.kind == "" {
-		t.path = "batch[" + strconv.Itoa(index) + "]"
+		t.index = index
 		switch {
 		case raw.Kind() != jsontext.KindBeginObject:
 			return Translation{}, t.fail("", "must be an object.")
@@ -123,13 +136,13 @@ func (t *Translator) translate(r *Request, top *outline.Node, c call, now time.T
 		name.Raw = `"` + screenEvent + `"`
 	default:
 		if to, known := renamed(&name); known {
-			name.Raw, c = `"`+to.To+`"`, to.call()
+			name.Raw, c = to.raw, to.call
 		}
 	}
 	t.form = &forms[c]
-	t.find(r)
+	t.find()
 	at, errs := t.when(r, top, now)
-	consent, unread := t.decisions(r, top)
+	consent, unread := t.decisions(top)
 	errs = append(errs, unread...)
 	if len(errs) > 0 {
 		return Translation{}, errs
@@ -153,21 +166,37 @@ func (t *Translator) fail(member, what string) event.Errors {
 	return event.Errors{{Field: member, Message: "The " + member + " field " + what}}
 }
 
+// named is what an event is called here, as JSON, and how it is read.
+type named struct {
+	raw  string
+	call call
+}
+
 // renames has the names in lower case, with spaces between the words.
-var renames = func() map[string]Rename {
-	all := map[string]Rename{}
+var renames = func() map[string]named {
+	all := map[string]named{}
 	for _, r := range Renames {
-		all[strings.ToLower(r.From)] = r
+		to := named{raw: outline.Quote(r.To), call: track}
+		switch {
+		case r.To == event.Purchase, r.To == event.Refund:
+			to.call = paid
+		case r.Product:
+			to.call = product
+		}
+		all[strings.ToLower(r.From)] = to
 	}
 	return all
 }()
 
+// maxRenamed is longer than any name that is translated.
+const maxRenamed = 64
+
 // renamed looks up what an event is called here.
-func renamed(name *outline.Node) (Rename, bool) {
-	if name.Kind() != jsontext.KindString || len(name.Raw) > 64 {
-		return Rename{}, false
+func renamed(name *outline.Node) (named, bool) {
+	if name.Kind() != jsontext.KindString || len(name.Raw) > maxRenamed {
+		return named{}, false
 	}
-	var buffer [64]byte
+	var buffer [maxRenamed]byte
 	key := append(buffer[:0], strings.TrimSpace(name.Raw[1:len(name.Raw)-1])...)
 	for i, b := range key {
 		switch {
@@ -181,41 +210,32 @@ func renamed(name *outline.Node) (Rename, bool) {
 	return to, known
 }
 
-func (r Rename) call() call {
-	switch {
-	case r.To == event.Purchase, r.To == event.Refund:
-		return paid
-	case r.Product:
-		return product
-	default:
-		return track
-	}
-}
-
 // find looks for what the form's rows read, in the message and then in what its batch says for all.
-func (t *Translator) find(r *Request) {
-	clear(t.found)
+func (t *Translator) find() {
 	t.found = slices.Grow(t.found[:0], len(t.form.rows))[:len(t.form.rows)]
-	t.look(t.message[1:], t.form.message, 0)
-	if len(r.context) > 0 {
-		t.look(r.context, t.form.message.of("context"), ofBatch)
+	clear(t.found)
+	t.look(t.message, 1, len(t.message), t.form.message, 0)
+	if len(t.context) > 0 {
+		t.look(t.context, 0, len(t.context), t.form.message.of("context"), ofBatch)
 	}
 }
 
-func (t *Translator) look(members []outline.Value, in *place, rank int) {
-	for i := 0; i < len(members); i += 1 + members[i].Below {
-		at := in.of(members[i].Name)
-		if at == nil || outline.Absent(members[i].Raw) {
+// look goes through the members of an object, which are some of the values.
+func (t *Translator) look(values []outline.Value, first, end int, in *place, rank int) {
+	for i := first; i < end; i += 1 + values[i].Below {
+		member := &values[i]
+		at := in.of(member.Name)
+		if at == nil || outline.Absent(member.Raw) {
 			continue
 		}
-		if at.members != nil && members[i].Raw[0] == '{' {
-			t.look(members[i+1:i+1+members[i].Below], at, rank)
+		if at.members != nil && member.Raw[0] == '{' {
+			t.look(values, i+1, i+1+member.Below, at, rank)
 		}
 		if at.row < 0 {
 			continue
 		}
-		if found := &t.found[at.row]; (found.values == nil || found.rank > rank+at.rank) && t.form.rows[at.row].takes.one(members[i].Raw) {
-			*found = finding{members[i:], rank + at.rank}
+		if found := &t.found[at.row]; (found.at == 0 || int(found.rank) > rank+at.rank) && t.form.rows[at.row].takes.one(member.Raw) {
+			*found = finding{int32(i + 1), int32(rank + at.rank)}
 		}
 	}
 }
@@ -296,14 +316,14 @@ func eventID(n *outline.Node) string {
 func (t *Translator) members(c call, properties *outline.Node) {
 	open := ""
 	for i := range t.form.rows {
-		row, found := &t.form.rows[i], &t.found[i]
+		row, found := &t.form.rows[i], t.found[i].at > 0
 		switch {
 		case row.aside:
 		case i == t.form.contents:
-			t.listed = found.values != nil
+			t.listed = found
 			if t.listed {
 				open = t.section(open, t.form.sections[i])
-				products := outline.At(found.values)
+				products := outline.At(t.read(i))
 				t.products(&products)
 			} else if c == product && isProduct(properties) {
 				open = t.section(open, t.form.sections[i])
@@ -312,7 +332,7 @@ func (t *Translator) members(c call, properties *outline.Node) {
 		case row.always != "":
 			open = t.section(open, t.form.sections[i])
 			t.builder.Add(t.form.names[i], row.always)
-		case found.values != nil:
+		case found:
 			if raw := t.text(i); raw != "" {
 				open = t.section(open, t.form.sections[i])
 				t.builder.Add(t.form.names[i], raw)
@@ -324,12 +344,12 @@ func (t *Translator) members(c call, properties *outline.Node) {
 
 // text returns what a row has read, as the envelope wants it, "" for nothing.
 func (t *Translator) text(i int) string {
-	row, raw := &t.form.rows[i], t.found[i].values[0].Raw
+	row, raw := &t.form.rows[i], t.read(i)[0].Raw
 	switch {
 	case row.edit != nil:
 		return row.edit(raw)
 	case i == t.form.pageURL:
-		if search := t.found[t.form.pageSearch].values; search != nil && strings.HasPrefix(search[0].Raw, `"?`) && !strings.Contains(raw, "?") {
+		if search := t.read(t.form.pageSearch); search != nil && strings.HasPrefix(search[0].Raw, `"?`) && !strings.Contains(raw, "?") {
 			return raw[:len(raw)-1] + search[0].Raw[1:]
 		}
 	case row.takes&numbers != 0 && row.quoted && raw[0] != '"':
