@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,7 @@ import (
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
+	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/controllers"
 )
 
@@ -233,5 +235,55 @@ func TestAPauseIsWhatADelivererSays(t *testing.T) {
 	p := waitFor(t, namespace, "shop", v1alpha1.ConditionPlatformsReady, metav1.ConditionFalse, v1alpha1.ReasonCredentialsRejected)
 	if diff := cmp.Diff(want, p.Status.Platforms); diff != "" {
 		t.Errorf("status.platforms (-want +got):\n%s", diff)
+	}
+}
+
+// TestASourceThatCannotBeReadIsWhatADelivererSays does the same for sources, of which some have their orders read.
+func TestASourceThatCannotBeReadIsWhatADelivererSays(t *testing.T) {
+	t.Parallel()
+	namespace, address := newNamespace(t), redistest.URL(t)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+	admin, ctx := dial(t, address), t.Context()
+	create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "keys"}, StringData: map[string]string{"signingSecret": "x"}})
+	rows := []struct {
+		source, wrote string
+		reads         bool
+		says          string
+	}{
+		{"first", "CredentialsRejected", true, "spec.sources[0] (first): the shop refuses the credentials"},
+		{"second", "ConfigurationRejected", true, "spec.sources[1] (second): there is no shop's API"},
+		{"third", "SecretInvalid", true, "spec.sources[2] (third): the Secret that apiSecretRef names lacks a key"},
+		{"fourth", "EgressDenied", true, "spec.sources[3] (fourth): the url's host has only private"},
+		{"fifth", "x", true, ""},
+		{"sixth", "CredentialsRejected", false, ""},
+	}
+	create(t, property(namespace, "shop", func(p *v1alpha1.Property) {
+		for _, row := range rows {
+			source := v1alpha1.Source{Name: row.source, Type: sources.Stripe, SecretRef: v1alpha1.SecretReference{Name: "keys"}}
+			if row.reads {
+				source.APISecretRef = &source.SecretRef
+			}
+			p.Spec.Sources = append(p.Spec.Sources, source)
+		}
+	}))
+	settled(t, namespace, "shop")
+	waitFor(t, namespace, "shop", v1alpha1.ConditionSourcesReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	for _, row := range rows {
+		if err := admin.Set(ctx, "weir:{"+namespace+"/shop}:paused:source/"+row.source, row.wrote, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var text string
+	eventually(t, func() error {
+		text = message(waitFor(t, namespace, "shop", v1alpha1.ConditionSourcesReady, metav1.ConditionFalse, v1alpha1.ReasonCredentialsRejected), v1alpha1.ConditionSourcesReady)
+		if !strings.Contains(text, "fourth") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	for _, row := range rows {
+		if got := strings.Contains(text, row.source); got != (row.says != "") || !strings.Contains(text, row.says) {
+			t.Errorf("of %s it says: %s", row.source, text)
+		}
 	}
 }

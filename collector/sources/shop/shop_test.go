@@ -114,10 +114,10 @@ func told(t testing.TB, report shop.Report) []string {
 		}
 		var members struct {
 			EventID string `json:"event_id"`
-			Test    bool
+			Test    any
 			Data    struct {
 				Value    any
-				Currency string
+				Currency any
 				OrderID  string `json:"order_id"`
 			}
 		}
@@ -126,8 +126,8 @@ func told(t testing.TB, report shop.Report) []string {
 		if err := decoder.Decode(&members); err != nil {
 			t.Fatal(err)
 		}
-		line := fmt.Sprint(members.EventID, " ", members.Data.Value, " ", strings.ToUpper(members.Data.Currency), " since ", event.At.UTC().Format("15:04:05"))
-		if members.Test {
+		line := fmt.Sprint(members.EventID, " ", members.Data.Value, " ", strings.ToUpper(fmt.Sprint(members.Data.Currency)), " since ", event.At.UTC().Format("15:04:05"))
+		if members.Test == true {
 			line += " test"
 		}
 		if !strings.HasPrefix(members.EventID, "purchase-"+members.Data.OrderID) && !strings.HasPrefix(members.EventID, "refund-"+members.Data.OrderID+"-") {
