@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/mail"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,13 +18,16 @@ import (
 	"github.com/weir-dev/weir/collector/event/personal"
 )
 
-// user reads what is said of a person, and where they live.
-func (c *checker) user(n outline.Node) (p personal.Person, country string) {
+// contactRoom has room for the one e-mail address and the one phone number that most events have.
+type contactRoom [2][1]personal.Datum
+
+// user reads what is said of a person, and returns where they live.
+func (c *checker) user(n outline.Node, p *personal.Person, room *contactRoom) (country string) {
 	if !c.object("user", &n) {
-		return p, ""
+		return ""
 	}
-	p.Emails = c.contacts("user.email", n.Get("email"), c.email)
-	p.Phones = c.contacts("user.phone", n.Get("phone"), c.phone)
+	p.Emails = c.contacts("user.email", n.Get("email"), room[0][:0], (*checker).email)
+	p.Phones = c.contacts("user.phone", n.Get("phone"), room[1][:0], (*checker).phone)
 	for _, part := range [...]struct {
 		name string
 		into *personal.Datum
@@ -40,23 +44,25 @@ func (c *checker) user(n outline.Node) (p personal.Person, country string) {
 	if value := n.Get("gender"); !value.Absent() {
 		p.Gender = c.gender("user.gender", value)
 	}
-	return p, c.country("user.country", n.Get("country"))
+	return c.country("user.country", n.Get("country"))
 }
 
-// contacts reads one e-mail address or phone number, or a list of them.
-func (c *checker) contacts(field string, n outline.Node, read func(field string, n outline.Node) personal.Datum) []personal.Datum {
+// contacts reads one e-mail address or phone number, or a list of them, into room where there is enough of it.
+func (c *checker) contacts(
+	field string, n outline.Node, room []personal.Datum, read func(c *checker, field string, n outline.Node) personal.Datum,
+) []personal.Datum {
 	switch {
 	case n.Absent():
 		return nil
 	case n.Kind() != jsontext.KindBeginArray:
-		return []personal.Datum{read(field, n)}
+		return append(room, read(c, field, n))
 	case n.Length > maxContacts:
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContacts))
 		return nil
 	}
-	data := make([]personal.Datum, 0, n.Length)
+	data := slices.Grow(room, n.Length)
 	for element := range n.Elements() {
-		data = append(data, read(field+"."+strconv.Itoa(len(data)), element))
+		data = append(data, read(c, field+"."+strconv.Itoa(len(data)), element))
 	}
 	return data
 }

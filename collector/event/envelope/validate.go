@@ -41,6 +41,8 @@ type Valid struct {
 	// its contents are not yet cleaned of the person's data.
 	event  event.Event
 	person personal.Person
+	// room is what the person's contacts may lie in.
+	room contactRoom
 	// extras are the unknown members of the event's contents, by the item's index; nil where there are none at all.
 	extras [][]outline.Value
 	// properties are the customer's own members.
@@ -86,8 +88,8 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	into.UserID = c.identifier("user_id", top.Get("user_id"))
 	into.SessionID = c.identifier("session_id", top.Get("session_id"))
 	into.EngagementTime = c.engagementTime(top.Get("engagement_time_msec"))
-	valid.person, into.Country = c.user(top.Get("user"))
-	if sent := &valid.person; len(sent.Emails)+len(sent.Phones) > 0 {
+	into.Country = c.user(top.Get("user"), &valid.person, &valid.room)
+	if sent := &valid.person; len(sent.Emails)+len(sent.Phones) > 0 && personal.MayHoldContact(into.Name) {
 		// Not the names: an event may well be called like a visitor.
 		contacts := (&personal.Person{Emails: sent.Emails, Phones: sent.Phones}).Finder()
 		if contacts.ContactIn(into.Name) {

@@ -23,34 +23,48 @@ type Finder struct {
 
 // Finder returns the finder of the person's data.
 func (p *Person) Finder() Finder {
-	var f Finder
+	most := len(p.Emails) + len(p.Phones)
+	named := [...]*Datum{&p.FirstName, &p.LastName, &p.Street, &p.DateOfBirth}
+	for _, datum := range named {
+		if datum.Text != "" {
+			most++
+		}
+	}
+	if most == 0 {
+		return Finder{}
+	}
+	// All lie in one list: nearly every event has a person, and a list for each kind would be three for each event.
+	all := make([]string, 0, most+1)
 	for i := range p.Emails {
 		if email := lower(Trim(p.Emails[i].Text)); email != "" {
-			f.emails = append(f.emails, lower(norm.NFKC.String(email)))
+			all = append(all, lower(norm.NFKC.String(email)))
 		}
 	}
+	emails := len(all)
 	for i := range p.Phones {
 		if phone := strings.TrimPrefix(p.Phones[i].Text, "+"); phone != "" {
-			f.phones = append(f.phones, phone)
+			all = append(all, phone)
 		}
 	}
-	for _, datum := range [...]*Datum{&p.FirstName, &p.LastName, &p.Street, &p.DateOfBirth} {
-		f.addName(datum.Text)
+	phones := len(all)
+	for _, datum := range named {
+		all = appendName(all, datum.Text)
 	}
 	if born := p.DateOfBirth.Text; len(born) == len("YYYYMMDD") {
-		f.addName(born[:4] + "-" + born[4:6] + "-" + born[6:])
+		all = appendName(all, born[:4]+"-"+born[4:6]+"-"+born[6:])
 	}
-	return f
+	return Finder{emails: all[:emails:emails], phones: all[emails:phones:phones], names: all[phones:]}
 }
 
-// addName has a text looked for as a word. A placeholder or a single letter would be found wherever one looks.
-func (f *Finder) addName(text string) {
+// appendName has a text looked for as a word. A placeholder or a single letter would be found wherever one looks.
+func appendName(names []string, text string) []string {
 	if text == "" {
-		return
+		return names
 	}
 	if name := lower(Trim(text)); !isPlaceholder(name) && utf8.RuneCountInString(name) > 1 {
-		f.names = append(f.names, name)
+		return append(names, name)
 	}
+	return names
 }
 
 // emailLike is deliberately wider than an address: what is taken for one by mistake is merely not kept. Before the "@" there may be
@@ -61,8 +75,14 @@ var emailLike = regexp.MustCompile(`(?:[^\s@<>("',;:/?&=\\]|"[^"@,:{}\[\]]*")[\s
 // retina is what follows the "@" in the names of images for screens of a higher density.
 var retina = regexp.MustCompile(`^[1-9](?:\.[0-9])?x\.(?i:png|jpe?g|webp|gif|avif|svg)\b`)
 
+// MayHoldContact says whether it takes a closer look to tell whether a text holds an e-mail address or a phone number.
+func MayHoldContact(text string) bool { return suspicionOf(text) != noContact }
+
 // ContactIn says whether a text holds an e-mail address or this person's phone number, however it is encoded.
 func (f *Finder) ContactIn(text string) bool {
+	if text == "" {
+		return false // like most members of most events
+	}
 	switch suspicionOf(text) {
 	case noContact:
 		return false
@@ -112,7 +132,7 @@ func (f *Finder) MentionedIn(text string) bool {
 	if f.ContactIn(text) {
 		return true
 	}
-	if len(f.names) == 0 {
+	if text == "" || len(f.names) == 0 {
 		return false
 	}
 	return inAnySpelling(text, func(form string) bool {

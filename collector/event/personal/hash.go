@@ -2,6 +2,7 @@ package personal
 
 import (
 	"crypto/sha256"
+	"slices"
 
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -45,35 +46,34 @@ func (p *Person) hashes(wanted event.VariantSet) (first event.Hashes, more []eve
 	}{{&emailRule, p.Emails}, {&phoneRule, p.Phones}} {
 		found := 0
 		for i := range several.data {
-			var of event.Hashes
-			if several.rule.put(&of, &several.data[i], wanted); of == (event.Hashes{}) {
-				continue
+			into := &first
+			if found > len(more) {
+				more = append(more, event.Hashes{})
 			}
-			switch {
-			case found == 0:
-				several.rule.move(&first, &of)
-			case found <= len(more):
-				several.rule.move(&more[found-1], &of)
-			default:
-				more = append(more, of)
+			if found > 0 {
+				into = &more[found-1]
 			}
-			found++
+			if several.rule.put(into, &several.data[i], wanted) {
+				found++
+			}
 		}
 	}
+	// Of a contact of which nothing was to be kept there is no trace.
+	more = slices.DeleteFunc(more, func(of event.Hashes) bool { return of == event.Hashes{} })
 	return first, more
 }
 
-// put hashes a datum.
-func (r *rule) put(into *event.Hashes, d *Datum, wanted event.VariantSet) {
+// put hashes a datum, and says whether there is anything of it.
+func (r *rule) put(into *event.Hashes, d *Datum, wanted event.VariantSet) (put bool) {
 	if !d.Hash.IsZero() && wanted.Has(r.base) && !isPlaceholderHash(d.Hash) {
-		into[r.base] = d.Hash
+		into[r.base], put = d.Hash, true
 	}
 	if d.Text == "" {
-		return
+		return put
 	}
 	text := Trim(d.Text)
 	if isPlaceholder(text) {
-		return
+		return put
 	}
 	if isASCII(text) {
 		text = lower(text) // once; in other scripts it matters when
@@ -83,16 +83,10 @@ func (r *rule) put(into *event.Hashes, d *Datum, wanted event.VariantSet) {
 			continue
 		}
 		if normalised := r.normalise(v, text); normalised != "" {
-			into[v] = sha256.Sum256([]byte(normalised))
+			into[v], put = sha256.Sum256([]byte(normalised)), true
 		}
 	}
-}
-
-// move copies the rule's variants.
-func (r *rule) move(into, from *event.Hashes) {
-	for _, v := range r.variants {
-		into[v] = from[v]
-	}
+	return put
 }
 
 // ExternalID is the hash as which an advertising platform gets a client's id: of the id trimmed and lower-cased, or the id
