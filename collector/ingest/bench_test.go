@@ -74,6 +74,9 @@ func bare() http.Handler {
 func BenchmarkHandlers(b *testing.B) {
 	batch := []byte(`{"events": [` + strings.TrimSuffix(strings.Repeat(typical+",", 100), ",") + `]}`)
 	messages := []byte(`{"batch": [` + strings.TrimSuffix(strings.Repeat(typicalMessage+",", 100), ",") + `], "sentAt": "2026-11-20T12:00:01.000Z"}`)
+	// Segment's clients say when each event happened; for the comparison our own sender does too.
+	dated := strings.Replace(typical, `{`, `{"timestamp":"`+time.Now().UTC().Format(time.RFC3339)+`",`, 1)
+	datedBatch := []byte(`{"events": [` + strings.TrimSuffix(strings.Repeat(dated+",", 100), ",") + `]}`)
 	const collect = "/collect/" + shopKey
 	for _, c := range []struct {
 		name    string
@@ -87,6 +90,7 @@ func BenchmarkHandlers(b *testing.B) {
 		{"collect gzip", collecting(), collect, gzipped(b, []byte(typical)), "gzip"},
 		{"collect zstd", collecting(), collect, zstandard(b, []byte(typical)), "zstd"},
 		{"batch of 100", collecting(), collect + "/batch", batch, ""},
+		{"batch of 100 with times", collecting(), collect + "/batch", datedBatch, ""},
 		{"segment's batch of 100", collecting(), "/v1/batch", messages, ""},
 	} {
 		b.Run(c.name, func(b *testing.B) {

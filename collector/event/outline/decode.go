@@ -101,14 +101,28 @@ func tooDeep(body []byte) int {
 		case '}', ']':
 			depth--
 		case '"':
-			for at++; at < len(body) && body[at] != '"'; at++ {
-				if body[at] == '\\' {
-					at++
-				}
-			}
+			at = endOfString(body, at)
 		}
 	}
 	return -1
+}
+
+// endOfString returns where a string ends that begins at a place, or the body's end where it does not.
+func endOfString(body []byte, at int) int {
+	for {
+		end := bytes.IndexByte(body[at+1:], '"')
+		if end < 0 {
+			return len(body)
+		}
+		at += 1 + end
+		backslashes := 0
+		for body[at-1-backslashes] == '\\' {
+			backslashes++
+		}
+		if backslashes%2 == 0 { // else the last of them escapes the quotation mark
+			return at
+		}
+	}
 }
 
 // objectText is a JSON object as it was written.

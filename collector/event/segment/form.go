@@ -24,10 +24,38 @@ const (
 type form struct {
 	rows []Row
 	// sections and names are the rows' members: the object, and the name in it.
-	sections, names []string
-	message         *place
+	sections []*section
+	names    []string
+	message  *place
 	// What is more than a value, by the row.
 	contents, pageURL, pageSearch int
+	// always has a bit for each row whose value does not depend on the message.
+	always uint64
+}
+
+// section is an object of an envelope.
+type section struct {
+	name string
+	in   *section
+}
+
+// sections has the objects by their paths.
+var sections = func() map[string]*section {
+	top := new(section)
+	context := &section{"context", top}
+	return map[string]*section{
+		"": top, "user": {"user", top}, "data": {"data", top}, "context": context, "context.click_ids": {"click_ids", context},
+	}
+}()
+
+// within says whether the section is another one, or in it.
+func (s *section) within(other *section) bool {
+	for ; s != nil; s = s.in {
+		if s == other {
+			return true
+		}
+	}
+	return false
 }
 
 // place is a member of a message.
@@ -74,14 +102,17 @@ var forms = func() (all [calls]form) {
 func newForm(c call) form {
 	f := form{rows: rowsOf(c), message: &place{row: -1}}
 	for i, row := range f.rows {
-		section, name := "", row.To
+		object, name := "", row.To
 		if dot := strings.LastIndexByte(row.To, '.'); dot >= 0 {
-			section, name = row.To[:dot], row.To[dot+1:]
+			object, name = row.To[:dot], row.To[dot+1:]
 		}
-		f.sections, f.names = append(f.sections, section), append(f.names, name)
+		if row.always != "" {
+			f.always |= 1 << i
+		}
+		f.sections, f.names = append(f.sections, sections[object]), append(f.names, name)
 		for rank, path := range row.From {
 			at := f.message.at(path)
-			at.row, at.rank, at.personal = i, rank, section == "user"
+			at.row, at.rank, at.personal = i, rank, object == "user"
 		}
 	}
 	for _, name := range addresses {

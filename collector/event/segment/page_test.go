@@ -47,6 +47,14 @@ func TestThePageSaysWhatTheTablesSay(t *testing.T) {
 	}
 }
 
+func TestEachRowHasABit(t *testing.T) {
+	for c := range calls {
+		if n := len(rowsOf(call(c))); n > 64 {
+			t.Errorf("call %d has %d rows, of which no more than 64 can be told apart", c, n)
+		}
+	}
+}
+
 // memberRows has a row for each member: those that all calls read alike, and those that some read otherwise.
 func memberRows() []string {
 	rows := []string{

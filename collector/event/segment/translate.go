@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,9 @@ type Translator struct {
 	message []outline.Value
 	builder outline.Builder
 	found   []finding
-	form    *form
+	// any has a bit for each row that has read something.
+	any  uint64
+	form *form
 	// context is what the batch says for all of its messages.
 	context []outline.Value
 	// index is where the message stands in its batch, -1 where it is the body.
@@ -214,6 +217,7 @@ func renamed(name *outline.Node) (named, bool) {
 func (t *Translator) find() {
 	t.found = slices.Grow(t.found[:0], len(t.form.rows))[:len(t.form.rows)]
 	clear(t.found)
+	t.any = 0
 	t.look(t.message, 1, len(t.message), t.form.message, 0)
 	if len(t.context) > 0 {
 		t.look(t.context, 0, len(t.context), t.form.message.of("context"), ofBatch)
@@ -236,6 +240,7 @@ func (t *Translator) look(values []outline.Value, first, end int, in *place, ran
 		}
 		if found := &t.found[at.row]; (found.at == 0 || int(found.rank) > rank+at.rank) && t.form.rows[at.row].takes.one(member.Raw) {
 			*found = finding{int32(i + 1), int32(rank + at.rank)}
+			t.any |= 1 << at.row
 		}
 	}
 }
@@ -314,32 +319,33 @@ func eventID(n *outline.Node) string {
 
 // members adds the members that the rows have read.
 func (t *Translator) members(c call, properties *outline.Node) {
-	open := ""
-	for i := range t.form.rows {
-		row, found := &t.form.rows[i], t.found[i].at > 0
+	form, open := t.form, sections[""]
+	rows := t.any | form.always
+	if t.listed = rows&(1<<form.contents) != 0; !t.listed && c == product && isProduct(properties) {
+		rows |= 1 << form.contents
+	}
+	for ; rows != 0; rows &= rows - 1 {
+		i := bits.TrailingZeros64(rows)
+		row := &form.rows[i]
+		raw := row.always
+		if i != form.contents && raw == "" {
+			raw = t.text(i)
+		}
+		if row.aside || raw == "" && i != form.contents {
+			continue
+		}
+		open = t.enter(open, form.sections[i])
 		switch {
-		case row.aside:
-		case i == t.form.contents:
-			t.listed = found
-			if t.listed {
-				open = t.section(open, t.form.sections[i])
-				products := outline.At(t.read(i))
-				t.products(&products)
-			} else if c == product && isProduct(properties) {
-				open = t.section(open, t.form.sections[i])
-				t.product(properties)
-			}
-		case row.always != "":
-			open = t.section(open, t.form.sections[i])
-			t.builder.Add(t.form.names[i], row.always)
-		case found:
-			if raw := t.text(i); raw != "" {
-				open = t.section(open, t.form.sections[i])
-				t.builder.Add(t.form.names[i], raw)
-			}
+		case i != form.contents:
+			t.builder.Add(form.names[i], raw)
+		case t.listed:
+			products := outline.At(t.read(i))
+			t.products(&products)
+		default:
+			t.product(properties)
 		}
 	}
-	t.section(open, "")
+	t.enter(open, sections[""])
 }
 
 // text returns what a row has read, as the envelope wants it, "" for nothing.
@@ -358,29 +364,14 @@ func (t *Translator) text(i int) string {
 	return raw
 }
 
-// section closes the objects that are open and opens those of another section.
-func (t *Translator) section(open, next string) string {
-	if open == next {
-		return open
-	}
-	if below, within := strings.CutPrefix(next, open+"."); within && open != "" {
-		t.builder.Object(below)
-		return next
-	}
-	for range depth(open) {
+// enter closes the objects that are open and opens those of another section.
+func (t *Translator) enter(open, next *section) *section {
+	for ; !next.within(open); open = open.in {
 		t.builder.Close()
 	}
-	if next != "" {
-		for name := range strings.SplitSeq(next, ".") {
-			t.builder.Object(name)
-		}
+	if next != open {
+		t.enter(open, next.in)
+		t.builder.Object(next.name)
 	}
 	return next
-}
-
-func depth(section string) int {
-	if section == "" {
-		return 0
-	}
-	return 1 + strings.Count(section, ".")
 }
