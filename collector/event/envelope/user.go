@@ -26,8 +26,8 @@ func (c *checker) user(n outline.Node, p *personal.Person, room *contactRoom) (c
 	if !c.object("user", &n) {
 		return ""
 	}
-	p.Emails = c.contacts("user.email", n.Get("email"), room[0][:0], (*checker).email)
-	p.Phones = c.contacts("user.phone", n.Get("phone"), room[1][:0], (*checker).phone)
+	p.Emails = c.contacts("user.email", n.Get("email"), room[0][:0], false)
+	p.Phones = c.contacts("user.phone", n.Get("phone"), room[1][:0], true)
 	for _, part := range [...]struct {
 		name string
 		into *personal.Datum
@@ -48,23 +48,28 @@ func (c *checker) user(n outline.Node, p *personal.Person, room *contactRoom) (c
 }
 
 // contacts reads one e-mail address or phone number, or a list of them, into room where there is enough of it.
-func (c *checker) contacts(
-	field string, n outline.Node, room []personal.Datum, read func(c *checker, field string, n outline.Node) personal.Datum,
-) []personal.Datum {
+func (c *checker) contacts(field string, n outline.Node, room []personal.Datum, phones bool) []personal.Datum {
 	switch {
 	case n.Absent():
 		return nil
 	case n.Kind() != jsontext.KindBeginArray:
-		return append(room, read(c, field, n))
+		return append(room, c.contact(field, n, phones))
 	case n.Length > maxContacts:
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxContacts))
 		return nil
 	}
 	data := slices.Grow(room, n.Length)
 	for element := range n.Elements() {
-		data = append(data, read(c, field+"."+strconv.Itoa(len(data)), element))
+		data = append(data, c.contact(field+"."+strconv.Itoa(len(data)), element, phones))
 	}
 	return data
+}
+
+func (c *checker) contact(field string, n outline.Node, phone bool) personal.Datum {
+	if phone {
+		return c.phone(field, n)
+	}
+	return c.email(field, n)
 }
 
 func (c *checker) email(field string, n outline.Node) personal.Datum {
