@@ -166,14 +166,12 @@ func (f *Fetcher) look(ctx context.Context, source *sources.Source) error {
 	latest, err := api.Changed(ctx, since.Add(-overlap), func(report shop.Report) error {
 		return f.options.Taker.Take(ctx, p.Namespace, p.Name, source.Name, report)
 	})
-	if err == nil {
-		if latest.Before(since) {
-			latest = since
-		}
-		err = f.options.Positions.MoveSource(ctx, source.Name, latest)
+	if latest.Before(since) {
+		latest = since
 	}
-	// A webhook that is off is switched on whether or not the orders could be read.
-	return errors.Join(err, api.Mend(ctx))
+	// What was read need not be read again where the rest could not be: what had not changed for longest came first. And a
+	// webhook that is off is switched on in any case.
+	return errors.Join(err, f.options.Positions.MoveSource(context.WithoutCancel(ctx), source.Name, latest), api.Mend(ctx))
 }
 
 // errSecret says that the source's Secret has not what is needed.

@@ -116,7 +116,7 @@ func (p *property) signingSecrets(list []sources.Source) map[string][]string {
 	for _, source := range list {
 		credentials, err := config.SourceCredentials(p.directory, source.Name)
 		if secrets[source.Name] = strings.Fields(credentials[sources.SigningSecret]); len(secrets[source.Name]) == 0 {
-			p.options.Logger.Error("a source is refused until its Secret has the key "+sources.SigningSecret, "property", p.String(), "source", source.Name, "error", err)
+			p.options.Logger.Error("a source is refused until its Secret has the key", "property", p.String(), "source", source.Name, "key", sources.SigningSecret, "error", err)
 		}
 	}
 	return secrets

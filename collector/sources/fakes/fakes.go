@@ -197,9 +197,7 @@ func (s *Shop) serve(w http.ResponseWriter, r *http.Request, call func(*http.Req
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	for name, values := range header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), header)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
 }

@@ -59,8 +59,8 @@ func NewAPI(source *sources.Source, credentials map[string]string, doer Doer) (*
 	return &API{systems[source.Type], source, credentials, doer}, nil
 }
 
-// Changed calls found with what the shop says of each order that has changed since a time, and returns the time of the
-// latest change: what to ask for the next time. An error of found ends it.
+// Changed calls found with what the shop says of each order that has changed since a time, and returns the time up to which
+// all have been: what to ask for the next time, also where it fails on the way. An error of found ends it.
 func (a *API) Changed(ctx context.Context, since time.Time, found func(Report) error) (time.Time, error) {
 	return a.system.changed(ctx, a, since, found)
 }

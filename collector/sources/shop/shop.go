@@ -140,9 +140,7 @@ func sign(secret string, parts ...[]byte) []byte {
 }
 
 // ignored is a report without an event.
-func ignored(format string, values ...any) Report {
-	return Report{Ignored: fmt.Sprintf(format, values...)}
-}
+func ignored(reason string) Report { return Report{Ignored: reason} }
 
 // IsPing says whether a request asks no more than whether somebody answers, as WooCommerce does when a webhook is saved,
 // with a form. It is not signed.
