@@ -60,7 +60,8 @@ func TestAnEntryOfAllowedOriginsIsOneThatBrowsersCanSend(t *testing.T) {
 		"https://www.example.com:443": false, "http://www.example.com:80": false, "https://www.example.com:0": false,
 		"https://WWW.example.com": false, "ftp://example.com": false, "https://*": false, "https://*.com": false, "https://w*.example.com": false,
 		"https://*.*.example.com": false, "https://user@example.com": false, "https://example..com": false, "https://bücher.example": false,
-		"https://www.example.com ": false, "https://-a.example.com": false, "https://example.com:123456": false,
+		"https://-a.example.com": false, "https://example.com:123456": false,
+		"https://www.example.com\u0020": false,
 	} {
 		if got := auth.ValidOrigin(entry); got != want {
 			t.Errorf("ValidOrigin(%q) = %v, want %v", entry, got, want)

@@ -96,9 +96,7 @@ func FuzzAnyUserAgentIsJudgedTheSameTwice(f *testing.F) {
 	f.Add(strings.Repeat("1.", 512))
 	d := detector(f)
 	f.Fuzz(func(t *testing.T, userAgent string) {
-		if len(userAgent) > 4096 {
-			t.Skip("the collector takes 1,024 characters") //nolint:usetesting // not a test left out
-		}
+		userAgent = userAgent[:min(len(userAgent), 4096)] // the collector takes 1,024 characters
 		if first, second := d.IsBot(userAgent), d.IsBot(userAgent); first != second {
 			t.Errorf("IsBot(%q) = %t, then %t", userAgent, first, second)
 		}

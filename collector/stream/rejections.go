@@ -33,7 +33,7 @@ type Rejection struct {
 	At time.Time `json:"at"`
 	// Endpoint is the way by which it came in: "collect", "batch". APIKey is the name of the API key.
 	Endpoint string `json:"endpoint"`
-	APIKey   string `json:"api_key,omitempty"`
+	APIKey   string `json:"api_key,omitempty"` //nolint:gosec // a name
 	// Event and EventID are "" where they were not given, or not valid.
 	Event   string `json:"event,omitempty"`
 	EventID string `json:"event_id,omitempty"`

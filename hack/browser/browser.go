@@ -67,7 +67,7 @@ func Open(t *testing.T, o Options) *Tab {
 		chromedp.Flag("ignore-certificate-errors", len(o.Hosts) > 0),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ", ")))...)
 	t.Cleanup(end)
-	opened := open(t, allocator)
+	opened := open(allocator, t)
 	opened.Do(o.Prepare...)
 	return opened
 }
@@ -75,10 +75,10 @@ func Open(t *testing.T, o Options) *Tab {
 // Beside opens another tab in the same browser: it has the same cookies and storage.
 func (p *Tab) Beside() *Tab {
 	p.t.Helper()
-	return open(p.t, p.ctx)
+	return open(p.ctx, p.t)
 }
 
-func open(t *testing.T, parent context.Context) *Tab {
+func open(parent context.Context, t *testing.T) *Tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)

@@ -39,7 +39,7 @@ func (p Package) File(t *testing.T, name string) string {
 	if errors.Is(err, os.ErrNotExist) {
 		archive, err = p.fetch(t)
 		if err == nil {
-			err = errors.Join(os.MkdirAll(filepath.Dir(kept), 0o755), os.WriteFile(kept, archive, 0o600))
+			err = errors.Join(os.MkdirAll(filepath.Dir(kept), 0o750), os.WriteFile(kept, archive, 0o600))
 		}
 	}
 	if err != nil {

@@ -140,7 +140,7 @@ func TestMetaGetsTheHashesOfItsOwnLibraries(t *testing.T) {
 				agreed++
 				continue
 			}
-			found = append(found, fmt.Sprintf("%s | `%s` | `%s`", library, d.Field, d.Value))
+			found = append(found, fmt.Sprintf("%s | %#q | %#q", library, d.Field, d.Value))
 		}
 	}
 	slices.Sort(found)
@@ -267,7 +267,7 @@ func TestPlatformsGetTheFieldsThatSegmentSends(t *testing.T) {
 			case ours[path] == nil:
 				what = "Segment alone"
 			}
-			found = append(found, fmt.Sprintf("%s | `%s` | %s", kind, path, what))
+			found = append(found, fmt.Sprintf("%s | %#q | %s", kind, path, what))
 		}
 	}
 	slices.Sort(found)

@@ -205,7 +205,7 @@ func accept(kind platforms.Type, members map[string]any) (event.Event, error) {
 	}
 	valid, errs := decoded.Validate(sampleTime, nil)
 	if len(errs) > 0 {
-		return event.Event{}, fmt.Errorf("%w: %v", errInvalid, errs)
+		return event.Event{}, fmt.Errorf("%w: %w", errInvalid, errs)
 	}
 	property := config.Property{Platforms: []platforms.Platform{{Type: kind}}}
 	return envelope.Pseudonymise(valid, envelope.Acceptance{

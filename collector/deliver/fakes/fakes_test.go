@@ -349,11 +349,11 @@ func TestFakeWebhookVerifies(t *testing.T) {
 			"us_privacy":null,"limited_data_use":false,"categories":{"a":true}},
 		"user":{"email":"` + hash + `","emails":["` + hash + `"],"phone":null,"phones":null,"first_name":null,"last_name":null,"street":null,"city":null,
 			"state":null,"zip":null,"country":"CH","date_of_birth":null,"gender":null}}}`
-	with := func(old, new string) string {
+	with := func(old, instead string) string {
 		if !strings.Contains(body, old) {
 			t.Fatalf("%s is not in the body", old)
 		}
-		return strings.Replace(body, old, new, 1)
+		return strings.Replace(body, old, instead, 1)
 	}
 	for name, test := range map[string]struct {
 		path, secret, body string

@@ -182,19 +182,6 @@ func (q *request) ga4Errors(body *ga4Body) []ga4Message {
 			refuse("consent", "must be GRANTED or DENIED", "VALUE_INVALID")
 		}
 	}
-	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
-		for _, hash := range hashes {
-			if wrong := q.checkHash(field, hash); wrong != "" {
-				refuse("user_data."+field, wrong, "VALUE_INVALID")
-			}
-		}
-		if len(hashes) > 3 {
-			refuse("user_data."+field, "must be at most 3", "EXCEEDED_MAX_ENTITIES")
-		}
-	}
-	if body.UserID == "" && len(body.UserData.Email)+len(body.UserData.Phone) > 0 {
-		refuse("user_data", "must come with a user_id", "VALUE_REQUIRED")
-	}
 	if _, err := netip.ParseAddr(body.IPOverride); body.IPOverride != "" && err != nil {
 		refuse("ip_override", "must be an IP address", "VALUE_INVALID")
 	}
@@ -204,8 +191,28 @@ func (q *request) ga4Errors(body *ga4Body) []ga4Message {
 	if body.Device != nil && body.UserAgent != "" {
 		refuse("device", "stands in the way of user_agent", "VALUE_INVALID")
 	}
+	all = append(all, q.ga4UserErrors(body)...)
 	for i := range body.Events {
-		all = append(all, ga4EventErrors(&body.Events[i])...)
+		in := &body.Events[i]
+		all = slices.Concat(all, ga4NameErrors(in.Name), ga4MoneyErrors(in), ga4TextErrors(&in.Params), ga4ParamErrors(&in.Params))
+	}
+	return all
+}
+
+func (q *request) ga4UserErrors(body *ga4Body) []ga4Message {
+	var all []ga4Message
+	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
+		for _, hash := range hashes {
+			if wrong := q.checkHash(field, hash); wrong != "" {
+				all = append(all, ga4Message{"user_data." + field, wrong, "VALUE_INVALID"})
+			}
+		}
+		if len(hashes) > 3 {
+			all = append(all, ga4Message{"user_data." + field, "must be at most 3", "EXCEEDED_MAX_ENTITIES"})
+		}
+	}
+	if body.UserID == "" && len(body.UserData.Email)+len(body.UserData.Phone) > 0 {
+		all = append(all, ga4Message{"user_data", "must come with a user_id", "VALUE_REQUIRED"})
 	}
 	return all
 }
@@ -221,29 +228,41 @@ var (
 		`session_start(_with_rollout)?|user_engagement|video_(complete|progress|start)|view_complete|view_search_results)$`)
 )
 
-func ga4EventErrors(in *ga4Event) []ga4Message {
-	var all []ga4Message
-	refuse := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
-	p := &in.Params
-	kept := slices.ContainsFunc([]string{"_", "firebase_", "ga_", "google_", "gtag."}, func(prefix string) bool { return strings.HasPrefix(in.Name, prefix) })
+// ga4Keeps says whether a name begins as only Google's own do.
+func ga4Keeps(name string) bool {
+	return slices.ContainsFunc([]string{"_", "firebase_", "ga_", "google_", "gtag."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+func ga4NameErrors(name string) []ga4Message {
 	switch {
-	case !ga4EventName.MatchString(in.Name):
-		refuse("events.name", "must be a letter and up to 39 letters, digits and underscores", "NAME_INVALID")
-	case kept || ga4Kept.MatchString(in.Name):
-		refuse("events.name", "is reserved", "NAME_RESERVED")
+	case !ga4EventName.MatchString(name):
+		return []ga4Message{{"events.name", "must be a letter and up to 39 letters, digits and underscores", "NAME_INVALID"}}
+	case ga4Keeps(name) || ga4Kept.MatchString(name):
+		return []ga4Message{{"events.name", "is reserved", "NAME_RESERVED"}}
 	}
+	return nil
+}
+
+func ga4MoneyErrors(in *ga4Event) []ga4Message {
+	var all []ga4Message
+	refuse := func(param, description, code string) { all = append(all, ga4Message{"events.params." + param, description, code}) }
+	p := &in.Params
 	if (in.Name == "purchase" || in.Name == "refund") && p.TransactionID == "" {
-		refuse("events.params.transaction_id", "is required", "VALUE_REQUIRED")
+		refuse("transaction_id", "is required", "VALUE_REQUIRED")
 	}
 	if in.Name == "purchase" && p.Value == "" {
-		refuse("events.params.value", "is required", "VALUE_REQUIRED")
+		refuse("value", "is required", "VALUE_REQUIRED")
 	}
-	if p.Value != "" && p.Currency == "" {
-		refuse("events.params.currency", "is required with a value", "VALUE_REQUIRED")
+	if (p.Value != "" || p.Tax != "" || p.Shipping != "") && p.Currency == "" {
+		refuse("currency", "is required with amounts", "VALUE_REQUIRED")
 	}
 	if p.Currency != "" && !ga4Currency.MatchString(p.Currency) {
-		refuse("events.params.currency", "must be an ISO 4217 code in capitals", "VALUE_INVALID")
+		refuse("currency", "must be an ISO 4217 code in capitals", "VALUE_INVALID")
 	}
+	return all
+}
+
+func ga4TextErrors(p *ga4Params) []ga4Message {
 	texts := map[string]int{p.TransactionID: 100, p.PageLocation: 1000, p.PageReferrer: 420, p.PageTitle: 300}
 	for _, text := range []string{p.Coupon, p.SearchTerm, p.ItemListID, p.ItemListName} {
 		texts[text] = 100
@@ -254,20 +273,21 @@ func ga4EventErrors(in *ga4Event) []ga4Message {
 		} {
 			texts[text] = 100
 		}
-		if item.ID == "" && item.Name == "" {
-			refuse("events.params.items", "need item_id or item_name", "VALUE_REQUIRED")
-		}
 	}
+	var all []ga4Message
 	for text, most := range texts {
 		if utf8.RuneCountInString(text) > most {
-			refuse("events.params", "a text is too long", "VALUE_OUT_OF_BOUNDS")
+			all = append(all, ga4Message{"events.params", "a text is too long", "VALUE_OUT_OF_BOUNDS"})
 		}
 	}
+	return all
+}
+
+func ga4ParamErrors(p *ga4Params) []ga4Message {
+	var all []ga4Message
+	refuse := func(field, description, code string) { all = append(all, ga4Message{field, description, code}) }
 	if p.SessionID != "" && !ga4Number.MatchString(p.SessionID) {
 		refuse("events.params.session_id", "must be digits", "VALUE_INVALID")
-	}
-	if (p.Tax != "" || p.Shipping != "") && p.Currency == "" {
-		refuse("events.params.currency", "is required with amounts", "VALUE_REQUIRED")
 	}
 	if p.count > 25 {
 		refuse("events.params", "must be at most 25", "EXCEEDED_MAX_ENTITIES")
@@ -280,17 +300,21 @@ func ga4EventErrors(in *ga4Event) []ga4Message {
 	if len(p.Items) > 200 {
 		refuse("events.params.items", "must be at most 200", "EXCEEDED_MAX_ENTITIES")
 	}
+	for _, item := range p.Items {
+		if item.ID == "" && item.Name == "" {
+			refuse("events.params.items", "need item_id or item_name", "VALUE_REQUIRED")
+		}
+	}
 	return all
 }
 
 // ga4OwnParam says what is wrong with a parameter of the customer's own, "" where nothing is.
 func ga4OwnParam(name string, value jsontext.Value) string {
-	kept := slices.ContainsFunc([]string{"_", "firebase_", "ga_", "google_", "gtag."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 	text, problem := unmarshal[string](value)
 	switch {
 	case !ga4EventName.MatchString(name):
 		return "must be a letter and up to 39 letters, digits and underscores"
-	case kept:
+	case ga4Keeps(name):
 		return "is reserved"
 	case value.Kind() == '0':
 		return ""

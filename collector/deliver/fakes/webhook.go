@@ -117,9 +117,12 @@ func webhookLacks(body []byte) string {
 	for _, path := range slices.Sorted(maps.Keys(webhookMembers)) {
 		members, problem := unmarshal[map[string]jsontext.Value](body)
 		for name := range strings.SplitSeq(path, ".") {
-			if members, problem = unmarshal[map[string]jsontext.Value](members[name]); problem != "" {
-				return path
+			if problem == "" {
+				members, problem = unmarshal[map[string]jsontext.Value](members[name])
 			}
+		}
+		if problem != "" {
+			return path
 		}
 		for _, name := range webhookMembers[path] {
 			if members[name] == nil {

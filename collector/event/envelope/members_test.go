@@ -3,6 +3,7 @@ package envelope_test
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,7 @@ func TestNoMemberKeepsWhatTellsOfThePerson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			texts := contacts
 			if member.names {
-				texts = append(names, contacts...)
+				texts = slices.Concat(names, contacts)
 			}
 			for _, text := range texts {
 				body := member.set(text)

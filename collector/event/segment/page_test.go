@@ -100,7 +100,7 @@ func memberRows() []string {
 			said = append(said, from)
 		}
 		slices.SortStableFunc(said, func(a, b string) int { return strings.Count(a, "(") - strings.Count(b, "(") })
-		rows = append(rows, fmt.Sprintf("| `%s` | %s |\n", member, strings.Join(said, "; ")))
+		rows = append(rows, fmt.Sprintf("| %#q | %s |\n", member, strings.Join(said, "; ")))
 	}
 	return rows
 }
@@ -112,7 +112,7 @@ func renameRows() []string {
 		if r.Product {
 			about = ", about one product"
 		}
-		rows = append(rows, fmt.Sprintf("| %s | `%s`%s |\n", r.From, r.To, about))
+		rows = append(rows, fmt.Sprintf("| %s | %#q%s |\n", r.From, r.To, about))
 	}
 	return rows
 }

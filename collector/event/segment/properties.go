@@ -96,7 +96,7 @@ func (t *Translator) properties(c call, top, properties *outline.Node) {
 // tells says whether a row has read this very member, or what says the same.
 func (t *Translator) tells(row int, member *outline.Value) bool {
 	found := t.read(row)
-	return found != nil && (&found[0] == member || found[0].Raw == member.Raw)
+	return len(found) > 0 && (&found[0] == member || found[0].Raw == member.Raw)
 }
 
 // property adds a property, of which the values begin with it: an object's members by their paths, and a list that holds

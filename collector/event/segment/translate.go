@@ -355,7 +355,7 @@ func (t *Translator) text(i int) string {
 	case row.edit != nil:
 		return row.edit(raw)
 	case i == t.form.pageURL:
-		if search := t.read(t.form.pageSearch); search != nil && strings.HasPrefix(search[0].Raw, `"?`) && !strings.Contains(raw, "?") {
+		if search := t.read(t.form.pageSearch); len(search) > 0 && strings.HasPrefix(search[0].Raw, `"?`) && !strings.Contains(raw, "?") {
 			return raw[:len(raw)-1] + search[0].Raw[1:]
 		}
 	case row.takes&numbers != 0 && row.quoted && raw[0] != '"':
