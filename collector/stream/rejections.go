@@ -33,7 +33,7 @@ type Rejection struct {
 	At time.Time `json:"at"`
 	// Endpoint is the way by which it came in: "collect", "batch". APIKey is the name of the API key.
 	Endpoint string `json:"endpoint"`
-	APIKey   string `json:"api_key,omitempty"` //nolint:gosec // a name
+	APIKey   string `json:"api_key,omitempty"`
 	// Event and EventID are "" where they were not given, or not valid.
 	Event   string `json:"event,omitempty"`
 	EventID string `json:"event_id,omitempty"`
@@ -129,7 +129,7 @@ func (r *Rejections) flush() error {
 	key := r.stream.keys.rejections()
 	_, err := r.stream.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, rejection := range taken {
-			text, err := json.Marshal(rejection)
+			text, err := json.Marshal(rejection) //nolint:gosec // of a key there is the name
 			if err != nil {
 				return err
 			}

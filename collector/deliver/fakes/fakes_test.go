@@ -175,7 +175,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"no client_id":                  {`"1.2"`, `""`, 204, "", "client_id must not be empty"},
 			"an event of four days ago":     {"TIME", "-96h", 204, "", "timestamp_micros must be within the last 72 hours"},
 			"a purchase without an id":      {`"transaction_id":"e-1"`, `"x":1`, 204, "", "transaction_id is required"},
-			"a value without a currency":    {`"currency":"EUR",`, ``, 204, "", "currency is required with a value"},
+			"a value without a currency":    {`"currency":"EUR",`, ``, 204, "", "currency is required with amounts"},
 			"a value as text":               {`"value":1`, `"value":"$1"`, 204, "", "-"},
 			"a name that Google keeps":      {`"purchase"`, `"session_start"`, 204, "", "is reserved"},
 			"a name that is none":           {`"purchase"`, `"a b"`, 204, "", "must be a letter"},

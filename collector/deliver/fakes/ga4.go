@@ -245,7 +245,9 @@ func ga4NameErrors(name string) []ga4Message {
 
 func ga4MoneyErrors(in *ga4Event) []ga4Message {
 	var all []ga4Message
-	refuse := func(param, description, code string) { all = append(all, ga4Message{"events.params." + param, description, code}) }
+	refuse := func(param, description, code string) {
+		all = append(all, ga4Message{"events.params." + param, description, code})
+	}
 	p := &in.Params
 	if (in.Name == "purchase" || in.Name == "refund") && p.TransactionID == "" {
 		refuse("transaction_id", "is required", "VALUE_REQUIRED")

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"github.com/weir-dev/weir/collector/event"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/weir-dev/weir/collector/event"
 )
 
 // field is one as it stands on the wire, with its value by its type.
