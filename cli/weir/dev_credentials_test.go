@@ -56,8 +56,12 @@ func TestAKeyWhoseTypeChangesIsAnotherOne(t *testing.T) {
 		t.Errorf("the lines to try are, with a publishable key alone, %s\nwant the snippet's, and no purchase", lines)
 	}
 	both := devCredentials{}.renewed(shop(publishable, v1alpha1.APIKey{Name: "server"}), host).Properties[0]
-	if lines := both.curlLines([]role.Name{role.Collect}); !strings.Contains(lines, both.APIKeys[1].Key) {
+	lines := both.curlLines([]role.Name{role.Collect})
+	if !strings.Contains(lines, both.APIKeys[1].Key) {
 		t.Errorf("the lines to try send with another key than the secret one:\n%s", lines)
+	}
+	if want := "# clients of Segment and RudderStack: host " + both.CollectURL + ", write key " + both.APIKeys[1].Key + "\n"; !strings.Contains(lines, want) {
+		t.Errorf("the lines to try are\n%s\nwant among them %s", lines, want)
 	}
 }
 

@@ -372,8 +372,8 @@ func (s *site) ages() {
 	if s.oldest > 0 {
 		at := time.Now().Add(-s.oldest + 30*time.Minute).UTC().Format(time.RFC3339)
 		position, _ := s.purchase(`,"timestamp":"` + at + `"`)
-		if got := s.becomes("an old event", position, "expired"); got.Reason != "too_old" || got.Attempts != 0 {
-			s.t.Errorf("got %+v, want it to have expired without an attempt", got)
+		if got := s.becomes("an old event", position, "skipped"); got.Reason != "too_old" || got.Attempts != 0 {
+			s.t.Errorf("got %+v, want it to have been skipped without an attempt", got)
 		}
 	}
 	s.mu.Lock()

@@ -6,10 +6,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/bots"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -160,6 +163,42 @@ func TestWhatSegmentsAPIRefuses(t *testing.T) {
 	}
 }
 
+func TestWhatHappenedLongAgoIsStoredWithItsTime(t *testing.T) {
+	tenant, kept := inMemory()
+	s := newSite(t, tenant)
+	body := []byte(`{"type":"track","event":"lead","messageId":"m","timestamp":"2019-01-02T03:04:05.678Z","sentAt":"2026-11-20T12:00:00Z"}`)
+	if got := s.send(t, request{path: "/v1/track", header: writeKey(shopKey), body: body}); got.body != segmentSuccess {
+		t.Fatalf("got %d %s", got.status, got.body)
+	}
+	want := time.Date(2019, 1, 2, 3, 4, 5, 678e6, time.UTC)
+	if events := kept.stored(t); len(events) != 1 || !events[0].OccurredAt.Equal(want) {
+		t.Errorf("stored %+v, want one event at %s", events, want)
+	}
+}
+
+func TestWhomEventsOfSegmentsClientsCountFor(t *testing.T) {
+	tenant, kept := inMemory()
+	tenant.Property.Exclude = config.Exclude{Hosts: []string{"staging.shop.example"}}
+	detector, err := bots.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSiteWith(t, ingest.Options{Bots: detector}, tenant)
+	for id, context := range map[string]string{
+		"human":    `{"userAgent":"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"}`,
+		"bot":      `{"userAgent":"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"}`,
+		"internal": `{"page":{"url":"https://staging.shop.example/"}}`,
+	} {
+		body := fmt.Appendf(nil, `{"event":"lead","messageId":%q,"context":%s}`, id, context)
+		s.send(t, request{path: "/v1/track", header: writeKey(shopKey), body: body})
+	}
+	for _, e := range kept.stored(t) {
+		if e.Class.String() != e.ID {
+			t.Errorf("%s counts as %s", e.ID, e.Class)
+		}
+	}
+}
+
 func TestSegmentsBatchesAreTakenByAllTheirPaths(t *testing.T) {
 	tenant, kept := inMemory()
 	s := newSite(t, tenant)
@@ -205,5 +244,27 @@ func TestWhatAPageMaySendByAPublishableKey(t *testing.T) {
 		if got.status != want || want == http.StatusNoContent != (got.header.Get("Access-Control-Allow-Origin") == origin) {
 			t.Errorf("a preflight of %s got %d %v", origin, got.status, got.header)
 		}
+	}
+}
+
+// TestStrangersLeaveServersRoom holds that bodies in which the key may stand take no more than half of the memory, before it
+// is known whose they are.
+func TestStrangersLeaveServersRoom(t *testing.T) {
+	tenant, _ := inMemory()
+	const body = 32<<10 + 4*(500<<10) // what a batch of unknown length takes
+	s := newSiteWith(t, ingest.Options{MaxInFlightBytes: body * 3 / 2}, tenant)
+	batch := []byte(`{"writeKey":"` + shopKey + `","batch":[{"type":"track","event":"lead"}]}`)
+	for name, test := range map[string]struct {
+		header map[string]string
+		want   int
+	}{
+		"a server that shows its key at once": {writeKey(shopKey), http.StatusOK},
+		"a stranger":                          {nil, http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := s.send(t, request{path: "/v1/batch", header: test.header, body: batch, chunked: true}); got.status != test.want {
+				t.Errorf("got %d %s, want %d", got.status, got.body, test.want)
+			}
+		})
 	}
 }

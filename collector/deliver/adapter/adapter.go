@@ -142,6 +142,9 @@ func (p *Platform) Map(e *Event) (Payload, Verdict) {
 	if len(p.events) > 0 && !slices.Contains(p.events, e.Name) {
 		return Payload{}, Skip("event_excluded")
 	}
+	if p.maxAge > 0 && !e.Time().Add(p.maxAge-ageMargin).After(e.ReceivedAt) {
+		return Payload{}, Skip("too_old") // it was so when it came: nothing has been late
+	}
 	payload, verdict := p.Adapter.Map(e)
 	payload.MessageID = e.DeliveryID.String()
 	payload.Expires = e.ReceivedAt.Add(maxDeliveryAge)
