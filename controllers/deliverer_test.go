@@ -287,3 +287,41 @@ func TestASourceThatCannotBeReadIsWhatADelivererSays(t *testing.T) {
 		}
 	}
 }
+
+// TestADelivererMayAppendWhereAShopIsRead asks Redis what the deliverer's user may do as a source gets an apiSecretRef,
+// and loses it.
+func TestADelivererMayAppendWhereAShopIsRead(t *testing.T) {
+	t.Parallel()
+	namespace, address := newNamespace(t), redistest.URL(t)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: address}})
+	admin := dial(t, address)
+	reading := func(reads bool) func(*v1alpha1.Property) {
+		return func(p *v1alpha1.Property) {
+			source := v1alpha1.Source{Name: "stripe", Type: sources.Stripe, SecretRef: v1alpha1.SecretReference{Name: "keys"}}
+			if reads {
+				source.APISecretRef = &source.SecretRef
+			}
+			p.Spec.Sources = []v1alpha1.Source{source}
+		}
+	}
+	may := func(want bool) {
+		t.Helper()
+		eventually(t, func() error {
+			key := "weir:{" + namespace + "/shop}:events"
+			answer, err := admin.Do(t.Context(), "ACL", "DRYRUN", "weir:"+namespace+"/shop:deliverer", "XADD", key, "*", "e", "x").Text()
+			if err != nil {
+				return err
+			}
+			if got := answer == "OK"; got != want {
+				return fmt.Errorf("it may append: %t, want %t", got, want)
+			}
+			return nil
+		})
+	}
+	create(t, property(namespace, "shop", reading(false)))
+	may(false)
+	for _, reads := range []bool{true, false} {
+		change(t, &v1alpha1.Property{}, namespace, "shop", reading(reads))
+		may(reads)
+	}
+}
