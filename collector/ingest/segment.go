@@ -23,8 +23,10 @@ var segmentPaths = map[string]string{
 	"/v1/identify": "identify", "/v1/i": "identify", "/v1/group": "group", "/v1/g": "group", "/v1/alias": "alias", "/v1/a": "alias",
 }
 
-// segmentRoutes mounts Segment's HTTP Tracking API. What analytics.js asks for beside it, its settings file, belongs here.
+// segmentRoutes mounts Segment's HTTP Tracking API, and the settings file that analytics.js asks for beside it.
 func (h *Handler) segmentRoutes(r chi.Router) {
+	r.Get(segmentSettingsPath, h.segmentSettings)
+	r.Head(segmentSettingsPath, h.segmentSettings)
 	for path, call := range segmentPaths {
 		for _, path := range [...]string{path, path + "/"} { // the client for Java ends it so
 			r.Post(path, func(w http.ResponseWriter, r *http.Request) { h.segment(w, r, call) })
@@ -43,7 +45,7 @@ func (h *Handler) segmentPreflight(w http.ResponseWriter, r *http.Request) {
 	for _, senders := range h.served.Load().senders {
 		if s := senders[viaSegment.index]; s.web != nil && s.web.AllowsOrigin(r.Header.Get("Origin")) {
 			s.web.share(w, r.Header["Origin"])
-			allowPosting(w, "Authorization, Content-Type, Content-Encoding")
+			allowPosting(w, "Authorization, Content-Type, Content-Encoding, X-Retry-Count") // the last with what is sent again
 			return
 		}
 	}

@@ -2,8 +2,11 @@ package ingest_test
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -264,6 +267,49 @@ func TestStrangersLeaveServersRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := s.send(t, request{path: "/v1/batch", header: test.header, body: batch, chunked: true}); got.status != test.want {
 				t.Errorf("got %d %s, want %d", got.status, got.body, test.want)
+			}
+		})
+	}
+}
+
+func TestAnalyticsJSGetsItsSettings(t *testing.T) {
+	const settings = `{"integrations":{"Segment.io":{"apiKey":"` + webKey + `","apiHost":"HOST/v1","protocol":"https","deliveryStrategy":{"config":{"keepalive":true}}}},"metrics":{"sampleRate":0}}`
+	for name, c := range map[string]struct {
+		key, host, origin string
+		status            int
+		want              string
+	}{
+		"for a page of the shop":                    {webKey, "collect.shop.example", shopPage, 200, settings},
+		"for what has no origin":                    {webKey, "collect.shop.example", "", 200, settings},
+		"on the machine of whoever tries it":        {webKey, "127.0.0.1:8080", shopPage, 200, strings.Replace(settings, `"https"`, `"http"`, 1)},
+		"on that machine by another name":           {webKey, "collect.localhost:8080", shopPage, 200, strings.Replace(settings, `"https"`, `"http"`, 1)},
+		"on that machine by its address of IPv6":    {webKey, "[::1]:8080", shopPage, 200, strings.Replace(settings, `"https"`, `"http"`, 1)},
+		"for a host whose name is no text to trust": {webKey, `x"</script>`, shopPage, 200, settings},
+		"not for another's page":                    {webKey, "collect.shop.example", "https://evil.example", 403, `{"success":false,"code":"forbidden","message":"The page's origin is not among the API key's allowed origins."}`},
+		"not with a secret key":                     {shopKey, "collect.shop.example", shopPage, 403, `{"success":false,"code":"forbidden","message":"The API key is secret, and no page may use it: take a publishable one."}`},
+		"not with a wrong key":                      {"wp_other", "collect.shop.example", shopPage, 401, `{"success":false,"code":"unauthorized","message":"Invalid API key."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/v1/projects/"+c.key+"/settings", nil)
+			r.Host = c.host
+			if c.origin != "" {
+				r.Header.Set("Origin", c.origin)
+			}
+			w := httptest.NewRecorder()
+			newPage(ingest.Options{}).handler.ServeHTTP(w, r)
+			host, err := json.Marshal(c.host + "/v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, want := map[string]any{}, map[string]any{}
+			if err := errors.Join(json.Unmarshal(w.Body.Bytes(), &got), json.Unmarshal([]byte(strings.Replace(c.want, `"HOST/v1"`, string(host), 1)), &want)); err != nil {
+				t.Fatalf("%v in %s", err, w.Body)
+			}
+			if diff := cmp.Diff(want, got); w.Code != c.status || diff != "" {
+				t.Errorf("got %d, want %d; (-want +got):\n%s", w.Code, c.status, diff)
+			}
+			if shared := w.Header().Get("Access-Control-Allow-Origin"); c.status == http.StatusOK && shared != c.origin || c.status != http.StatusOK && shared != "" {
+				t.Errorf("%q may read it", shared)
 			}
 		})
 	}

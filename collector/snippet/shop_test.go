@@ -60,6 +60,8 @@ type shop struct {
 	onPage func(address string)
 
 	mu sync.Mutex
+	// scripts are the shop's own, by their paths.
+	scripts map[string]string
 	// pages are the bodies of the shop's pages by their paths.
 	pages map[string]string
 	// asked counts what came to the collector, by method.
@@ -70,7 +72,7 @@ type shop struct {
 
 func openShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{t: t, pages: map[string]string{}, asked: map[string]int{}}
+	s := &shop{t: t, scripts: map[string]string{}, pages: map[string]string{}, asked: map[string]int{}}
 	s.redis = redistest.Start(t, redisserver.Options{Persist: true})
 	client, err := stream.Dial(s.redis.URL(), stream.DialOptions{})
 	if err != nil {
@@ -169,7 +171,14 @@ func (s *shop) page(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	body, own := s.pages[r.URL.Path]
+	script, isScript := s.scripts[r.URL.Path]
 	s.mu.Unlock()
+	if isScript {
+		w.Header().Set("Content-Type", "text/javascript")
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = io.WriteString(w, script) // the visitor has gone: there is nobody left to tell
+		return
+	}
 	if !own {
 		body = install
 	}
