@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 )
 
 func main() {
-	if err := send(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := send(os.Stdout, os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 		os.Exit(1)
 	}
@@ -33,7 +34,7 @@ func (o *outcome) Failure(analytics.Message, error) {
 	o.done.Add(1)
 }
 
-func send(host, writeKey, count string) error {
+func send(out io.Writer, host, writeKey, count string) error {
 	events, err := strconv.Atoi(count)
 	if err != nil {
 		return err
@@ -53,15 +54,15 @@ func send(host, writeKey, count string) error {
 			return err
 		}
 		if i%100 == 99 {
-			time.Sleep(20 * time.Millisecond)
+			<-time.After(20 * time.Millisecond) // what happens meanwhile is to hit it in the middle
 		}
 	}
 	for seen.done.Load() < int64(events) { // else Close drops what is being sent again
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 	if err := client.Close(); err != nil {
 		return err
 	}
-	fmt.Printf("{\"failed\":%d}\n", seen.failed.Load())
-	return nil
+	_, err = fmt.Fprintf(out, "{\"failed\":%d}\n", seen.failed.Load())
+	return err
 }
