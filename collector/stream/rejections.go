@@ -31,7 +31,7 @@ type Rejection struct {
 	// ID tells it from others: whoever writes may write it twice.
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
-	// Endpoint is the way by which it came in: "collect", "batch". APIKey is the name of the API key.
+	// Endpoint is the way by which it came in: "collect", "batch", "sources/shop". APIKey is the name of the API key.
 	Endpoint string `json:"endpoint"`
 	APIKey   string `json:"api_key,omitempty"`
 	// Event and EventID are "" where they were not given, or not valid.
