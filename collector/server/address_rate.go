@@ -30,17 +30,19 @@ var others netip.Addr
 const sweepInterval = time.Second
 
 // Take takes n from an address's allowance and returns 0, or how long to wait before as much is there; nothing is taken
-// then. More than a burst is there when the allowance is whole, and is paid for with the time after it.
+// then. A burst and more is there when the allowance is whole but for 1, which a request takes before it is known how much it
+// wants, and is paid for with the time after it.
 func (a *AddressRate) Take(from netip.Addr, n int, now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	limiter := a.limiter(from, now)
-	first := limiter.ReserveN(now, min(n, a.Burst))
+	there := max(1, a.Burst-1)
+	first := limiter.ReserveN(now, min(n, there))
 	if wait := first.DelayFrom(now); wait > 0 {
 		first.CancelAt(now)
 		return wait
 	}
-	for n -= a.Burst; n > 0; n -= a.Burst {
+	for n -= there; n > 0; n -= a.Burst {
 		limiter.ReserveN(now, min(n, a.Burst))
 	}
 	return 0

@@ -26,7 +26,8 @@ func TestAnAddressHasABurstAndThenItsRate(t *testing.T) {
 		"more than a burst is paid for afterwards": {
 			{0, one, 120, 0}, {7 * time.Second, one, 1, 100 * time.Millisecond}, {7100 * time.Millisecond, one, 1, 0},
 		},
-		"more than a burst has to wait for the whole allowance": {{0, one, 1, 0}, {0, one, 120, 100 * time.Millisecond}, {100 * time.Millisecond, one, 120, 0}},
+		"more than a burst after the request itself":            {{0, one, 1, 0}, {0, one, 120, 0}, {7 * time.Second, one, 1, 200 * time.Millisecond}},
+		"more than a burst has to wait for the whole allowance": {{0, one, 2, 0}, {0, one, 120, 100 * time.Millisecond}, {100 * time.Millisecond, one, 120, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			limit := server.AddressRate{PerSecond: 10, Burst: 50, MaxAddresses: 10}

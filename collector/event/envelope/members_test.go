@@ -61,39 +61,45 @@ func TestMembersThatCannotBe(t *testing.T) {
 	}
 	const noScalar = " field must be a string, a number, a boolean or a list of these."
 	tests := map[string]errorTest{
-		"a user id that is an object":        {with(`"user_id":{}`), []string{"user_id: The user_id field must be a string."}},
-		"a session id with a line feed":      {with(`"session_id":"a\n"`), []string{"session_id: The session_id field format is invalid."}},
-		"half a millisecond of engagement":   {with(`"engagement_time_msec":1.5`), []string{"engagement_time_msec: The engagement_time_msec field must be an integer."}},
-		"an engagement below zero":           {with(`"engagement_time_msec":-1`), []string{"engagement_time_msec: The engagement_time_msec field must be at least 0."}},
-		"an engagement of more than a day":   {with(`"engagement_time_msec":86400001`), []string{"engagement_time_msec: The engagement_time_msec field must not be greater than 86400000."}},
-		"six e-mail addresses":               {with(`"user":{"email":` + list(6, `"a@b.example"`) + `}`), []string{"user.email: The user.email field must not have more than 5 items."}},
-		"a bad address among good ones":      {with(`"user":{"email":["a@b.example","x"]}`), []string{"user.email.1: The user.email.1 field must be a valid email address."}},
-		"a bad number among good ones":       {with(`"user":{"phone":["+4915112345678","0151"]}`), []string{"user.phone.1: The user.phone.1 field format is invalid."}},
-		"a date of birth that there was not": {with(`"user":{"date_of_birth":"1990-02-30"}`), []string{"user.date_of_birth: The user.date_of_birth field must be a date of the form YYYY-MM-DD."}},
-		"a gender that is a sentence":        {with(`"user":{"gender":"do not ask"}`), []string{"user.gender: The selected user.gender is invalid."}},
-		"a country by its name":              {with(`"user":{"country":"Schweiz"}`), []string{"user.country: The selected user.country is invalid."}},
-		"a country that there is not":        {with(`"user":{"country":"XX"}`), []string{"user.country: The selected user.country is invalid."}},
-		"a continent":                        {with(`"user":{"country":"150"}`), []string{"user.country: The selected user.country is invalid."}},
-		"a tax below zero":                   {with(`"data":{"tax":-1}`), []string{"data.tax: The data.tax field must be at least 0."}},
-		"properties that are a list":         {with(`"properties":[]`), []string{"properties: The properties field must be an object."}},
-		"51 properties":                      {with(`"properties":` + object(51)), []string{"properties: The properties field must not have more than 50 items."}},
-		"50 properties":                      {with(`"properties":` + object(50)), nil},
-		"properties of more than 8 KiB":      {with(`"properties":{"a":` + repeat(8192) + `}`), []string{"properties: The properties field must not be greater than 8192 bytes."}},
-		"a property that is an object":       {with(`"properties":{"a":{"b":1}}`), []string{"properties.a: The properties.a" + noScalar}},
-		"a list in a property's list":        {with(`"properties":{"a":[[1]]}`), []string{"properties.a: The properties.a" + noScalar}},
-		"a null in a property's list":        {with(`"properties":{"a":[null]}`), []string{"properties.a: The properties.a" + noScalar}},
-		"a property's list of 101":           {with(`"properties":{"a":` + list(101, "1") + `}`), []string{"properties.a: The properties.a field must not have more than 100 items."}},
-		"a property without a name":          {with(`"properties":{"":1}`), []string{"properties: The properties field format is invalid."}},
-		"an action source that is none":      {with(`"context":{"action_source":"tv"}`), []string{"context.action_source: The selected context.action_source is invalid."}},
-		"a language that is none":            {with(`"context":{"language":"?"}`), []string{"context.language: The context.language field format is invalid."}},
-		"what a browser accepts":             {with(`"context":{"language":"en-US,en;q=0.9"}`), nil},
-		"a TCF string with a blank":          {with(`"consent":{"tcf":"a b"}`), []string{"consent.tcf: The consent.tcf field format is invalid."}},
-		"sections that are no numbers":       {with(`"consent":{"gpp_sid":["a"]}`), []string{"consent.gpp_sid: The consent.gpp_sid field format is invalid."}},
-		"sections as a text":                 {with(`"consent":{"gpp_sid":"7_8"}`), nil},
-		"a privacy string of another kind":   {with(`"consent":{"us_privacy":"yes"}`), []string{"consent.us_privacy: The consent.us_privacy field format is invalid."}},
-		"limited data use as a word":         {with(`"consent":{"limited_data_use":"yes"}`), []string{"consent.limited_data_use: The consent.limited_data_use field must be true or false."}},
-		"a category that is a word":          {with(`"consent":{"categories":{"a":"yes"}}`), []string{"consent.categories.a: The consent.categories.a field must be true or false."}},
-		"an item's brand that is an object":  {with(`"data":{"contents":[{"brand":{"name":"Acme"},"discount":"10 %","category9":"x"}]}`), nil},
+		"a user id that is an object":             {with(`"user_id":{}`), []string{"user_id: The user_id field must be a string."}},
+		"a session id with a line feed":           {with(`"session_id":"a\n"`), []string{"session_id: The session_id field format is invalid."}},
+		"half a millisecond of engagement":        {with(`"engagement_time_msec":1.5`), []string{"engagement_time_msec: The engagement_time_msec field must be an integer."}},
+		"an engagement below zero":                {with(`"engagement_time_msec":-1`), []string{"engagement_time_msec: The engagement_time_msec field must be at least 0."}},
+		"an engagement of more than a day":        {with(`"engagement_time_msec":86400001`), []string{"engagement_time_msec: The engagement_time_msec field must not be greater than 86400000."}},
+		"six e-mail addresses":                    {with(`"user":{"email":` + list(6, `"a@b.example"`) + `}`), []string{"user.email: The user.email field must not have more than 5 items."}},
+		"a bad address among good ones":           {with(`"user":{"email":["a@b.example","x"]}`), []string{"user.email.1: The user.email.1 field must be a valid email address."}},
+		"a bad number among good ones":            {with(`"user":{"phone":["+4915112345678","0151"]}`), []string{"user.phone.1: The user.phone.1 field format is invalid."}},
+		"a property that is named after a number": {with(`"properties":{"+14155550123":[[1]]}`), []string{"properties: The properties field format is invalid."}},
+		"a property that is named in words":       {with(`"properties":{"Jane Doe":{}}`), []string{"properties: The properties field format is invalid."}},
+		"a property that is named as programs do": {with(`"properties":{"size.eu":{}}`), []string{"properties.size.eu: The properties.size.eu field must be a string, a number, a boolean or a list of these."}},
+		"a purpose that is named after a number":  {with(`"consent":{"categories":{"call 4155550123":5}}`), []string{"consent.categories: The consent.categories field format is invalid."}},
+		"a purpose that is named after a person":  {with(`"consent":{"categories":{"Jane Doe":5}}`), []string{"consent.categories: The consent.categories field format is invalid."}},
+		"a purpose that is named as programs do":  {with(`"consent":{"categories":{"C0004:ads":5}}`), []string{"consent.categories.C0004:ads: The consent.categories.C0004:ads field must be true or false."}},
+		"a date of birth that there was not":      {with(`"user":{"date_of_birth":"1990-02-30"}`), []string{"user.date_of_birth: The user.date_of_birth field must be a date of the form YYYY-MM-DD."}},
+		"a gender that is a sentence":             {with(`"user":{"gender":"do not ask"}`), []string{"user.gender: The selected user.gender is invalid."}},
+		"a country by its name":                   {with(`"user":{"country":"Schweiz"}`), []string{"user.country: The selected user.country is invalid."}},
+		"a country that there is not":             {with(`"user":{"country":"XX"}`), []string{"user.country: The selected user.country is invalid."}},
+		"a continent":                             {with(`"user":{"country":"150"}`), []string{"user.country: The selected user.country is invalid."}},
+		"a tax below zero":                        {with(`"data":{"tax":-1}`), []string{"data.tax: The data.tax field must be at least 0."}},
+		"properties that are a list":              {with(`"properties":[]`), []string{"properties: The properties field must be an object."}},
+		"51 properties":                           {with(`"properties":` + object(51)), []string{"properties: The properties field must not have more than 50 items."}},
+		"50 properties":                           {with(`"properties":` + object(50)), nil},
+		"properties of more than 8 KiB":           {with(`"properties":{"a":` + repeat(8192) + `}`), []string{"properties: The properties field must not be greater than 8192 bytes."}},
+		"a property that is an object":            {with(`"properties":{"a":{"b":1}}`), []string{"properties.a: The properties.a" + noScalar}},
+		"a list in a property's list":             {with(`"properties":{"a":[[1]]}`), []string{"properties.a: The properties.a" + noScalar}},
+		"a null in a property's list":             {with(`"properties":{"a":[null]}`), []string{"properties.a: The properties.a" + noScalar}},
+		"a property's list of 101":                {with(`"properties":{"a":` + list(101, "1") + `}`), []string{"properties.a: The properties.a field must not have more than 100 items."}},
+		"a property without a name":               {with(`"properties":{"":1}`), []string{"properties: The properties field format is invalid."}},
+		"an action source that is none":           {with(`"context":{"action_source":"tv"}`), []string{"context.action_source: The selected context.action_source is invalid."}},
+		"a language that is none":                 {with(`"context":{"language":"?"}`), []string{"context.language: The context.language field format is invalid."}},
+		"what a browser accepts":                  {with(`"context":{"language":"en-US,en;q=0.9"}`), nil},
+		"a TCF string with a blank":               {with(`"consent":{"tcf":"a b"}`), []string{"consent.tcf: The consent.tcf field format is invalid."}},
+		"sections that are no numbers":            {with(`"consent":{"gpp_sid":["a"]}`), []string{"consent.gpp_sid: The consent.gpp_sid field format is invalid."}},
+		"sections as a text":                      {with(`"consent":{"gpp_sid":"7_8"}`), nil},
+		"a privacy string of another kind":        {with(`"consent":{"us_privacy":"yes"}`), []string{"consent.us_privacy: The consent.us_privacy field format is invalid."}},
+		"limited data use as a word":              {with(`"consent":{"limited_data_use":"yes"}`), []string{"consent.limited_data_use: The consent.limited_data_use field must be true or false."}},
+		"a category that is a word":               {with(`"consent":{"categories":{"a":"yes"}}`), []string{"consent.categories.a: The consent.categories.a field must be true or false."}},
+		"an item's brand that is an object":       {with(`"data":{"contents":[{"brand":{"name":"Acme"},"discount":"10 %","category9":"x"}]}`), nil},
 	}
 	runErrors(t, tests)
 }
@@ -129,6 +135,9 @@ func TestNoMemberKeepsWhatTellsOfThePerson(t *testing.T) {
 		}, true},
 		"properties": {func(text string) map[string]any {
 			return map[string]any{"properties": map[string]any{"a": "to " + text, "b": []any{1, text}}}
+		}, true},
+		"an address in parts in a property": {func(text string) map[string]any {
+			return map[string]any{"properties": map[string]any{"a": []any{strings.ReplaceAll(text, "@", "@\n"), strings.ReplaceAll(text, "@", `\\t@`)}}}
 		}, true},
 		"a name of a property": {func(text string) map[string]any { return map[string]any{"properties": map[string]any{text: 1}} }, true},
 		"a category of consent": {func(text string) map[string]any {
@@ -166,8 +175,10 @@ func TestNoMemberKeepsWhatTellsOfThePerson(t *testing.T) {
 					t.Fatal(err)
 				}
 				e := accept(t, string(raw), nil)
-				if entry := strings.ToLower(string(wire.Encode(&e))); strings.Contains(entry, strings.ToLower(text)) {
-					t.Errorf("of %s %q is stored", name, text)
+				for _, told := range []string{text, strings.ReplaceAll(text, "@", `@\n`), strings.ReplaceAll(text, "@", `\\t@`)} {
+					if entry := strings.ToLower(string(wire.Encode(&e))); strings.Contains(entry, strings.ToLower(told)) {
+						t.Errorf("of %s %q is stored", name, told)
+					}
 				}
 			}
 		})
@@ -193,5 +204,16 @@ func TestACountryMayBeHashed(t *testing.T) {
 	hash := sha256.Sum256([]byte("de"))
 	if got := accept(t, `{"event":"lead","user":{"country":"`+event.Hash(hash).String()+`"}}`, nil).Country; got != "DE" {
 		t.Errorf("got %q, want DE", got)
+	}
+}
+
+func TestConsentStringsKeepNoNumberOfThePerson(t *testing.T) {
+	e := accept(t, `{"event":"lead","user":{"phone":"+4915112345678"},"consent":{"tcf":"015112345678","gpp":"1511-234-5678"}}`, nil)
+	if e.Consent.TCF != "" || e.Consent.GPP != "" {
+		t.Errorf("got %q and %q, want neither", e.Consent.TCF, e.Consent.GPP)
+	}
+	const tcf = "CQcvJYAQcvJYAAKA1AENCGFsAP_gAEPgAAwIK1wCAAAAAAAA"
+	if e := accept(t, `{"event":"lead","user":{"phone":"+4915112345678"},"consent":{"tcf":"`+tcf+`"}}`, nil); e.Consent.TCF != tcf {
+		t.Errorf("got %q, want the string as it was", e.Consent.TCF)
 	}
 }

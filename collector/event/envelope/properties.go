@@ -2,6 +2,8 @@ package envelope
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -52,10 +54,15 @@ func (c *checker) properties(n outline.Node) []outline.Value {
 	return members
 }
 
-// named adds the errors of members that the sender has named. A name that tells of a person stands in no error.
+// repeatable is how a member's name looks that an error may repeat: as programs name things. Whatever else somebody calls a
+// member may be a person's name, address or number.
+var repeatable = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_.$:-]{0,63}$`)
+
+// named adds the errors of members of field that the sender has named. A name that may tell of a person stands in no error.
 func (c *checker) named(field string, errs event.Errors) {
 	for _, err := range errs {
-		if new(personal.Finder).ContactIn(err.Field) {
+		name := strings.TrimPrefix(err.Field, c.prefix+field+".")
+		if !repeatable.MatchString(name) || personal.MayHoldPhone(name) || new(personal.Finder).ContactIn(name) {
 			c.malformed(field)
 			return
 		}

@@ -2,8 +2,8 @@ package envelope
 
 import (
 	"maps"
+	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -63,6 +63,9 @@ func Pseudonymise(v *Valid, a Acceptance) event.Event {
 			item.Extra = cleanMembers(&known, v.extras[i])
 		}
 	}
+	for _, field := range []*string{&e.Consent.TCF, &e.Consent.GPP} {
+		*field = known.WithoutContact(*field)
+	}
 	e.Consent.Categories = maps.Clone(e.Consent.Categories)
 	maps.DeleteFunc(e.Consent.Categories, func(name string, _ bool) bool { return known.ContactIn(name) })
 	return e
@@ -90,8 +93,9 @@ func cleanContext(known *personal.Finder, c event.Context) event.Context {
 	return c
 }
 
-// lineEnds undoes the escapes that would make a word of the letter behind the backslash and what follows it.
-var lineEnds = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+// lineEnds are the escapes that would make a word of the letter behind the backslash and what follows it, however often they
+// are escaped themselves.
+var lineEnds = regexp.MustCompile(`\\+[nrt]`)
 
 // cleanMembers returns members of the caller's own as a JSON object, without those that tell of the person, and
 // nil where none is left.
@@ -101,7 +105,7 @@ func cleanMembers(known *personal.Finder, members []outline.Value) []byte {
 		// Formatting brings the value into its shortest form and undoes needless escapes, behind which an
 		// address could hide. It fails on what a decoder would not have accepted.
 		value, err := jsontext.AppendFormat(nil, m.Raw)
-		if err != nil || known.MentionedIn(m.Name) || known.MentionedIn(lineEnds.Replace(string(value))) {
+		if err != nil || known.MentionedIn(m.Name) || known.MentionedIn(lineEnds.ReplaceAllLiteralString(string(value), " ")) {
 			continue
 		}
 		name, err := jsontext.AppendQuote(nil, m.Name)

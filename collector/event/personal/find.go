@@ -72,6 +72,9 @@ func appendName(names []string, text string) []string {
 var emailLike = regexp.MustCompile(`(?:[^\s@<>("',;:/?&=\\]|"[^"@,:{}\[\]]*")[\s+]*@[\s+]*` +
 	`(?:(?:[\pL\pN\pM\p{So}_-]+\.)+\pL[\pL\pN\pM_-]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[(?:(?i)IPv6:)?[0-9A-Fa-f:.]{3,}\])`)
 
+// roundAt is an "@" with the space that emailLike allows round it.
+var roundAt = regexp.MustCompile(`[\s+]*@[\s+]*`)
+
 // retina is what follows the "@" in the names of images for screens of a higher density.
 var retina = regexp.MustCompile(`^[1-9](?:\.[0-9])?x\.(?i:png|jpe?g|webp|gif|avif|svg)\b`)
 
@@ -108,12 +111,11 @@ func (f *Finder) emailIn(text string) bool {
 			return true
 		}
 	}
-	for _, email := range f.emails {
-		if strings.Contains(lower(text), email) {
-			return true
-		}
+	if len(f.emails) == 0 {
+		return false
 	}
-	return false
+	told := roundAt.ReplaceAllLiteralString(lower(text), "@")
+	return slices.ContainsFunc(f.emails, func(email string) bool { return strings.Contains(told, email) })
 }
 
 // isPersonal says whether a value is a contact or, as a whole, one of this person's names.
