@@ -134,6 +134,8 @@ func TestWhatSegmentsAPIRefuses(t *testing.T) {
 			answer{status: 400, body: `{"success":false,"code":"invalid_request","message":"The batch field is required.","errors":{"batch":["The batch field is required."]}}`}},
 		"too many events": {"/v1/batch", shopKey, `{"batch":[` + strings.Repeat("{},", 2500) + `{}]}`,
 			answer{status: 400, body: `{"success":false,"code":"invalid_request","message":"The batch field must not have more than 2500 items.","errors":{"batch":["The batch field must not have more than 2500 items."]}}`}},
+		"another encoding": {"/v1/batch", shopKey, "br",
+			answer{status: 415, body: `{"success":false,"code":"invalid_request","message":"The Content-Encoding must be gzip or zstd, or absent."}`}},
 		"too large a batch": {"/v1/batch", shopKey, `{"batch":["` + strings.Repeat("x", 500<<10) + `"]}`,
 			answer{status: 413, body: `{"success":false,"code":"payload_too_large","message":"The request body must not be larger than 512000 bytes."}`}},
 		"too large an event": {"/v1/track", shopKey, `{"event":"` + strings.Repeat("x", 32<<10) + `"}`,
@@ -148,6 +150,9 @@ func TestWhatSegmentsAPIRefuses(t *testing.T) {
 			r := request{path: test.path, body: []byte(test.body)}
 			if test.key != "" {
 				r.header = writeKey(test.key)
+			}
+			if test.want.status == http.StatusUnsupportedMediaType {
+				r.header["Content-Encoding"] = test.body
 			}
 			got := s.send(t, r)
 			want := test.want.header

@@ -56,6 +56,10 @@ func (h *Handler) authenticateKey(w http.ResponseWriter, r *http.Request, via *w
 	if s.web != nil {
 		return h.admitPage(s, w, r)
 	}
+	if len(r.Header["Origin"]) > 0 { // a browser asks beforehand only about what a form could not send
+		h.refuse(s, w, &refusal{status: http.StatusForbidden, message: secretInPage})
+		return nil, false
+	}
 	server.Authenticated(r)
 	return s, true
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -196,15 +197,54 @@ func TestAPageAsksBeforehandWhetherItMaySend(t *testing.T) {
 }
 
 func TestASecretKeyIsForNoPage(t *testing.T) {
-	p := newPage(ingest.Options{})
-	got := p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "pageview"}`, map[string]string{"Content-Type": "application/json"})
-	if got.Code != http.StatusAccepted || got.Header().Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("got %d, which %q may read; want 202, and no page", got.Code, got.Header().Get("Access-Control-Allow-Origin"))
-	}
-	if got := p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "pageview"}`, nil); got.Code != http.StatusUnsupportedMediaType {
-		t.Errorf("text without a preflight: got %d, want 415", got.Code)
+	const event = `{"event": "lead", "messageId": "m"`
+	for name, c := range map[string]struct {
+		path, contentType, body string
+		header                  map[string]string
+		// sent is what a server is answered that sends the same.
+		sent   int
+		answer string
+	}{
+		"an event":                               {"/collect/" + shopKey, "application/json", `{"event": "lead"}`, nil, 202, secretKey},
+		"a batch":                                {"/collect/" + shopKey + "/batch", "application/json", `{"events": [{"event": "lead"}]}`, nil, 202, secretKey},
+		"a text, of which a browser never asks":  {"/collect/" + shopKey, "text/plain", `{"event": "lead"}`, nil, 415, secretKey},
+		"Segment's call, the key in the body":    {"/v1/track", "text/plain", event + `, "writeKey": "` + shopKey + `"}`, nil, 200, segmentSecretKey},
+		"Segment's call, the key in the header":  {"/v1/track", "text/plain", event + `}`, writeKey(shopKey), 200, segmentSecretKey},
+		"Segment's batch, with keys in the body": {"/v1/b", "text/plain", `{"batch": [` + event + `, "type": "track"}], "writeKey": "` + shopKey + `"}`, nil, 200, segmentSecretKey},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, origin := range []string{"", "https://evil.example", shopPage, "null"} {
+				tenant, kept := inMemory()
+				refused := new(refusals)
+				tenant.Rejections = refused
+				header := map[string]string{}
+				maps.Copy(header, c.header)
+				if origin != "" {
+					header["Origin"] = origin
+				}
+				got := newSite(t, tenant).send(t, request{path: c.path, contentType: c.contentType, header: header, body: []byte(c.body)})
+				if shared := got.header.Get("Access-Control-Allow-Origin"); shared != "" {
+					t.Errorf("%s may read the answer", shared)
+				}
+				switch {
+				case origin == "":
+					if got.status != c.sent {
+						t.Errorf("a server got %d %s, want %d", got.status, got.body, c.sent)
+					}
+				case got.status != http.StatusForbidden || got.body != c.answer || len(kept.stored(t)) > 0 || len(refused.list) != 1:
+					t.Errorf("a page of %s got %d %s, with %d events and %d rejections; want 403 %s, and one rejection", origin,
+						got.status, got.body, len(kept.stored(t)), len(refused.list), c.answer)
+				}
+			}
+		})
 	}
 }
+
+// What a page is answered that has a secret key.
+const (
+	secretKey        = `{"message":"The API key is secret, and no page may use it: take a publishable one."}`
+	segmentSecretKey = `{"success":false,"code":"forbidden","message":"The API key is secret, and no page may use it: take a publishable one."}`
+)
 
 // TestAPageTellsNeitherItsAddressNorItsBrowser holds that both are the connection's, through trusted proxies alone.
 func TestAPageTellsNeitherItsAddressNorItsBrowser(t *testing.T) {
@@ -251,7 +291,7 @@ func TestAPageTellsNeitherItsAddressNorItsBrowser(t *testing.T) {
 func TestAServersEventTellsWhoTheVisitorIs(t *testing.T) {
 	p := newPage(ingest.Options{})
 	body := `{"event": "pageview", "context": {"ip": "1.2.3.4", "user_agent": "Safari"}}`
-	if got := p.send(http.MethodPost, "/collect/"+shopKey, body, map[string]string{"Content-Type": "application/json"}); got.Code != http.StatusAccepted {
+	if got := p.send(http.MethodPost, "/collect/"+shopKey, body, map[string]string{"Content-Type": "application/json", "Origin": ""}); got.Code != http.StatusAccepted {
 		t.Fatalf("got %d %s, want 202", got.Code, got.Body)
 	}
 	if e := p.kept.stored(t)[0]; e.Context.IP != "1.2.3.4" || e.Context.UserAgent != "Safari" {
@@ -262,7 +302,7 @@ func TestAServersEventTellsWhoTheVisitorIs(t *testing.T) {
 func TestIdsOfPagesAreToldApartFromThoseOfServers(t *testing.T) {
 	p := newPage(ingest.Options{})
 	p.send(http.MethodPost, "/collect/"+webKey, `{"event": "lead", "event_id": "a"}`, nil)
-	p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead", "event_id": "b"}`, map[string]string{"Content-Type": "application/json"})
+	p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead", "event_id": "b"}`, map[string]string{"Content-Type": "application/json", "Origin": ""})
 	got := map[string]bool{}
 	for _, addition := range p.kept.additions {
 		got[addition.EventID] = addition.Public
@@ -275,7 +315,7 @@ func TestIdsOfPagesAreToldApartFromThoseOfServers(t *testing.T) {
 func TestAPublishableKeyHasARateOfItsOwn(t *testing.T) {
 	p := newPage(ingest.Options{})
 	p.send(http.MethodPost, "/collect/"+webKey, `{"event": "lead"}`, nil)
-	p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead"}`, map[string]string{"Content-Type": "application/json"})
+	p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead"}`, map[string]string{"Content-Type": "application/json", "Origin": ""})
 	if diff := cmp.Diff([]stream.Rate{{Key: 2, EventsPerSecond: 1000}}, p.limiter.asked); diff != "" {
 		t.Errorf("rates (-want +got):\n%s", diff)
 	}
@@ -528,7 +568,7 @@ func TestWhatAVisitorsBrowserSaysWrongIsNoErrorOfTheEvent(t *testing.T) {
 			t.Errorf("%s: got %d, want 422", name, got.Code)
 		}
 	}
-	if got := p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead", "user": {"email": "jane@"}}`, map[string]string{"Content-Type": "application/json"}); got.Code != http.StatusUnprocessableEntity {
+	if got := p.send(http.MethodPost, "/collect/"+shopKey, `{"event": "lead", "user": {"email": "jane@"}}`, map[string]string{"Content-Type": "application/json", "Origin": ""}); got.Code != http.StatusUnprocessableEntity {
 		t.Errorf("a server's wrong e-mail address: got %d, want 422", got.Code)
 	}
 }
