@@ -189,7 +189,7 @@ func (h *Handler) prepareMessage(s *sender, request *segment.Request, i int, tra
 	if len(errs) > 0 || translated.Ignored {
 		return stream.Addition{}, false, errs
 	}
-	sent.Take(envelope.Translation{Outline: translated.Outline, OccurredAt: translated.OccurredAt, Optional: segment.Optional})
+	sent.Take(envelope.Translation{Outline: translated.Outline, OccurredAt: translated.OccurredAt, Optional: segment.Optional, Unread: translated.Unread})
 	addition, errs := h.prepare(s, sent, now)
 	return addition, true, errs
 }

@@ -22,6 +22,8 @@ type Envelope struct {
 	// occurredAt is a translation's; optional are beginnings of paths at which nothing wrong is an error.
 	occurredAt time.Time
 	optional   []string
+	// unread are a translation's.
+	unread []string
 	// valid is what Validate returns.
 	valid Valid
 }
@@ -34,12 +36,15 @@ type Translation struct {
 	OccurredAt time.Time
 	// Optional are beginnings of paths: members there that are wrong are left out, and are no error of the event.
 	Optional []string
+	// Unread are texts, or any JSON, with contacts of the person's of which none is in the outline: they are looked for in the
+	// other members, and kept in none. It must not change any sooner than Outline.
+	Unread []string
 }
 
 // Take reads a translation into e, as Decode reads an envelope.
 func (e *Envelope) Take(t Translation) {
 	e.Reset()
-	e.translated, e.occurredAt, e.optional = t.Outline, t.OccurredAt, t.Optional
+	e.translated, e.occurredAt, e.optional, e.unread = t.Outline, t.OccurredAt, t.Optional, t.Unread
 }
 
 // LeaveOut has members left out that are wrong, rather than be errors of the event: those whose paths begin with one of
@@ -71,7 +76,7 @@ func (e *Envelope) read(object string) {
 	if e.outline == nil {
 		e.outline = make([]outline.Value, 0, usualEntries)
 	}
-	e.translated, e.occurredAt, e.optional = nil, time.Time{}, nil
+	e.translated, e.occurredAt, e.optional, e.unread = nil, time.Time{}, nil, nil
 	clear(e.outline) // what is read now may be shorter
 	e.outline = outline.Of(object, &envelopeShape, e.outline[:0])
 }
@@ -83,7 +88,7 @@ const maxKeptEntries = 512
 func (e *Envelope) Reset() {
 	clear(e.outline)
 	e.outline, e.valid = e.outline[:0], Valid{}
-	e.translated, e.occurredAt, e.optional = nil, time.Time{}, nil
+	e.translated, e.occurredAt, e.optional, e.unread = nil, time.Time{}, nil, nil
 	if cap(e.outline) > maxKeptEntries {
 		e.outline = nil
 	}

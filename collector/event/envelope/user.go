@@ -26,8 +26,12 @@ func (c *checker) user(n outline.Node, p *personal.Person, room *contactRoom) (c
 	if !c.object("user", &n) {
 		return ""
 	}
-	p.Emails = c.contacts("user.email", n.Get("email"), room[0][:0], false)
-	p.Phones = c.contacts("user.phone", n.Get("phone"), room[1][:0], true)
+	email, phone, before := n.Get("email"), n.Get("phone"), len(c.errs)
+	p.Emails = c.contacts("user.email", email, room[0][:0], false)
+	p.Phones = c.contacts("user.phone", phone, room[1][:0], true)
+	if len(c.errs) > before { // which may be no errors of the event
+		p.Unread = append(p.Unread, unread(email.Raw), unread(phone.Raw))
+	}
 	for _, part := range [...]struct {
 		name string
 		into *personal.Datum
@@ -45,6 +49,16 @@ func (c *checker) user(n outline.Node, p *personal.Person, room *contactRoom) (c
 		p.Gender = c.gender("user.gender", value)
 	}
 	return c.country("user.country", n.Get("country"))
+}
+
+// unread returns the text of a contact that could not be read, of whatever kind of JSON it is: without needless escapes,
+// behind which it could hide.
+func unread(raw string) string {
+	formatted, err := jsontext.AppendFormat(nil, raw)
+	if err != nil {
+		return raw
+	}
+	return lineEnds.ReplaceAllLiteralString(string(formatted), " ")
 }
 
 // contacts reads one e-mail address or phone number, or a list of them, into room where there is enough of it.

@@ -88,10 +88,13 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	into.UserID = c.identifier("user_id", top.Get("user_id"))
 	into.SessionID = c.identifier("session_id", top.Get("session_id"))
 	into.EngagementTime = c.engagementTime(top.Get("engagement_time_msec"))
+	for _, raw := range e.unread {
+		valid.person.Unread = append(valid.person.Unread, unread(raw))
+	}
 	into.Country = c.user(top.Get("user"), &valid.person, &valid.room)
-	if sent := &valid.person; len(sent.Emails)+len(sent.Phones) > 0 && personal.MayHoldContact(into.Name) {
+	if sent := &valid.person; len(sent.Emails)+len(sent.Phones)+len(sent.Unread) > 0 && personal.MayHoldContact(into.Name) {
 		// Not the names: an event may well be called like a visitor.
-		contacts := (&personal.Person{Emails: sent.Emails, Phones: sent.Phones}).Finder()
+		contacts := (&personal.Person{Emails: sent.Emails, Phones: sent.Phones, Unread: sent.Unread}).Finder()
 		if contacts.ContactIn(into.Name) {
 			c.malformed("event")
 		}

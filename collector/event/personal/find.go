@@ -19,7 +19,12 @@ type Finder struct {
 	// emails, names and what else is known are trimmed and in lower case, phones are digits. names are also a street and a
 	// date of birth.
 	emails, phones, names []string
+	// all takes whatever may be a number or an address for the person's: more was unread than is looked for one by one.
+	all bool
 }
+
+// maxUnread is how many contacts that could not be read are looked for one by one.
+const maxUnread = 20
 
 // Finder returns the finder of the person's data.
 func (p *Person) Finder() Finder {
@@ -30,7 +35,7 @@ func (p *Person) Finder() Finder {
 			most++
 		}
 	}
-	if most == 0 {
+	if most == 0 && len(p.Unread) == 0 {
 		return Finder{}
 	}
 	// All lie in one list: nearly every event has a person, and a list for each kind would be three for each event.
@@ -40,12 +45,14 @@ func (p *Person) Finder() Finder {
 			all = append(all, lower(norm.NFKC.String(email)))
 		}
 	}
+	all, moreEmails := appendUnread(all, p.Unread, unreadAddresses)
 	emails := len(all)
 	for i := range p.Phones {
 		if phone := strings.TrimPrefix(p.Phones[i].Text, "+"); phone != "" {
 			all = append(all, phone)
 		}
 	}
+	all, morePhones := appendUnread(all, p.Unread, unreadNumbers)
 	phones := len(all)
 	for _, datum := range named {
 		all = appendName(all, datum.Text)
@@ -53,7 +60,7 @@ func (p *Person) Finder() Finder {
 	if born := p.DateOfBirth.Text; len(born) == len("YYYYMMDD") {
 		all = appendName(all, born[:4]+"-"+born[4:6]+"-"+born[6:])
 	}
-	return Finder{emails: all[:emails:emails], phones: all[emails:phones:phones], names: all[phones:]}
+	return Finder{emails: all[:emails:emails], phones: all[emails:phones:phones], names: all[phones:], all: moreEmails || morePhones}
 }
 
 // appendName has a text looked for as a word. A placeholder or a single letter would be found wherever one looks.
@@ -111,8 +118,8 @@ func (f *Finder) emailIn(text string) bool {
 			return true
 		}
 	}
-	if len(f.emails) == 0 {
-		return false
+	if len(f.emails) == 0 || f.all {
+		return f.all
 	}
 	told := roundAt.ReplaceAllLiteralString(lower(text), "@")
 	return slices.ContainsFunc(f.emails, func(email string) bool { return strings.Contains(told, email) })

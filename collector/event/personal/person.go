@@ -28,6 +28,9 @@ type Person struct {
 	FirstName, LastName, Street, City, State, ZIP Datum
 	// DateOfBirth is YYYYMMDD, Gender one of f, m and n.
 	DateOfBirth, Gender Datum
+	// Unread are texts in which there may be contacts of the person's that are not among Emails and Phones: they could not be
+	// read, or others count. Nothing is kept of them, and what is in them is looked for like the others.
+	Unread []string
 }
 
 // Pseudonymise returns the wanted variants of the hashes, those of further e-mail addresses and phone numbers, and the

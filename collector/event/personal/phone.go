@@ -13,7 +13,7 @@ const shortestPhone = 7
 // phoneIn looks for the phone number, however it is punctuated and in whatever digits, with or without its country code,
 // and whatever numbers stand beside it.
 func (f *Finder) phoneIn(text string) bool {
-	if len(f.phones) == 0 {
+	if len(f.phones) == 0 && !f.all {
 		return false
 	}
 	// Most texts have few digits, which need no memory of their own.
@@ -70,7 +70,7 @@ const longestCountryCode = 3
 // isPhone says whether one of the phone numbers is among a text's digits: without its country code anywhere, or the end of it
 // as so many whole groups of digits.
 func (f *Finder) isPhone(run []byte, groups []int) bool {
-	return len(run) >= shortestPhone && slices.ContainsFunc(f.phones, func(phone string) bool { return isIn(phone, run, groups) })
+	return len(run) >= shortestPhone && (f.all || slices.ContainsFunc(f.phones, func(phone string) bool { return isIn(phone, run, groups) }))
 }
 
 func isIn(phone string, run []byte, groups []int) bool {

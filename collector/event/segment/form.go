@@ -28,7 +28,7 @@ type form struct {
 	names    []string
 	message  *place
 	// What is more than a value, by the row.
-	contents, pageURL, pageSearch int
+	contents, pageURL, pageSearch, email, phone int
 	// always has a bit for each row whose value does not depend on the message.
 	always uint64
 }
@@ -118,6 +118,7 @@ func newForm(c call) form {
 	for _, name := range addresses {
 		f.message.at("properties." + name).personal = true
 	}
+	f.email, f.phone = f.rowOf("user.email"), f.rowOf("user.phone")
 	f.contents, f.pageURL, f.pageSearch = f.rowOf("data.contents"), f.rowOf("context.page_url"), f.rowOf(pageSearch)
 	return f
 }

@@ -66,7 +66,7 @@ const (
 type Row struct {
 	// To is the member.
 	To string
-	// From are the places in a message, the first that has a value wins. Behind "*" any member is looked into.
+	// From are the places in a message, the first that has a value which can be read wins. Behind "*" any member is looked into.
 	From []string
 	// aside is a row of no member: what it reads goes into another's, or is told by one.
 	aside bool
@@ -137,7 +137,7 @@ var addresses = []string{"address", "billing_address", "shipping_address"}
 
 // personRows are the same for all calls.
 var personRows = []Row{
-	{To: "user.email", From: told("email"), takes: texts},
+	{To: "user.email", From: told("email"), takes: texts, edit: addressOrHash},
 	{To: "user.phone", From: told("phone"), takes: texts, edit: internationalNumber},
 	{To: "user.first_name", From: told("firstName", "first_name"), takes: texts},
 	{To: "user.last_name", From: told("lastName", "last_name"), takes: texts},
@@ -232,9 +232,6 @@ func internationalNumber(raw string) string {
 	if !strings.HasPrefix(raw, `"+`) {
 		return ""
 	}
-	if strings.Trim(raw[2:len(raw)-1], "0123456789") == "" {
-		return raw
-	}
 	number := []byte(`"+`)
 	for _, c := range []byte(raw[2 : len(raw)-1]) {
 		switch {
@@ -244,7 +241,21 @@ func internationalNumber(raw string) string {
 			return ""
 		}
 	}
+	if digits := number[len(`"+`):]; len(digits) < shortestNumber || len(digits) > longestNumber || digits[0] == '0' {
+		return ""
+	}
 	return string(append(number, '"'))
+}
+
+// How many digits a number of E.164 has.
+const shortestNumber, longestNumber = 7, 15
+
+// addressOrHash leaves nothing of a text that cannot be an e-mail address nor the hash of one, such as "n/a".
+func addressOrHash(raw string) string {
+	if _, isHash := event.ParseHash(strings.TrimSpace(raw[1 : len(raw)-1])); !isHash && !strings.ContainsAny(raw, `@\`) {
+		return ""
+	}
+	return raw
 }
 
 // dayOf leaves of a time the day.

@@ -29,6 +29,8 @@ type Translation struct {
 	Outline []outline.Value
 	// OccurredAt is when it happened by the receiver's clock, however long ago; zero where the message does not say.
 	OccurredAt time.Time
+	// Unread is the JSON of what stands where contacts of the person's may, and is not in the outline: good as long.
+	Unread []string
 }
 
 // Translator translates messages one by one; it may be used again and again, which saves the memory of another one. It is
@@ -40,6 +42,8 @@ type Translator struct {
 	// any has a bit for each row that has read something.
 	any  uint64
 	form *form
+	// contacts is the JSON of what stands where contacts may, and unread what of it is used for none.
+	contacts, unread []string
 	// context is what the batch says for all of its messages.
 	context []outline.Value
 	// index is where the message stands in its batch, -1 where it is the body.
@@ -78,7 +82,9 @@ func (t *Translator) read(row int) []outline.Value {
 func (t *Translator) Reset() {
 	clear(t.message[:cap(t.message)])
 	t.context = nil
-	clear(t.own[:cap(t.own)])
+	for _, texts := range [...][]string{t.own, t.contacts, t.unread} {
+		clear(texts[:cap(texts)])
+	}
 	t.builder.Forget()
 }
 
@@ -161,7 +167,7 @@ func (t *Translator) translate(r *Request, top *outline.Node, c call, now time.T
 	t.members(c, &properties)
 	t.consented(consent)
 	t.properties(c, top, &properties)
-	return Translation{Outline: t.builder.Values(), OccurredAt: at}, nil
+	return Translation{Outline: t.builder.Values(), OccurredAt: at, Unread: t.unread}, nil
 }
 
 // fail is an error of a member of the message, "" for the message itself.
@@ -217,11 +223,22 @@ func renamed(name *outline.Node) (named, bool) {
 func (t *Translator) find() {
 	t.found = slices.Grow(t.found[:0], len(t.form.rows))[:len(t.form.rows)]
 	clear(t.found)
-	t.any = 0
+	t.any, t.contacts, t.unread = 0, t.contacts[:0], t.unread[:0]
 	t.look(t.message, 1, len(t.message), t.form.message, 0)
 	if len(t.context) > 0 {
 		t.look(t.context, 0, len(t.context), t.form.message.of("context"), ofBatch)
 	}
+	for _, raw := range t.contacts {
+		if !t.isRead(t.form.email, raw) && !t.isRead(t.form.phone, raw) {
+			t.unread = append(t.unread, raw)
+		}
+	}
+}
+
+// isRead says whether a value is the one that a row has read.
+func (t *Translator) isRead(row int, raw string) bool {
+	found := t.read(row)
+	return len(found) > 0 && found[0].Raw == raw
 }
 
 // look goes through the members of an object, which are some of the values.
@@ -238,12 +255,18 @@ func (t *Translator) look(values []outline.Value, first, end int, in *place, ran
 		if at.row < 0 {
 			continue
 		}
-		if found := &t.found[at.row]; (found.at == 0 || int(found.rank) > rank+at.rank) && t.form.rows[at.row].takes.one(member.Raw) {
+		if at.row == t.form.email || at.row == t.form.phone {
+			t.contacts = append(t.contacts, member.Raw)
+		}
+		if found := &t.found[at.row]; (found.at == 0 || int(found.rank) > rank+at.rank) && t.form.rows[at.row].reads(member.Raw) {
 			*found = finding{int32(i + 1), int32(rank + at.rank)}
 			t.any |= 1 << at.row
 		}
 	}
 }
+
+// reads says whether a value is one of the row's.
+func (r *Row) reads(raw string) bool { return r.takes.one(raw) && (r.edit == nil || r.edit(raw) != "") }
 
 // one says whether a value is of a kind that is taken.
 func (a accepts) one(raw string) bool {
