@@ -218,10 +218,11 @@ func (h *Handler) prepareReported(s *sender, reported shop.Event, now time.Time)
 			return stream.Addition{}, &rejection, nil
 		}
 		addition, errs = h.prepare(s, sent, now)
-		again = len(errs) > 0
+		fields := make([]string, 0, len(errs))
 		for _, fieldErr := range errs {
-			again = again && reported.Without(fieldErr.Field)
+			fields = append(fields, fieldErr.Field)
 		}
+		again = reported.Without(fields)
 	}
 	if len(errs) > 0 {
 		s.counters.reject(errs)

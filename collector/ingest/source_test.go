@@ -141,7 +141,7 @@ func TestShopsReportTheirOrders(t *testing.T) {
 		},
 		{"a session of Stripe's", signed("stripe", "", fixture(t, "stripe-session"), signingSecret), `{"ok":true,"event_ids":["purchase-pi_3QIntent"]}`},
 		{"its payment", signed("stripe", "", fixture(t, "stripe-intent"), signingSecret), `{"ok":true,"ignored":"Events of this type make none of ours for this source."}`},
-		{"a partial refund of it", signed("stripe", "", fixture(t, "stripe-refund"), signingSecret), `{"ok":true,"event_ids":["refund-pi_3QIntent-3000"]}`},
+		{"a partial refund of it", signed("stripe", "", fixture(t, "stripe-refund"), signingSecret), `{"ok":true,"event_ids":["refund-pi_3QIntent-ch_3QCharge-3000"]}`},
 		{"one in test mode", signed("stripe", "", fixture(t, "stripe-session", "pi_3QIntent", "pi_test", `"livemode": true`, `"livemode": false`), signingSecret), `{"ok":true,"event_ids":["purchase-pi_test"]}`},
 		{"one of yen", signed("stripe", "", fixture(t, "stripe-session", "pi_3QIntent", "pi_jpy", `"eur"`, `"jpy"`), signingSecret), `{"ok":true,"event_ids":["purchase-pi_jpy"]}`},
 		{"one of Kuwaiti dinars", signed("stripe", "", fixture(t, "stripe-session", "pi_3QIntent", "pi_kwd", `"eur"`, `"kwd"`), signingSecret), `{"ok":true,"event_ids":["purchase-pi_kwd"]}`},
@@ -158,7 +158,7 @@ func TestShopsReportTheirOrders(t *testing.T) {
 		"human purchase purchase-" + order + " 129.9 CHF", "human refund refund-" + order + "-890088186047892319 49.95 CHF",
 		"test purchase purchase-77 129.9 CHF",
 		"human purchase purchase-727 79.8 EUR", "human refund refund-727-730 10 EUR", "human refund refund-727-731 0.01 EUR",
-		"human purchase purchase-pi_3QIntent 129.9 EUR", "human refund refund-pi_3QIntent-3000 20 EUR", "test purchase purchase-pi_test 129.9 EUR",
+		"human purchase purchase-pi_3QIntent 129.9 EUR", "human refund refund-pi_3QIntent-ch_3QCharge-3000 20 EUR", "test purchase purchase-pi_test 129.9 EUR",
 		"human purchase purchase-pi_jpy 12990 JPY", "human purchase purchase-pi_kwd 12.99 KWD",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -270,6 +270,33 @@ func TestAnOrderCountsWithoutWhatABuyerHasMistyped(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("rejections (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnOrderCountsWithoutLinesOfWhichNothingIsRight(t *testing.T) {
+	const lines = `"line_items": [`
+	for name, line := range map[string]string{
+		"a number": `5,`, "null": `null,`, "a quantity that is none": `{"quantity": "x"},`, "a price that is none": `{"price": []},`,
+		"all of them": `5, null, {"quantity": "x", "price": []}, {"sku": {}, "title": 7, "quantity": -1},`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tenant, kept := inMemory()
+			s := newSite(t, withSources(tenant))
+			got := s.send(t, signed("shopify", "orders/paid", fixture(t, "shopify-order", lines, lines+line), signingSecret))
+			if want := `{"ok":true,"event_ids":["purchase-820982911946154508"]}`; got.body != want {
+				t.Errorf("got %s, want %s", got.body, want)
+			}
+			if stored := kept.stored(t); len(stored) != 1 || stored[0].Value == nil || stored[0].Value.String() != "129.9" {
+				t.Errorf("stored %+v", stored)
+			}
+		})
+	}
+	// What an order needs is not made up for by what it does not.
+	tenant, kept := inMemory()
+	s := newSite(t, withSources(tenant))
+	got := s.send(t, signed("shopify", "orders/paid", fixture(t, "shopify-order", lines, lines+`{"quantity": "x", "price": []},`, `"currency_code": "CHF"`, `"currency_code": "XXX"`), signingSecret))
+	if want := `{"ok":true,"rejected":1}`; got.body != want || len(kept.stored(t)) > 0 {
+		t.Errorf("without a currency: got %s, want %s", got.body, want)
 	}
 }
 

@@ -50,21 +50,26 @@ func (e Event) Envelope() ([]byte, error) {
 // needed are the members without which an event is none.
 var needed = []string{"event", "event_id", "data.value", "data.currency", "data.order_id"}
 
-// Without leaves out the member that a field of the envelope is in, and says whether it was there and the event can do
-// without it.
-func (e Event) Without(field string) bool {
-	name, below, _ := strings.Cut(field, ".")
-	object := e.members
-	if inner, isObject := object[name].(map[string]any); isObject && below != "" {
-		name, _, _ = strings.Cut(below, ".")
-		object = inner
-	}
-	_, found := object[name]
-	if !found || slices.Contains(needed, field) {
+// Without leaves out the members that fields of the envelope are in, of which several may be in one, and says whether
+// anything was left out and the event can do without all of it.
+func (e Event) Without(fields []string) bool {
+	if slices.ContainsFunc(fields, func(field string) bool { return slices.Contains(needed, field) }) {
 		return false
 	}
-	delete(object, name)
-	return true
+	left := false
+	for _, field := range fields {
+		name, below, _ := strings.Cut(field, ".")
+		object := e.members
+		if inner, isObject := object[name].(map[string]any); isObject && below != "" {
+			name, _, _ = strings.Cut(below, ".")
+			object = inner
+		}
+		if _, found := object[name]; found {
+			delete(object, name)
+			left = true
+		}
+	}
+	return left
 }
 
 // ErrMalformed says that a document is none of the system's. It holds nothing of the document.

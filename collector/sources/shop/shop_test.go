@@ -177,6 +177,27 @@ func TestWhatAShopReports(t *testing.T) {
 		"Shopify: a request to erase a shop":            {sources.Shopify, "shop/redact", noSettings, "shopify-order", nil, []string{"erasure shop/redact"}},
 		"Shopify: another topic":                        {sources.Shopify, "products/update", noSettings, "shopify-order", nil, []string{ignored}},
 
+		"Shopify: a refund whose money is on its way": {sources.Shopify, "refunds/create", noSettings, "shopify-refund", []string{`"status": "success", "amount": "9.95"`, `"status": "pending", "amount": "9.95"`}, []string{ignored}},
+		"Shopify: a refund that the bank has not taken": {
+			sources.Shopify, "refunds/create", noSettings, "shopify-refund", []string{`"status": "success", "amount": "9.95"`, `"status": "error", "amount": "9.95"`},
+			[]string{"refund-" + order + "-" + given + " 40 CHF since 11:59:30"},
+		},
+		"Shopify: a refund of a test order by a second way of pay": {
+			sources.Shopify, "refunds/create", noSettings, "shopify-refund", []string{`"9.95", "currency": "CHF", "test": false`, `"9.95", "currency": "CHF", "test": true`}, []string{shopifyRefund + " test"},
+		},
+		"Shopify: a test order with a refund that does not say so": {
+			sources.Shopify, "orders/updated", noSettings, "shopify-order", []string{`"test": false`, `"test": true`, `"refunds": []`, `"refunds": [` + refundOf49 + `]`},
+			[]string{shopifyPurchase + "11:58:00 test", shopifyRefund + " test"},
+		},
+		"Shopify: an order with a refund that is a test": {
+			sources.Shopify, "orders/updated", noSettings, "shopify-order", []string{`"refunds": []`, `"refunds": [` + strings.Replace(refundOf49, `"kind"`, `"test": true, "kind"`, 1) + `]`},
+			[]string{shopifyPurchase + "11:58:00", shopifyRefund + " test"},
+		},
+		"Shopify: a refund in two currencies": {
+			sources.Shopify, "refunds/create", noSettings, "shopify-refund", []string{`"9.95", "currency": "CHF"`, `"9.95", "currency": "usd"`},
+			[]string{"refund-" + order + "-" + given + "-CHF 40 CHF since 11:59:30", "refund-" + order + "-" + given + "-USD 9.95 USD since 11:59:30"},
+		},
+
 		"WooCommerce: a paid order":                {sources.WooCommerce, "order.created", noSettings, "woocommerce-order", nil, []string{wooPurchase}},
 		"WooCommerce: a completed order":           {sources.WooCommerce, "order.updated", noSettings, "woocommerce-order", []string{`"processing"`, `"completed"`}, []string{wooPurchase}},
 		"WooCommerce: an order that waits":         {sources.WooCommerce, "order.created", noSettings, "woocommerce-order", []string{`"processing"`, `"on-hold"`}, []string{ignored}},
@@ -215,12 +236,16 @@ func TestWhatAShopReports(t *testing.T) {
 		"Stripe: one that Stripe takes for one with two":  {sources.Stripe, "", noSettings, "stripe-session", []string{`"eur"`, `"isk"`}, []string{"purchase-pi_3QIntent 129.9 ISK since 11:59:00"}},
 		"Stripe: another one of these":                    {sources.Stripe, "", noSettings, "stripe-session", []string{`"eur"`, `"ugx"`}, []string{"purchase-pi_3QIntent 129.9 UGX since 11:59:00"}},
 		"Stripe: one that Stripe takes for one without":   {sources.Stripe, "", noSettings, "stripe-session", []string{`"eur"`, `"mga"`}, []string{"purchase-pi_3QIntent 12990 MGA since 11:59:00"}},
-		"Stripe: a partial refund is what was not before": {sources.Stripe, "", noSettings, "stripe-refund", nil, []string{"refund-pi_3QIntent-3000 20 EUR since 11:59:30"}},
-		"Stripe: the first refund":                        {sources.Stripe, "", noSettings, "stripe-refund", []string{`"amount_refunded": 1000`, `"amount_refunded": 0`}, []string{"refund-pi_3QIntent-3000 30 EUR since 11:59:30"}},
-		"Stripe: a refund of yen":                         {sources.Stripe, "", noSettings, "stripe-refund", []string{`"eur"`, `"jpy"`}, []string{"refund-pi_3QIntent-3000 2000 JPY since 11:59:30"}},
-		"Stripe: a refund of an order with an id":         {sources.Stripe, "", intents, "stripe-refund", []string{`"metadata": {}`, `"metadata": {"order_id": "A-10482"}`}, []string{"refund-A-10482-3000 20 EUR since 11:59:30"}},
-		"Stripe: a refund in test mode":                   {sources.Stripe, "", noSettings, "stripe-refund", []string{`"livemode": true`, `"livemode": false`}, []string{"refund-pi_3QIntent-3000 20 EUR since 11:59:30 test"}},
-		"Stripe: another type of event":                   {sources.Stripe, "", noSettings, "stripe-refund", []string{"charge.refunded", "customer.created"}, []string{ignored}},
+		"Stripe: a partial refund is what was not before": {sources.Stripe, "", noSettings, "stripe-refund", nil, []string{"refund-pi_3QIntent-ch_3QCharge-3000 20 EUR since 11:59:30"}},
+		"Stripe: the first refund":                        {sources.Stripe, "", noSettings, "stripe-refund", []string{`"amount_refunded": 1000`, `"amount_refunded": 0`}, []string{"refund-pi_3QIntent-ch_3QCharge-3000 30 EUR since 11:59:30"}},
+		"Stripe: a refund of yen":                         {sources.Stripe, "", noSettings, "stripe-refund", []string{`"eur"`, `"jpy"`}, []string{"refund-pi_3QIntent-ch_3QCharge-3000 2000 JPY since 11:59:30"}},
+		"Stripe: a refund of an order with an id":         {sources.Stripe, "", intents, "stripe-refund", []string{`"metadata": {}`, `"metadata": {"order_id": "A-10482"}`}, []string{"refund-A-10482-ch_3QCharge-3000 20 EUR since 11:59:30"}},
+		"Stripe: a refund in test mode":                   {sources.Stripe, "", noSettings, "stripe-refund", []string{`"livemode": true`, `"livemode": false`}, []string{"refund-pi_3QIntent-ch_3QCharge-3000 20 EUR since 11:59:30 test"}},
+		"Stripe: the other charge of an order, refunded alike": {
+			sources.Stripe, "", noSettings, "stripe-refund", []string{"ch_3QCharge", "ch_3QSecond", `"metadata": {}`, `"metadata": {"order_id": "A-10482"}`},
+			[]string{"refund-A-10482-ch_3QSecond-3000 20 EUR since 11:59:30"},
+		},
+		"Stripe: another type of event": {sources.Stripe, "", noSettings, "stripe-refund", []string{"charge.refunded", "customer.created"}, []string{ignored}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report, err := read(c.kind, c.topic, c.settings, fixture(t, c.fixture, c.replacements...))
@@ -229,6 +254,45 @@ func TestWhatAShopReports(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, told(t, report)); diff != "" {
 				t.Errorf("report (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStripesOrderIsThatOfTheMetadataIfItIsAnID(t *testing.T) {
+	const payment = "pi_3QIntent"
+	for name, c := range map[string]struct{ metadata, want string }{
+		"an id":                            {`"1001"`, "1001"},
+		"a number":                         {`1001`, "1001"},
+		"space around it":                  {`" 1001 "`, "1001"},
+		"a line feed at its end":           {`"1001\n"`, "1001"},
+		"what cannot be seen around it":    {`"\u200b1001\u00a0"`, "1001"},
+		"nothing":                          {`""`, payment},
+		"space":                            {`" "`, payment},
+		"undefined":                        {`"undefined"`, payment},
+		"null":                             {`"null"`, payment},
+		"zero":                             {`"0"`, payment},
+		"guest":                            {`"guest"`, payment},
+		"none":                             {`"none"`, payment},
+		"an object":                        {`"[object Object]"`, payment},
+		"a control character within":       {`"10\n01"`, payment},
+		"the longest":                      {`"` + strings.Repeat("ä", 200) + `"`, strings.Repeat("ä", 200)},
+		"one character more":               {`"` + strings.Repeat("ä", 201) + `"`, payment},
+		"as long as Stripe takes anything": {`"` + strings.Repeat("1", 500) + `"`, payment},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for fixtureName, replacement := range map[string]string{"stripe-session": `"metadata": {"order_id": ` + c.metadata + `, `, "stripe-refund": `"metadata": {"order_id": ` + c.metadata} {
+				want := []string{"purchase-" + c.want + " 129.9 EUR since 11:59:00"}
+				if fixtureName == "stripe-refund" {
+					want = []string{"refund-" + c.want + "-ch_3QCharge-3000 20 EUR since 11:59:30"}
+				}
+				report, err := read(sources.Stripe, "", sources.Settings{}, fixture(t, fixtureName, `"metadata": {`, replacement))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, told(t, report)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", fixtureName, diff)
+				}
 			}
 		})
 	}

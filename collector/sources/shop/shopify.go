@@ -3,6 +3,7 @@ package shop
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -55,40 +56,82 @@ func readShopify(_ *sources.Source, topic string, document any) (Report, error) 
 }
 
 // shopifyRefunds reads refunds of an order. One that gives no money back, as where goods are only put back on stock, is
-// no event.
+// no event, and neither is one whose money is still on its way: the order tells of it again when it has come or failed.
 func shopifyRefunds(order any, refunds []any) (Report, error) {
-	report := ignored("No money was given back.")
+	report := ignored("No money was given back, or it is on its way.")
 	for _, given := range refunds {
-		value, ok := shopifyRefunded(given)
-		if !ok {
-			continue
+		sums := shopifyRefunded(order, given)
+		for _, sum := range sums {
+			document := map[string]any{"order": order, "refund": given, "value": sum.value, "currency": sum.currency, "test": shopifyTest(order, given)}
+			id := text(at(given, "id"))
+			if len(sums) > 1 && id != "" {
+				id += "-" + sum.currency
+			} else {
+				document["lines"] = at(given, "refund_line_items") // which no currency of several has a part of
+			}
+			made, err := refund(shopifyRefund, document, text(at(order, "id")), id,
+				date(given, rule{from: "processed_at"}, rule{from: "created_at"}))
+			if err != nil {
+				return Report{}, err
+			}
+			report.Events, report.Ignored = append(report.Events, made), ""
 		}
-		document := map[string]any{"order": order, "refund": given, "value": value}
-		made, err := refund(shopifyRefund, document, text(at(order, "id")), text(at(given, "id")),
-			date(given, rule{from: "processed_at"}, rule{from: "created_at"}))
-		if err != nil {
-			return Report{}, err
-		}
-		report.Events, report.Ignored = append(report.Events, made), ""
 	}
 	return report, nil
 }
 
-// shopifyRefunded adds up what a refund gives back, and says whether it is anything.
-func shopifyRefunded(given any) (string, bool) {
+// shopifyOnItsWay are the states of a transaction that is neither done nor failed.
+var shopifyOnItsWay = []string{"pending", "awaiting_response"}
+
+// shopifySum is what is given back in one currency.
+type shopifySum struct {
+	currency, value string
+	sum             event.Amount
+}
+
+// shopifyRefunded adds up what a refund gives back, by currency; nothing as long as a part of it is on its way.
+func shopifyRefunded(order, given any) []shopifySum {
 	transactions, _ := at(given, "transactions").([]any)
-	var sum event.Amount
+	var sums []shopifySum
 	for _, transaction := range transactions {
-		if text(at(transaction, "kind")) != "refund" || !slices.Contains([]string{"success", "pending"}, text(at(transaction, "status"))) {
+		status := text(at(transaction, "status"))
+		switch {
+		case text(at(transaction, "kind")) != "refund":
+			continue
+		case slices.Contains(shopifyOnItsWay, status):
+			return nil
+		case status != "success":
 			continue
 		}
-		amount, err := event.ParseAmount(text(at(transaction, "amount")))
-		if err != nil || amount > event.MaxAmount-max(sum, 0) {
-			return "?", true // which Validate refuses, in its words
+		currency := strings.ToUpper(text(at(transaction, "currency")))
+		if currency == "" {
+			currency = strings.ToUpper(text(at(order, "presentment_currency|currency")))
 		}
-		sum += amount
+		i := slices.IndexFunc(sums, func(sum shopifySum) bool { return sum.currency == currency })
+		if i < 0 {
+			i = len(sums)
+			sums = append(sums, shopifySum{currency: currency})
+		}
+		amount, err := event.ParseAmount(text(at(transaction, "amount")))
+		if err != nil || amount > event.MaxAmount-max(sums[i].sum, 0) {
+			sums[i].value = "?" // which Validate refuses, in its words
+			continue
+		}
+		sums[i].sum += amount
 	}
-	return sum.String(), sum > 0
+	for i := range sums {
+		if sums[i].value == "" && sums[i].sum > 0 {
+			sums[i].value = sums[i].sum.String()
+		}
+	}
+	return slices.DeleteFunc(sums, func(sum shopifySum) bool { return sum.value == "" })
+}
+
+// shopifyTest says whether an order is a test, or money of a refund is. A refund that comes by itself knows nothing of its
+// order.
+func shopifyTest(order, given any) bool {
+	transactions, _ := at(given, "transactions").([]any)
+	return at(order, "test") == true || slices.ContainsFunc(transactions, func(transaction any) bool { return at(transaction, "test") == true })
 }
 
 var shopifyUser = []rule{
@@ -130,10 +173,10 @@ var shopifyPurchase = join(shopifyUser, attributes("order.note_attributes"), []r
 
 var shopifyRefund = join(shopifyUser, []rule{
 	{"timestamp", "refund.processed_at|refund.created_at", nil},
-	{"test", "order.test|refund.transactions.0.test", nil},
+	{"test", "test", nil},
 	{"data.value", "value", nil},
-	{"data.currency", "refund.transactions.0.currency|order.currency", nil},
-	{"data.contents", "refund.refund_line_items", each([]rule{
+	{"data.currency", "currency", nil},
+	{"data.contents", "lines", each([]rule{
 		{"id", "line_item.sku|line_item.variant_id|line_item.product_id", id},
 		{"name", "line_item.title", nil},
 		{"quantity", "quantity", nil},

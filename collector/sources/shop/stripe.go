@@ -10,8 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
 	"github.com/weir-dev/weir/collector/sources"
 )
 
@@ -65,7 +68,7 @@ func readStripe(source *sources.Source, topic string, document any) (Report, err
 		return ignored("Events of this type make none of ours for this source."), nil
 	}
 	object := at(document, "data.object")
-	order := text(at(object, "metadata.order_id|payment_intent|id"))
+	order := stripeOrder(object)
 	when := date(document, rule{from: "created", as: unix})
 	root := map[string]any{"event": document, "object": object, "test": at(document, "livemode") == false}
 	stripeAmounts(root, object)
@@ -75,8 +78,9 @@ func readStripe(source *sources.Source, topic string, document any) (Report, err
 	case topic == stripeRefunded:
 		refunded, was := whole(at(object, "amount_refunded")), whole(at(document, "data.previous_attributes.amount_refunded"))
 		root["value"] = minorUnits(refunded-was, text(at(object, "currency")))
-		// The charge does not tell the refund's id any more, but how much has been refunded with it.
-		made, err = refund(stripeRefund, root, order, strconv.FormatInt(refunded, 10), when)
+		// The charge does not tell the refund's id any more, but how much has been refunded with it. An order may have
+		// several charges.
+		made, err = refund(stripeRefund, root, order, text(at(object, "id"))+"-"+strconv.FormatInt(refunded, 10), when)
 	case topic == "payment_intent.succeeded":
 		made, err = purchase(stripeIntent, root, order, when)
 	case !slices.Contains([]string{"paid", "no_payment_required"}, text(at(object, "payment_status"))) || at(object, "amount_total") == nil:
@@ -88,6 +92,20 @@ func readStripe(source *sources.Source, topic string, document any) (Report, err
 		return Report{}, err
 	}
 	return Report{Events: []Event{made}}, nil
+}
+
+// maxStripeOrder is how many characters an order's id may have for those of its events, with the charge's in it, to be
+// none too many: 255. Metadata may have 500.
+const maxStripeOrder = 200
+
+// stripeOrder returns the order's id that the shop has written to the metadata of an object, the payment's where that is
+// none: what a program writes for an id that it does not have would make one order of all.
+func stripeOrder(object any) string {
+	own := personal.WithoutNobody(personal.Trim(text(at(object, "metadata.order_id"))))
+	if own != "" && utf8.RuneCountInString(own) <= maxStripeOrder && !strings.ContainsFunc(own, unicode.IsControl) {
+		return own
+	}
+	return text(at(object, "payment_intent|id"))
 }
 
 // stripeAmounts puts the amounts of an object beside it, in units of its currency.
