@@ -10,7 +10,6 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/outline"
-	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // maxAmountMessage completes "The FIELD field …" for an amount beyond [event.MaxAmount].
@@ -59,7 +58,7 @@ func (c *checker) data(top *outline.Node, valid *Valid) {
 
 	source.top = top
 	field, n = source.get("data.order_id")
-	into.OrderID = personal.WithoutNobody(c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true}))
+	into.OrderID = c.identifier(field, n)
 	field, n = source.get("data.content_id")
 	into.ContentID = c.text(field, n, textRule{max: maxTextLength, plain: true, numbers: true})
 	field, n = source.get("data.content_name")

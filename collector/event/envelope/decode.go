@@ -110,7 +110,7 @@ func (b BatchItem) Decode(e *Envelope) event.Errors {
 	case b.Raw[0] != '{':
 		return b.fieldErr("must be an object.")
 	case b.malformed:
-		return b.fieldErr("must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once.")
+		return b.fieldErr("must be valid JSON: UTF-8, without halves of surrogate pairs, with each member once, and not nested deeper than 100 levels.")
 	}
 	e.read(b.Raw)
 	return nil

@@ -123,7 +123,11 @@ func TestAnEventOfABatchThatIsNotStrictFailsAlone(t *testing.T) {
 	const good = `{"event":"pageview","event_id":"a"}`
 	for name, test := range map[string]struct{ before, item, after string }{
 		"half of a surrogate pair": {item: `{"event":"x","data":{"content_name":"shoe \ud83d"}}`}, "bytes that are no UTF-8": {item: "{\"event\":\"x\xff\"}"},
-		"a member twice": {item: `{"event":"x","event":"y"}`}, "a member twice where nobody looks": {item: `{"event":"x","z":{"a":1,"a":2}}`},
+		"a depth that no event has":        {item: `{"event":"x","z":` + strings.Repeat(`[{"a":"]"},`, 30000) + "1" + strings.Repeat("]", 30000) + `,"y":[]}`},
+		"several such depths":              {item: `{"event":"x","z":` + strings.Repeat("[", 99) + `{"a":[1]},[2],3` + strings.Repeat("]", 99) + "}"},
+		"none where it is not the event's": {`"z":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + ",", good, ""},
+		"none where a depth does not end":  {item: `{"event":"x","z":` + strings.Repeat("[", 1000)},
+		"a member twice":                   {item: `{"event":"x","event":"y"}`}, "a member twice where nobody looks": {item: `{"event":"x","z":{"a":1,"a":2}}`},
 		"none where the batch itself has a member twice": {`"events":[],`, good, ""}, "none where it has a wrong text": {"\"\xff\":1,", good, ""},
 		"none where it ends too early": {"", good, "["}, "none where the event does": {item: `{"event":"x"`}, "none where something follows": {"", good, "]} {"},
 	} {

@@ -92,9 +92,11 @@ func TestAnEventIDOfNothingIsNone(t *testing.T) {
 	}
 }
 
-func TestSpaceAroundAClientIDIsNoPartOfIt(t *testing.T) {
-	if got, want := acceptIDs(t, "\u00a0 1.2\u200b").ClientID, "1.2"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+func TestSpaceAroundAnIDIsNoPartOfIt(t *testing.T) {
+	for _, id := range []string{"A-1", "A-1 ", "A-1\u200b", "\ufeffA-1", "\u00a0 A-1\u200b"} {
+		if e := acceptIDs(t, id); e.ClientID != "A-1" || e.OrderID != "A-1" {
+			t.Errorf("%q is kept as client %q and order %q, want A-1", id, e.ClientID, e.OrderID)
+		}
 	}
 }
 

@@ -241,7 +241,7 @@ func (c *checker) eventName(n outline.Node, aliases map[string]string) string {
 	return name
 }
 
-// identifier reads an id of somebody, "" where it is one of nobody.
+// identifier reads an id of somebody, or of an order, without space around it; "" where it is one of nobody.
 func (c *checker) identifier(field string, n outline.Node) string {
 	if n.Absent() {
 		return ""

@@ -39,7 +39,7 @@ type List struct {
 func DecodeList(body []byte, name string, shape *Shape) (List, error) {
 	text, err := Decode(body)
 	if err != nil {
-		if text = string(bytes.Trim(body, " \t\r\n")); !hasObjectsForm(text) {
+		if text = string(withoutDepths(bytes.Trim(body, " \t\r\n"))); !hasObjectsForm(text) {
 			return List{}, err
 		}
 	}
@@ -84,6 +84,34 @@ func Decode(body []byte) (string, error) {
 // maxDepth is how deep a body may be nested, which is many times what an event is. The library follows 10,000 levels, each
 // of which takes a kilobyte of the stack: far more than what a body's length lets one expect.
 const maxDepth = 100
+
+// withoutDepths returns a body in which half of a surrogate pair stands for each value that is nested deeper than maxDepth: what
+// it stands in has the form of JSON and is not strict.
+func withoutDepths(body []byte) []byte {
+	if tooDeep(body) < 0 {
+		return body
+	}
+	kept := make([]byte, 0, len(body))
+	depth, from := 0, 0
+	for at := 0; at < len(body); at++ {
+		switch body[at] {
+		case '{', '[':
+			if depth++; depth == maxDepth+1 {
+				kept = append(append(kept, body[from:at]...), `"\ud800"`...)
+			}
+		case '}', ']':
+			if depth--; depth == maxDepth {
+				from = at + 1
+			}
+		case '"':
+			at = endOfString(body, at)
+		}
+	}
+	if depth > maxDepth {
+		return body // it does not end
+	}
+	return append(kept, body[from:]...)
+}
 
 // tooDeep returns where a body is nested deeper than maxDepth, -1 where it is not. It does not judge whether the body is
 // JSON: where that ends the library stops too.

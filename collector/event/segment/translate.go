@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/outline"
+	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // Optional are the beginnings of an envelope's members that are left out where they cannot be read, rather than the event
@@ -103,7 +104,7 @@ func (t *Translator) Translate(r *Request, index int, now time.Time) (Translatio
 		case len(raw.Raw) > MaxMessageBytes:
 			return Translation{}, t.fail("", fmt.Sprintf("must not be larger than %d bytes.", MaxMessageBytes))
 		case !r.list.Strict(raw):
-			return Translation{}, t.fail("", "must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once.")
+			return Translation{}, t.fail("", "must be valid JSON: UTF-8, without halves of surrogate pairs, with each member once, and not nested deeper than 100 levels.")
 		}
 	}
 	t.message = outline.Of(raw.Raw, messageShape, t.message[:0])
@@ -202,11 +203,15 @@ const maxRenamed = 64
 
 // renamed looks up what an event is called here.
 func renamed(name *outline.Node) (named, bool) {
-	if name.Kind() != jsontext.KindString || len(name.Raw) > maxRenamed {
+	if name.Kind() != jsontext.KindString {
+		return named{}, false
+	}
+	said := personal.Trim(name.Text()) // as the envelope does
+	if len(said) > maxRenamed {
 		return named{}, false
 	}
 	var buffer [maxRenamed]byte
-	key := append(buffer[:0], strings.TrimSpace(name.Raw[1:len(name.Raw)-1])...)
+	key := append(buffer[:0], said...)
 	for i, b := range key {
 		switch {
 		case b == '_':
@@ -310,8 +315,8 @@ func (t *Translator) when(r *Request, top *outline.Node, now time.Time) (time.Ti
 			sentAt = parsed
 		}
 	}
-	if !sentAt.IsZero() {
-		at = now.Add(at.Sub(sentAt))
+	if corrected := now.Add(at.Sub(sentAt)); isOfOneClock(at, sentAt, now) && !corrected.Before(time.Unix(0, 0)) {
+		at = corrected
 	}
 	if at.Before(time.Unix(0, 0)) {
 		return time.Time{}, t.fail(t.timestamp, "must be a date after or equal to 1970-01-01T00:00:00Z.")
@@ -320,6 +325,18 @@ func (t *Translator) when(r *Request, top *outline.Node, now time.Time) (time.Ti
 		at = now
 	}
 	return at, nil
+}
+
+// maxClockError is by how much sentAt may lie where no clock that is right could have put it.
+const maxClockError = 24 * time.Hour
+
+// isOfOneClock says whether a message's time and the one when it was sent may well be by the same clock, of which they tell how
+// wrong it is. Nothing is sent before it happens, nor in the future by a clock by which it happened in the past.
+func isOfOneClock(at, sentAt, now time.Time) bool {
+	if sentAt.IsZero() || sentAt.Before(at.Add(-maxClockError)) {
+		return false
+	}
+	return !sentAt.After(now.Add(maxClockError)) || at.After(now)
 }
 
 // maxIDLength is how many characters an event's id may have.

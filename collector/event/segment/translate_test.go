@@ -77,6 +77,14 @@ func TestWhatIsReadFromWhere(t *testing.T) {
 			`{"type":"track","event":"order_completed","properties":{"revenue":40}}`, "",
 			`{"event":"purchase","data":{"value":40},"properties":{}}`,
 		},
+		"an order whose name ends with what cannot be seen": {
+			`{"type":"track","event":"Order Completed​","properties":{"total":1}}`, "",
+			`{"event":"purchase","data":{"value":1},"properties":{}}`,
+		},
+		"an order whose name begins with it, escaped": {
+			`{"type":"track","event":"\ufeff order_completed\u200b\n","properties":{"total":1}}`, "",
+			`{"event":"purchase","data":{"value":1},"properties":{}}`,
+		},
 		"a refund": {
 			`{"type":"track","event":"Order Refunded","properties":{"order_id":"o","total":5,"currency":"EUR"}}`, "",
 			`{"event":"refund","data":{"value":5,"currency":"EUR","order_id":"o"},"properties":{}}`,
@@ -158,17 +166,23 @@ func TestWhenSomethingHappened(t *testing.T) {
 		message, ofBatch string
 		want             time.Time
 	}{
-		"now, where nothing is said":                    {`{"type":"track","event":"x"}`, "", time.Time{}},
-		"as it is said":                                 {at("2026-11-20T11:59:00.5Z") + "}", "", noon.Add(-59500 * time.Millisecond)},
-		"by the receiver's clock":                       {at("2026-11-20T13:00:00Z") + "}", `,"sentAt":"2026-11-20T13:00:05Z"`, noon.Add(-5 * time.Second)},
-		"by the receiver's clock, of one that is slow":  {at("2020-01-01T00:00:00Z") + "}", `,"sentAt":"2020-01-01T00:01:00Z"`, noon.Add(-time.Minute)},
-		"by when the message itself was sent":           {at("2026-11-20T13:00:00Z") + `,"sentAt":"2026-11-20T13:00:09+00:00"}`, `,"sentAt":"2026-11-20T13:00:05Z"`, noon.Add(-9 * time.Second)},
-		"where RudderStack's clients say it":            {`{"type":"track","event":"x","originalTimestamp":"2026-11-20T11:00:00Z"}`, "", noon.Add(-time.Hour)},
-		"years ago":                                     {at("2019-11-20T12:00:00Z") + "}", "", noon.AddDate(-7, 0, 0)},
-		"never in the future":                           {at("2026-11-21T12:00:00Z") + "}", "", noon},
-		"not at a time that programs have for none":     {at("0001-01-01T00:00:00Z") + "}", `,"sentAt":"2026-11-20T13:00:05Z"`, time.Time{}},
-		"as it is said, where sentAt says nothing":      {at("2026-11-20T11:59:00Z") + "}", `,"sentAt":"yesterday"`, noon.Add(-time.Minute)},
-		"as it is said, where sentAt is no text at all": {at("2026-11-20T11:59:00Z") + "}", `,"sentAt":{}`, noon.Add(-time.Minute)},
+		"now, where nothing is said":                                  {`{"type":"track","event":"x"}`, "", time.Time{}},
+		"as it is said":                                               {at("2026-11-20T11:59:00.5Z") + "}", "", noon.Add(-59500 * time.Millisecond)},
+		"by the receiver's clock":                                     {at("2026-11-20T13:00:00Z") + "}", `,"sentAt":"2026-11-20T13:00:05Z"`, noon.Add(-5 * time.Second)},
+		"by the receiver's clock, of one that is slow":                {at("2020-01-01T00:00:00Z") + "}", `,"sentAt":"2020-01-01T00:01:00Z"`, noon.Add(-time.Minute)},
+		"by when the message itself was sent":                         {at("2026-11-20T13:00:00Z") + `,"sentAt":"2026-11-20T13:00:09+00:00"}`, `,"sentAt":"2026-11-20T13:00:05Z"`, noon.Add(-9 * time.Second)},
+		"where RudderStack's clients say it":                          {`{"type":"track","event":"x","originalTimestamp":"2026-11-20T11:00:00Z"}`, "", noon.Add(-time.Hour)},
+		"years ago":                                                   {at("2019-11-20T12:00:00Z") + "}", "", noon.AddDate(-7, 0, 0)},
+		"never in the future":                                         {at("2026-11-21T12:00:00Z") + "}", "", noon},
+		"not at a time that programs have for none":                   {at("0001-01-01T00:00:00Z") + "}", `,"sentAt":"2026-11-20T13:00:05Z"`, time.Time{}},
+		"as it is said, where sentAt is years ahead, and it is not":   {at("2026-11-20T11:59:00Z") + "}", `,"sentAt":"2099-01-01T00:00:00Z"`, noon.Add(-time.Minute)},
+		"as it is said, where sentAt is weeks ahead, and it is not":   {at("2026-11-20T11:59:00Z") + "}", `,"sentAt":"2026-12-24T00:00:00Z"`, noon.Add(-time.Minute)},
+		"as it is said, where it was sent days before it happened":    {at("2026-11-18T12:00:00Z") + "}", `,"sentAt":"1970-01-01T00:00:00Z"`, noon.AddDate(0, 0, -2)},
+		"by the receiver's clock, of one that is years ahead":         {at("2099-01-01T00:00:00Z") + "}", `,"sentAt":"2099-01-01T00:00:05Z"`, noon.Add(-5 * time.Second)},
+		"by the receiver's clock, of one that begins at none":         {at("1969-12-31T23:59:00Z") + "}", `,"sentAt":"1970-01-01T00:00:00Z"`, noon.Add(-time.Minute)},
+		"now, where what is said and when it was sent lie ages ahead": {at("2199-01-01T00:00:00Z") + "}", `,"sentAt":"2999-01-01T00:00:00Z"`, noon},
+		"as it is said, where sentAt says nothing":                    {at("2026-11-20T11:59:00Z") + "}", `,"sentAt":"yesterday"`, noon.Add(-time.Minute)},
+		"as it is said, where sentAt is no text at all":               {at("2026-11-20T11:59:00Z") + "}", `,"sentAt":{}`, noon.Add(-time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got, errs := translate(t, test.message, test.ofBatch)
@@ -181,10 +195,12 @@ func TestWhenSomethingHappened(t *testing.T) {
 
 func TestWhatIsNoMessage(t *testing.T) {
 	for name, test := range map[string]struct{ message, want string }{
-		"a number":                     {`7`, "The batch[0] field must be an object."},
-		"what is too large":            {`{"type":"track","event":"` + strings.Repeat("x", 32<<10) + `"}`, "The batch[0] field must not be larger than 32768 bytes."},
-		"a member twice":               {`{"type":"track","type":"page"}`, "The batch[0] field must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once."},
-		"half of a surrogate pair":     {`{"type":"track","event":"\ud83d"}`, "The batch[0] field must be valid JSON: UTF-8, without halves of surrogate pairs, and with each member once."},
+		"a number":                 {`7`, "The batch[0] field must be an object."},
+		"what is too large":        {`{"type":"track","event":"` + strings.Repeat("x", 32<<10) + `"}`, "The batch[0] field must not be larger than 32768 bytes."},
+		"a member twice":           {`{"type":"track","type":"page"}`, "The batch[0] field must be valid JSON: UTF-8, without halves of surrogate pairs, with each member once, and not nested deeper than 100 levels."},
+		"half of a surrogate pair": {`{"type":"track","event":"\ud83d"}`, "The batch[0] field must be valid JSON: UTF-8, without halves of surrogate pairs, with each member once, and not nested deeper than 100 levels."},
+		"what is nested too deep": {`{"type":"track","event":"x","properties":{"a":` + strings.Repeat("[", 97) + strings.Repeat("]", 97) + `}}`,
+			"The batch[0] field must be valid JSON: UTF-8, without halves of surrogate pairs, with each member once, and not nested deeper than 100 levels."},
 		"no type":                      {`{"event":"x"}`, "The batch[0].type field is required."},
 		"a type that is no text":       {`{"type":1}`, "The batch[0].type field must be a string."},
 		"another type":                 {`{"type":"delete"}`, "The batch[0].type field must be track, page, screen, identify, group or alias."},
