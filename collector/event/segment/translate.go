@@ -15,7 +15,6 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/outline"
-	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // Optional are the beginnings of an envelope's members that are left out where they cannot be read, rather than the event
@@ -201,12 +200,15 @@ var renames = func() map[string]named {
 // maxRenamed is longer than any name that is translated.
 const maxRenamed = 64
 
+// isBlank says whether a character round a name is none of it, as the envelope has it.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' || r == '\u200B' }
+
 // renamed looks up what an event is called here.
 func renamed(name *outline.Node) (named, bool) {
 	if name.Kind() != jsontext.KindString {
 		return named{}, false
 	}
-	said := personal.Trim(name.Text()) // as the envelope does
+	said := strings.TrimFunc(name.Text(), isBlank)
 	if len(said) > maxRenamed {
 		return named{}, false
 	}
