@@ -78,7 +78,7 @@ func TestWhatIsReadFromWhere(t *testing.T) {
 			`{"event":"purchase","data":{"value":40},"properties":{}}`,
 		},
 		"an order whose name ends with what cannot be seen": {
-			`{"type":"track","event":"Order Completed​","properties":{"total":1}}`, "",
+			"{\"type\":\"track\",\"event\":\"Order Completed\u200b\",\"properties\":{\"total\":1}}", "",
 			`{"event":"purchase","data":{"value":1},"properties":{}}`,
 		},
 		"an order whose name begins with it, escaped": {
