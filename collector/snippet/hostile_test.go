@@ -67,6 +67,9 @@ func TestLinksThatPeopleMakeUpHarmNobody(t *testing.T) {
 		if strings.Contains(fmt.Sprintf("%+v", e), "jane") {
 			t.Errorf("%.80s: %+v", c.link, e)
 		}
+		if fbc := e.Context.ClickIDs["fbc"]; strings.ContainsAny(fbc, "; ") {
+			t.Errorf("%.80s: the cookie says %q", c.link, fbc)
+		}
 		if browser.Look[string](tab, `typeof ({}).ad_storage`) != "undefined" {
 			t.Errorf("%.80s: every object has what the link says", c.link)
 		}

@@ -94,7 +94,7 @@
           (name[0] == 'u' ? context : click_ids)[name] = value; // utm_…
         });
         if (advertising == granted) {
-          const meta = (name, value) => value && !cookie(name).includes(value) ? write(name, `fb.${level}.${time}.` + value, 90 * 86400) : cookie(name);
+          const meta = (name, value) => value && !cookie(name).includes(value) ? write(name, `fb.${level}.${time}.` + escape(value), 90 * 86400) : cookie(name);
           click_ids.fbc = meta('_fbc', click_ids.fbclid);
           click_ids.fbp = cookie('_fbp') || meta('_fbp', random());
         }
