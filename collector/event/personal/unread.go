@@ -10,6 +10,13 @@ import (
 
 // appendUnread has what is found in texts looked for, and says whether there is more than that.
 func appendUnread(all, texts []string, in func(text string) iter.Seq[string]) (_ []string, more bool) {
+	if len(texts) == 0 {
+		return all, false // as nearly always, and what follows needs memory
+	}
+	return appendFound(all, texts, in)
+}
+
+func appendFound(all, texts []string, in func(text string) iter.Seq[string]) (_ []string, more bool) {
 	unread := 0
 	for _, text := range texts {
 		for found := range in(norm.NFKC.String(text)) {
