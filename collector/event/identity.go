@@ -74,6 +74,9 @@ func (e *Event) Whose(property string) (Person, bool) {
 	if e.Person != (Person{}) {
 		return e.Person, true
 	}
+	if e.ClientID != "" { // and the digests of the others are not needed
+		return identifier(property, "client", e.ClientID), true
+	}
 	var buffer [12]Identifier
 	found := e.Identifiers(property, buffer[:])
 	if len(found.List) == 0 {
