@@ -366,23 +366,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 // outcomes reads the counter of events, of all ways in together; only those that are not 0.
 func (s *site) outcomes(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := s.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != "weir_collect_events_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "outcome" {
-					found[label.GetValue()] += metric.GetCounter().GetValue()
-				}
-			}
-		}
-	}
+	found := s.counter(t, "weir_collect_events_total", "outcome")
 	maps.DeleteFunc(found, func(_ string, n float64) bool { return n == 0 })
 	return found
 }

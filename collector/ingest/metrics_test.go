@@ -11,24 +11,7 @@ import (
 // errors reads the counter of errors by field.
 func (s *site) errs(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := s.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != "weir_collect_field_errors_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "field" {
-					found[label.GetValue()] = metric.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return found
+	return s.counter(t, "weir_collect_field_errors_total", "field")
 }
 
 func TestErrorsAreCountedByField(t *testing.T) {

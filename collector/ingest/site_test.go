@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -81,6 +82,33 @@ func newSiteWith(t testing.TB, o ingest.Options, tenants ...ingest.Tenant) *site
 	s.Server = httptest.NewServer(router)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// counter reads a counter of the registry's: the sums by the values of these labels, with spaces between.
+func (s *site) counter(t *testing.T, name string, by ...string) map[string]float64 {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			values := make([]string, len(by))
+			for i, label := range by {
+				values[i] = labels[label]
+			}
+			found[strings.Join(values, " ")] += metric.GetCounter().GetValue()
+		}
+	}
+	return found
 }
 
 // counter makes the UUIDs …0001, …0002, and so on.

@@ -71,24 +71,7 @@ func signed(source, topic string, body []byte, secret string) request {
 // reports reads the counter of what shops have reported, by outcome and source.
 func (s *site) reports(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := s.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]float64{}
-	for _, family := range families {
-		if family.GetName() != "weir_source_reports_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			labels := map[string]string{}
-			for _, label := range metric.GetLabel() {
-				labels[label.GetName()] = label.GetValue()
-			}
-			found[labels["outcome"]+" "+labels["source"]] = metric.GetCounter().GetValue()
-		}
-	}
-	return found
+	return s.counter(t, "weir_source_reports_total", "outcome", "source")
 }
 
 // told is what counts of an event, in a line.

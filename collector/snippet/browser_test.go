@@ -267,10 +267,7 @@ func TestPageviewsArriveOnceEachThoughTheCollectorIsAwayForAWhile(t *testing.T) 
 
 func TestWhileRedisIsAwayThePageTriesAgain(t *testing.T) {
 	s := openShop(t)
-	tab := s.visitor()
-	open(tab, shopHost+"/")
-	does(tab, `weir('consent', 'granted')`)
-	s.await(1)
+	tab := s.consented()
 	if err := s.redis.Kill(); err != nil {
 		t.Fatal(err)
 	}

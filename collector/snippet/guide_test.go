@@ -24,10 +24,7 @@ func TestTheGuidesLinesWorkAsTheyStand(t *testing.T) {
 	s := openShop(t)
 	s.policy = strings.Join(strings.Fields(policy[1]), " ")
 	s.has("/", lines[1])
-	tab := s.visitor()
-	open(tab, shopHost+"/")
-	does(tab, `weir('consent', 'granted')`)
-	s.await(1)
+	tab := s.consented()
 	if complaints := tab.Complaints(); len(complaints) > 0 {
 		t.Errorf("the console says %q", complaints)
 	}

@@ -123,10 +123,7 @@ weir('event', 'lead', {event_id: 'lead-1'});`)
 
 func TestNothingPersonalStaysInTheBrowser(t *testing.T) {
 	s := openShop(t)
-	tab := s.visitor()
-	open(tab, shopHost+"/")
-	does(tab, `weir('consent', 'granted')`)
-	s.await(1)
+	tab := s.consented()
 	s.cut.Store(true)
 	does(tab, `weir('set', {user: {email: 'jane@example.com', phone: '+4915112345678'}}); weir('event', 'lead', {event_id: 'lead-1'})`)
 	kept := browser.Look[string](tab, `JSON.stringify({...localStorage}) + JSON.stringify({...sessionStorage}) + document.cookie`)
@@ -185,10 +182,7 @@ func TestWhatComesLateSaysWhenItHappened(t *testing.T) {
 
 func TestAnEventThatThePageMakesBadlyHoldsUpNoOther(t *testing.T) {
 	s := openShop(t)
-	tab := s.visitor()
-	open(tab, shopHost+"/")
-	does(tab, `weir('consent', 'granted')`)
-	s.await(1)
+	tab := s.consented()
 	s.cut.Store(true)
 	does(tab, `
 const circle = {}; circle.self = circle;
@@ -217,10 +211,7 @@ dispatchEvent(new Event('online'))`)
 // memory, and that the newest events are the ones that are left.
 func TestAFloodIsBounded(t *testing.T) {
 	s := openShop(t)
-	tab := s.visitor()
-	open(tab, shopHost+"/")
-	does(tab, `weir('consent', 'granted')`)
-	s.await(1)
+	tab := s.consented()
 	s.cut.Store(true)
 	does(tab, `for (let i = 0; i < 2000; i++) weir('event', 'lead', {event_id: 'lead-' + i})`)
 	if n := browser.Look[int](tab, `localStorage.length`); n > 500 {

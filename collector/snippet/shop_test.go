@@ -268,6 +268,16 @@ func (s *shop) visitor() *browser.Tab {
 	return browser.Open(s.t, browser.Options{Hosts: s.hosts})
 }
 
+// consented is a visitor who is on the shop's first page, has consented, and whose first pageview has arrived.
+func (s *shop) consented() *browser.Tab {
+	s.t.Helper()
+	tab := s.visitor()
+	open(tab, shopHost+"/")
+	does(tab, `weir('consent', 'granted')`)
+	s.await(1)
+	return tab
+}
+
 // failed waits until the network has been tried in vain.
 func (s *shop) failed(tab *browser.Tab) {
 	s.t.Helper()
