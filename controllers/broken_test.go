@@ -55,9 +55,10 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 		p.Spec.Platforms = []v1alpha1.Platform{{Name: "crm", Type: platforms.TypeWebhook,
 			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}}}
 	}
-	source := func(reading string) func(*v1alpha1.Property) {
+	secret("shopify-signed", "signingSecret", "whsec_x")(t)
+	source := func(signing, reading string) func(*v1alpha1.Property) {
 		return func(p *v1alpha1.Property) {
-			shop := v1alpha1.Source{Name: "shop", Type: sources.Shopify, SecretRef: v1alpha1.SecretReference{Name: "shopify"}}
+			shop := v1alpha1.Source{Name: "shop", Type: sources.Shopify, SecretRef: v1alpha1.SecretReference{Name: signing}}
 			if reading != "" {
 				shop.APISecretRef, shop.URL = &v1alpha1.SecretReference{Name: reading}, "https://example.myshopify.com"
 			}
@@ -85,9 +86,9 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 			[]string{"spec.apiKeys[1].secretKeyRef", "16 visible"}, secretValue("short", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
 		"a platform's Secret that is not there": {"a-platform", webhook, v1alpha1.ConditionPlatformsReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.platforms[0] (crm)", "signingSecret"}, secret("crm", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
-		"a source's Secret that is not there": {"a-source", source(""), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,
+		"a source's Secret that is not there": {"a-source", source("shopify", ""), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.sources[0] (shop)", "signingSecret"}, secret("shopify", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
-		"a source's Secret for its shop that is not there": {"a-reading-source", source("shopify-admin"), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,
+		"a source's Secret for its shop that is not there": {"a-reading-source", source("shopify-signed", "shopify-admin"), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.sources[0] (shop)", "shopify-admin", "accessToken"}, secret("shopify-admin", "accessToken", "shpat_x"), v1alpha1.ReasonReady},
 		"a Redis URL that is not there": {"a-redis", ownRedis("nowhere"), v1alpha1.ConditionRedisReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.redis.urlSecretKeyRef", "nowhere"}, secret("nowhere", "url", tenantsRedis(t)), v1alpha1.ReasonReady},
