@@ -42,6 +42,9 @@ func rowOf(property string, position stream.Position, e *event.Event) columns.Ro
 		Position: position, Name: e.Name, Class: e.Class, ClientID: e.ClientID, Value: columns.NoValue, Currency: e.Currency,
 		Platforms: columns.ListPlatforms(e.Platforms), EventID: e.ID, OrderID: e.OrderID,
 	}
+	if e.Anonymous { // identifiers that it has are for platforms
+		r.ClientID = ""
+	}
 	if e.Class.Counts() { // others are no visitors
 		r.Visitor, r.IsSomeone = e.Whose(property)
 	}

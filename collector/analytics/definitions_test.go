@@ -19,7 +19,7 @@ import (
 )
 
 // tale is a stream told in words: "2h c1 purchase 10 EUR from:google" is an event of client c1, two hours after
-// the beginning; who may be "-" for nobody, "mail:a" or "phone:a" for someone known by a hash.
+// the beginning, and "anonymous" behind it says that the visitor has denied analytics; who may be "-" for nobody, "mail:a" or "phone:a" for someone known by a hash.
 func tale(t testing.TB, lines ...string) *View {
 	t.Helper()
 	return taleIn(t, "EUR", lines...)
@@ -46,7 +46,9 @@ func taleIn(t testing.TB, currency string, lines ...string) *View {
 			e.ClientID = kind
 		}
 		for _, word := range words[3:] {
-			if source, isSource := strings.CutPrefix(word, "from:"); isSource {
+			if word == "anonymous" {
+				e.Anonymous = true
+			} else if source, isSource := strings.CutPrefix(word, "from:"); isSource {
 				e.Context.UTMSource, e.Context.UTMMedium, _ = strings.Cut(source, "/")
 			} else if amount, err := event.ParseAmount(word); err == nil {
 				e.Value = &amount
@@ -73,6 +75,7 @@ func TestVisitors(t *testing.T) {
 		"without both the phone's hash tells":                {[]string{"0h phone:a x", "1h phone:a x", "1h phone:b x"}, 2},
 		"equal hashes of an e-mail and a phone are two":      {[]string{"0h mail:a x", "1h phone:a x"}, 2},
 		"an event of nobody is no visitor":                   {[]string{"0h - x", "1h - x"}, 0},
+		"who has denied analytics is no visitor":             {[]string{"0h a x", "1h b x anonymous"}, 1},
 		"the range includes its beginning and not its end":   {[]string{"0h a x", "12h b x"}, 1},
 		"who was there before the range counts all the same": {[]string{"-1h a x", "1h a x"}, 1},
 	} {
@@ -98,6 +101,7 @@ func TestRevenue(t *testing.T) {
 		"the average is rounded to the cent":               {[]string{"0h a purchase 10 EUR", "0h a purchase 0 EUR", "0h b purchase 0 EUR", "0h c x"}, "gross 10 refunded 0 revenue 10 average 3.33 rate 0.6667"},
 		"a tenth and two tenths are three tenths":          {[]string{"0h a purchase 0.1 EUR", "0h a purchase 0.2 EUR"}, "gross 0.3 refunded 0 revenue 0.3 average 0.15 rate 1"},
 		"a purchase of nobody is revenue but no visitor's": {[]string{"0h - purchase 4 EUR", "0h a x"}, "gross 4 refunded 0 revenue 4 average 4 rate 0"},
+		"so is one whose visitor has denied analytics":     {[]string{"0h a purchase 4 EUR anonymous", "0h a x"}, "gross 4 refunded 0 revenue 4 average 4 rate 0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s, err := tale(t, scene.tale...).Summary(t.Context(), afternoon())

@@ -59,6 +59,9 @@ type Event struct {
 
 	Context Context
 	Consent Consent
+	// Anonymous says that the visitor has denied analytics: the event is nobody's, whatever identifiers it has. It has
+	// those alone that a platform needs which the visitor did permit.
+	Anonymous bool
 	// Class says who the event counts for.
 	Class Class
 	// Person is whose event it is, as its identifiers told when it was stored; zero where that is their default or
@@ -67,6 +70,22 @@ type Event struct {
 	// Platforms names the platforms that the event is for: those in force at acceptance, in the Property's order; none
 	// where the event is no human's.
 	Platforms []string
+}
+
+// Needed says which of the identifiers that tell a visitor again somebody needs.
+type Needed struct{ ClientID, UserID, SessionID bool }
+
+// Keep removes the identifiers that nobody needs.
+func (e *Event) Keep(needed Needed) {
+	if !needed.ClientID {
+		e.ClientID = ""
+	}
+	if !needed.UserID {
+		e.UserID = ""
+	}
+	if !needed.SessionID {
+		e.SessionID = ""
+	}
 }
 
 // DedupID is the identifier that every platform gets on every attempt, by which it can tell a repeat: the

@@ -42,9 +42,12 @@ func (i Identifiers) Packed() []byte {
 	return packed
 }
 
-// Identifiers returns the event's, in buffer where they fit; property is "NAMESPACE/NAME".
+// Identifiers returns the event's, in buffer where they fit; property is "NAMESPACE/NAME". An anonymous event has none.
 func (e *Event) Identifiers(property string, buffer []Identifier) Identifiers {
 	found := Identifiers{List: buffer[:0], Client: -1}
+	if e.Anonymous {
+		return found
+	}
 	if e.UserID != "" {
 		found.List = append(found.List, identifier(property, "user", e.UserID))
 	}
@@ -71,6 +74,9 @@ func (e *Event) Identifiers(property string, buffer []Identifier) Identifiers {
 // Whose returns the event's person: the one that stands in it, else the default of its identifiers. The second result is
 // false for an event of nobody.
 func (e *Event) Whose(property string) (Person, bool) {
+	if e.Anonymous {
+		return Person{}, false
+	}
 	if e.Person != (Person{}) {
 		return e.Person, true
 	}

@@ -205,6 +205,9 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		if events[i], err = wire.Decode(entries[i].Data); err != nil {
 			return nil, fmt.Errorf("entry %s: %w", entries[i].Position, err)
 		}
+		if events[i].Anonymous { // identifiers that it has are for platforms
+			events[i].Keep(event.Needed{})
+		}
 	}
 	return events, nil
 }

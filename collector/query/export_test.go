@@ -425,12 +425,41 @@ func TestNDJSONHasTheWholeEvent(t *testing.T) {
 	}
 }
 
+// What an anonymous event has of its visitor is for platforms, and nobody reads it here.
+func TestAnAnonymousEventHasNoIdentifiersInAnyFormat(t *testing.T) {
+	_, source := oneEvent(t, `{"event":"lead","event_id":"e-1","client_id":"client-9","user_id":"user-9","session_id":"session-9"}`)
+	stored, err := wire.Decode(source.entries[0].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored.Anonymous = true
+	source.entries[0].Data = wire.Encode(&stored)
+	api := serveStream(t, source)
+	for _, format := range []string{typeJSON, typeCSV, typeNDJSON} {
+		body := getAs(api, format, "berlin/events").Body.String()
+		if !strings.Contains(body, "e-1") {
+			t.Errorf("%s does not list the event: %s", format, body)
+		}
+		for _, id := range []string{"client-9", "user-9", "session-9"} {
+			if strings.Contains(body, id) {
+				t.Errorf("%s shows %s", format, id)
+			}
+		}
+	}
+}
+
 // oneEvent serves a property with one event.
 func oneEvent(t *testing.T, body string) (http.Handler, *memory) {
 	t.Helper()
 	sent := fixture{Events: []fixtureEvent{{At: fixtureNow.Add(-time.Hour), Envelope: []byte(body)}}}
 	entries, _ := sent.entries(t, nil)
 	source := &memory{entries: entries}
+	return serveStream(t, source), source
+}
+
+// serveStream serves a property with what a stream holds.
+func serveStream(t *testing.T, source *memory) http.Handler {
+	t.Helper()
 	view := analytics.NewView(analytics.Options{Property: "default/berlin", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
 	fill(t, view, source)
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
@@ -438,7 +467,7 @@ func oneEvent(t *testing.T, body string) (http.Handler, *memory) {
 		Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), View: view,
 		Entries: source,
 	}})
-	return routes(handler), source
+	return routes(handler)
 }
 
 func TestNDJSONNeedsRedisAndSaysSo(t *testing.T) {

@@ -145,6 +145,8 @@ func (r *entryReader) rareField(f field) error {
 		return f.json(&e.Properties)
 	case fieldConsent:
 		return f.message((*consent)(&e.Consent).field)
+	case fieldAnonymous:
+		return f.flag(&e.Anonymous)
 	}
 	return r.commerceField(f)
 }
@@ -304,10 +306,7 @@ func (c *consent) field(f field) error {
 	case fieldUSPrivacy:
 		return f.text(&c.USPrivacy)
 	case fieldLimitedDataUse:
-		var n uint64
-		err := f.number64(&n, 1)
-		c.LimitedDataUse = n == 1
-		return err
+		return f.flag(&c.LimitedDataUse)
 	case fieldGrantedCategories, fieldDeniedCategories:
 		var name string
 		if err := f.text(&name); err != nil {

@@ -56,6 +56,7 @@ const (
 	fieldListID                   protowire.Number = 34
 	fieldListName                 protowire.Number = 35
 	fieldConsent                  protowire.Number = 36
+	fieldAnonymous                protowire.Number = 37
 	fieldClass                    protowire.Number = 60
 	fieldPerson                   protowire.Number = 61
 )
@@ -186,6 +187,7 @@ func Append(b []byte, e *event.Event) []byte {
 	if message = appendConsent(message[:0], &e.Consent); len(message) > 0 {
 		b = appendBytes(b, fieldConsent, message)
 	}
+	b = appendVarint(b, fieldAnonymous, protowire.EncodeBool(e.Anonymous))
 	b = appendVarint(b, fieldClass, uint64(e.Class))
 	if e.Person != (event.Person{}) {
 		b = append(protowire.AppendTag(b, fieldPerson, protowire.Fixed64Type), e.Person[:]...)

@@ -107,6 +107,14 @@ func (f *field) json(into *[]byte) error {
 	return err
 }
 
+// flag reads a boolean.
+func (f *field) flag(into *bool) error {
+	var n uint64
+	err := f.number64(&n, 1)
+	*into = n == 1
+	return err
+}
+
 func (f *field) decision(into *event.Decision) error {
 	var n uint64
 	err := f.number64(&n, uint64(event.Denied))

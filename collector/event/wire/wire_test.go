@@ -74,7 +74,7 @@ func samples() map[string]event.Event {
 			Consent: event.Consent{AdUserData: event.Granted, AdPersonalization: event.Denied, AdStorage: event.Denied,
 				AnalyticsStorage: event.Granted, TCF: "CP.a", GPP: "DB~x", GPPSections: "2,6", USPrivacy: "1YNN", LimitedDataUse: true,
 				Categories: map[string]bool{"marketing": false, "statistics": true, "a": true}},
-			Class: event.Test, Person: event.Person{1, 2, 3, 4, 5, 6, 7, 8}, Platforms: []string{"meta", "crm", "console"},
+			Anonymous: true, Class: event.Test, Person: event.Person{1, 2, 3, 4, 5, 6, 7, 8}, Platforms: []string{"meta", "crm", "console"},
 			UserID: "u-1", SessionID: "1700000000", EngagementTime: 1500 * time.Millisecond, Country: "CH",
 			MoreContacts: []event.Hashes{
 				{event.EmailLower: hashOf("e2"), event.EmailGoogle: hashOf("e2"), event.PhoneDigits: hashOf("p2")}, {event.EmailLower: hashOf("e3")},
@@ -200,6 +200,8 @@ func (r reading) event() event.Event {
 	for i := range platforms.List().Len() {
 		e.Platforms = append(e.Platforms, platforms.List().Get(i).String())
 	}
+	anonymous, _ := r.value("anonymous")
+	e.Anonymous = anonymous.Bool()
 	class, _ := r.value("class")
 	e.Class = event.Class(class.Enum())
 	person, _ := r.value("person")
