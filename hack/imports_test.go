@@ -34,7 +34,7 @@ var (
 	// shipped are the programs of the image.
 	shipped = []string{".", "collector"}
 	// equipment is what only people's machines and tests need.
-	equipment = []string{"cli/weir", "collector/demo", "collector/deliver/fakes", "collector/redisserver", "collector/sources/fakes", "config", "hack"}
+	equipment = []string{"cli/weir", "collector/consent/consenttest", "collector/demo", "collector/deliver/fakes", "collector/redisserver", "collector/sources/fakes", "config", "hack"}
 )
 
 // eventImports are what the packages of the domain and below it may import of ours.
@@ -143,6 +143,8 @@ func brokenImportRule(folder, imported string) string {
 		return "the collector reaches no package outside of collector"
 	case isOurs && slices.Contains(tables, folder):
 		return "the tables of platforms and sources import no other package of ours"
+	case isOurs && folder == "collector/consent" && !slices.Contains([]string{"collector/event", "collector/event/iab", "collector/platforms"}, target):
+		return "consent is decided by the domain and the table of platforms alone"
 	case isOurs && inTree(folder, "api") && !inTree(target, "api") && !slices.Contains(tables, target):
 		return "the Property type reaches no package outside of api but the tables of platforms and sources"
 	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver") && folder != "cli/weir":
@@ -357,6 +359,13 @@ func TestImportRulesBite(t *testing.T) {
 				"collector/platforms/meta.go": `"github.com/weir-dev/weir/collector/deliver/adapter"`,
 			},
 			want: []string{"collector/platforms/meta.go imports github.com/weir-dev/weir/collector/deliver/adapter: the tables of platforms and sources import no other package of ours"},
+		},
+		"consent that depends on what ingest has": {
+			files: map[string]string{
+				"collector/ingest/consent.go": `"github.com/weir-dev/weir/collector/consent"`,
+				"collector/consent/rule.go":   `"github.com/weir-dev/weir/collector/event"; "github.com/weir-dev/weir/collector/config"`,
+			},
+			want: []string{"collector/consent/rule.go imports github.com/weir-dev/weir/collector/config: consent is decided by the domain and the table of platforms alone"},
 		},
 		"the Property type that reaches the controllers": {
 			files: map[string]string{"api/v1alpha1/types.go": `"github.com/weir-dev/weir/controllers"`},

@@ -132,7 +132,8 @@ func (p *fakePrinter) print(kind platforms.Type, receipt fakes.Receipt) {
 	}
 }
 
-// describeFaked puts an event in one line: its name, id and value, and the person's hashes, shortened.
+// describeFaked puts an event in one line: its name, id and value, the person's hashes, shortened, and the milder form in which
+// it came.
 func describeFaked(e fakes.Event) string {
 	parts := []string{e.Name, "id " + e.ID}
 	if e.Value != "" && e.Currency != "" {
@@ -142,6 +143,9 @@ func describeFaked(e fakes.Event) string {
 		for _, hash := range e.Hashes[field] {
 			parts = append(parts, fmt.Sprintf("%s %.8s…", field, hash))
 		}
+	}
+	if e.Limited != "" {
+		parts = append(parts, "limited: "+e.Limited)
 	}
 	if e.Repeat {
 		parts = append(parts, "a repeat")

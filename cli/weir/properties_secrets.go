@@ -162,7 +162,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	}
 	rendered, err := resources.PropertyConfig(property.Property, resources.Options{})
 	if err == nil {
-		_, err = adapter.Open(rendered.Platforms[i], values)
+		_, err = adapter.Open(rendered.Platforms[i], values, rendered.Consent.Rule(&rendered.Platforms[i]))
 	}
 	if err != nil {
 		l.addAt(property, field, "%v", err)

@@ -70,6 +70,7 @@ type Property struct {
 	// JoinIdentities says that identifiers which an event has together are one visitor's from then on.
 	JoinIdentities bool                 `json:"joinIdentities,omitempty"`
 	Exclude        Exclude              `json:"exclude,omitzero"`
+	Consent        Consent              `json:"consent,omitzero"`
 	Platforms      []platforms.Platform `json:"platforms"`
 	Sources        []sources.Source     `json:"sources,omitempty"`
 	Egress         Egress               `json:"egress"`

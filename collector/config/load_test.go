@@ -136,6 +136,12 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"a proxy that is no range":                {`192.0.2.0/24`, `192.0.2.1`, "proxies.trustedCIDRs[0]: "},
 		"two platforms of one name":               {`"name": "crm"`, `"name": "meta"`, "platforms[1].name: must be unique"},
 		"a platform's name with a path in it":     {`"name": "crm"`, `"name": "../crm"`, "platforms[1].name: must be lower-case letters"},
+		"another word for what is absent":         {`"retention": {`, `"consent": {"whenAbsent": "Drop"}, "retention": {`, "consent.whenAbsent: must be Send or Withhold, or absent"},
+		"a category of an unknown purpose":        {`"retention": {`, `"consent": {"categories": {"a": ["sale", "ads"]}}, "retention": {`, `consent.categories["a"][1]: must be one of ad_storage, ad_user_data, ad_personalization, analytics_storage, sale`},
+		"a category without a name":               {`"retention": {`, `"consent": {"categories": {"": []}}, "retention": {`, `consent.categories[""]: must be 1 to 100 characters`},
+		"a rule of a platform that there is not":  {`"retention": {`, `"consent": {"platforms": [{"name": "tiktok"}]}, "retention": {`, "consent.platforms[0].name: must be the name of one of the platforms"},
+		"two rules of one platform":               {`"retention": {`, `"consent": {"platforms": [{"name": "meta"}, {"name": "meta"}]}, "retention": {`, "consent.platforms[1].name: must be unique"},
+		"a platform that requires the unknown":    {`"retention": {`, `"consent": {"platforms": [{"name": "meta", "requires": ["ads"]}]}, "retention": {`, "consent.platforms[0].requires[0]: must be one of"},
 		"an unknown source type":                  {`"type": "Stripe"`, `"type": "Pigeon"`, "sources[1].type: must be one of Shopify, Stripe, WooCommerce"},
 		"two sources of one name":                 {`"name": "stripe"`, `"name": "shopify"`, "sources[1].name: must be unique among the sources"},
 		"a source's name that is no path":         {`"name": "stripe"`, `"name": "../auth"`, "sources[1].name: must be lower-case"},
@@ -400,6 +406,35 @@ func FuzzLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestAPlatformsRuleIsItsTypesAsFarAsItHasNoneOfItsOwn(t *testing.T) {
+	meta := platforms.Platform{Name: "meta", Type: platforms.TypeMeta}
+	traits, _ := meta.Type.Traits()
+	ads := traits.Consent.Requires
+	sale := []platforms.Purpose{platforms.Sale}
+	for sentence, test := range map[string]struct {
+		consent    config.Consent
+		requires   []platforms.Purpose
+		whenAbsent platforms.WhenAbsent
+	}{
+		"no rules":                        {config.Consent{}, ads, ""},
+		"what holds for all":              {config.Consent{WhenAbsent: platforms.Withhold}, ads, platforms.Withhold},
+		"the platform's own":              {config.Consent{WhenAbsent: platforms.Withhold, Platforms: []config.PlatformConsent{{Name: "meta", Requires: sale, WhenAbsent: platforms.Send}}}, sale, platforms.Send},
+		"the platform's own, in part":     {config.Consent{WhenAbsent: platforms.Withhold, Platforms: []config.PlatformConsent{{Name: "meta"}}}, ads, platforms.Withhold},
+		"a platform that demands nothing": {config.Consent{Platforms: []config.PlatformConsent{{Name: "meta", Requires: []platforms.Purpose{}}}}, []platforms.Purpose{}, ""},
+		"another platform's":              {config.Consent{Platforms: []config.PlatformConsent{{Name: "tiktok", Requires: sale, WhenAbsent: platforms.Withhold}}}, ads, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := test.consent.Rule(&meta)
+			if diff := cmp.Diff(test.requires, got.Requires); diff != "" || got.WhenAbsent != test.whenAbsent {
+				t.Errorf("when absent: got %q, want %q; requires (-want +got):\n%s", got.WhenAbsent, test.whenAbsent, diff)
+			}
+			if diff := cmp.Diff(traits.Consent.Limits, got.Limits); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestEveryHashThatAPlatformTakesIsMade(t *testing.T) {

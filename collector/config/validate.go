@@ -67,6 +67,7 @@ func (p *Property) Validate() error {
 		names[platform.Name] = true
 		validatePlatform(platform, at, &f)
 	}
+	p.Consent.validate(names, &f)
 	p.validateSources(&f)
 	return errors.Join(f...)
 }

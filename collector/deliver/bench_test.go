@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
@@ -96,7 +97,7 @@ func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
 
 // consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
 func consumeAll(b *testing.B, h *harness, cfg platforms.Platform, batch, n int) float64 {
-	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken})
+	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken}, new(config.Consent).Rule(&cfg))
 	if err != nil {
 		b.Fatal(err)
 	}

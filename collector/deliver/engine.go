@@ -257,7 +257,7 @@ func (e *Engine) open(taking context.Context, cfg platforms.Platform, pauses *pa
 		credentials, err := e.options.Credentials(cfg.Name)
 		if err == nil {
 			var opened *adapter.Platform
-			if opened, err = adapter.Open(cfg, credentials); err == nil {
+			if opened, err = adapter.Open(cfg, credentials, e.options.Property.Consent.Rule(&cfg)); err == nil {
 				pauses.resumed()
 				return opened
 			}

@@ -135,7 +135,7 @@ func newSimulation(t *testing.T, refuse func(i int) *adapter.Response) *simulati
 	t.Helper()
 	opened, err := adapter.Open(
 		platforms.Platform{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
-		map[string]string{"signingSecret": signingSecret})
+		map[string]string{"signingSecret": signingSecret}, platforms.ConsentRule{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weir-dev/weir/collector/consent"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
@@ -13,6 +14,8 @@ import (
 // platform is one of the property's, with the troubles that it has had.
 type platform struct {
 	config *platforms.Platform
+	// rule is what it makes of visitors' decisions.
+	rule consent.Rule
 	// latencies are, in ms, what equal parts of the requests took at least; the last one is the longest.
 	latencies []int64
 	// refusal is the reason for which it refuses an event for good, "" where it never does.
@@ -28,8 +31,8 @@ const (
 	maxAge = 7 * 24 * time.Hour
 )
 
-func newPlatform(c *platforms.Platform, slots []slot, random *rand.Rand) platform {
-	p := platform{config: c}
+func newPlatform(c *platforms.Platform, rule platforms.ConsentRule, slots []slot, random *rand.Rand) platform {
+	p := platform{config: c, rule: consent.NewRule(rule)}
 	switch c.Type {
 	case platforms.TypeLog:
 		p.latencies = []int64{0, 0, 0, 0, 1}
@@ -75,15 +78,16 @@ func (p *platform) deliver(g *generator, e *event.Event, position stream.Positio
 
 // skips returns why the platform does not get the event, "" where it does.
 func (p *platform) skips(e *event.Event) string {
+	withheld := p.rule.Judge(&e.Consent).Withheld
 	switch {
 	case len(p.config.Events) > 0 && !slices.Contains(p.config.Events, e.Name):
 		return "event_excluded"
+	case withheld != "":
+		return withheld
 	case p.config.Type != platforms.TypeMeta:
 		return ""
 	case e.Name == event.Refund:
 		return "no_mapping"
-	case e.Consent.AdUserData == event.Denied:
-		return "consent_denied"
 	case e.ClientID == "" && e.User == event.Hashes{} && e.Context.IP == "":
 		return "no_identifier"
 	}

@@ -128,7 +128,7 @@ func newGenerator(o Options, location *time.Location) *generator {
 	g.people = people{seed: o.Seed, start: g.slots[0].start / 1000, currencies: currenciesBeside(o.Property.Currency), variants: o.Property.Variants()}
 	g.shop = newShop()
 	for i := range o.Property.Platforms {
-		g.platforms = append(g.platforms, newPlatform(&o.Property.Platforms[i], g.slots, g.random))
+		g.platforms = append(g.platforms, newPlatform(&o.Property.Platforms[i], o.Property.Consent.Rule(&o.Property.Platforms[i]), g.slots, g.random))
 	}
 	return g
 }

@@ -151,8 +151,8 @@ func (v person) consent() event.Consent {
 	case v.nobody || n < 25:
 		return event.Consent{}
 	case n < 36:
-		return event.Consent{AdUserData: event.Denied, AdPersonalization: event.Denied}
+		return event.Consent{AdStorage: event.Denied, AdUserData: event.Denied, AdPersonalization: event.Denied, AnalyticsStorage: event.Granted}
 	default:
-		return event.Consent{AdUserData: event.Granted, AdPersonalization: event.Granted}
+		return event.Consent{AdStorage: event.Granted, AdUserData: event.Granted, AdPersonalization: event.Granted, AnalyticsStorage: event.Granted}
 	}
 }

@@ -30,7 +30,14 @@ var ga4Traits = Traits{
 	// A request speaks of one visitor.
 	Limits: Limits{Events: 1},
 	// What is older is put at another time by GA4, or refused.
-	MaxAge:      72 * time.Hour,
+	MaxAge: 72 * time.Hour,
+	// Google wants to be told what of advertising was denied, and measures without it.
+	Consent: Consent{
+		Requires:    []Purpose{AnalyticsStorage},
+		Limits:      []Purpose{AdStorage, AdUserData, AdPersonalization, Sale},
+		TCF:         TCF{Vendor: 755, LegitimateInterest: []int{7}, Flexible: []int{7}},
+		Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true},
+	},
 	HasEndpoint: true,
 	Texts: []Text{
 		{

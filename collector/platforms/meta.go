@@ -27,6 +27,7 @@ var metaTraits = Traits{
 	// A request that Meta refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
 	Limits:      Limits{Events: 100, Bytes: 1 << 20},
 	MaxAge:      7 * 24 * time.Hour,
+	Consent:     advertising,
 	HasEndpoint: true,
 	Texts: []Text{
 		{

@@ -22,6 +22,8 @@ var mixpanelTraits = Traits{
 	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},
 	HasEndpoint: true,
+	// It is the customer's own statistics, only elsewhere.
+	Consent: Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
 	Texts: []Text{
 		{
 			Name: "projectID", MaxLength: 32, Pattern: digits, Rule: "must be the digits of a project's id, in quotes",

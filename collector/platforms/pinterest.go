@@ -25,6 +25,7 @@ var pinterestTraits = Traits{
 	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},
 	MaxAge:      7 * 24 * time.Hour,
+	Consent:     advertising,
 	HasEndpoint: true,
 	Texts: []Text{
 		{

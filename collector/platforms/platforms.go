@@ -108,6 +108,8 @@ type Traits struct {
 	Limits Limits
 	// MaxAge is how long after an event's own time the platform takes it; 0 where it does not care.
 	MaxAge time.Duration
+	// Consent is what it makes of visitors' decisions.
+	Consent Consent
 	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
 	HasEndpoint bool
 	// Texts are the settings that are texts.

@@ -40,6 +40,53 @@ func TestThePagesSayWhatTheTableSays(t *testing.T) {
 	}
 }
 
+// The rule for all and each type's page say what a type makes of consent.
+func TestThePagesSayWhatTheTableSaysOfConsent(t *testing.T) {
+	rule := map[string][]string{}
+	for line := range strings.Lines(readPage(t, "../../docs/reference/consent.md")) {
+		cells := strings.Split(line, "|")
+		if name, _, isLink := strings.Cut(cells[min(1, len(cells)-1)], "](platforms/"); isLink && len(cells) == 6 {
+			rule[strings.TrimPrefix(name, " [")] = []string{strings.TrimSpace(cells[2]), strings.TrimSpace(cells[3]), strings.TrimSpace(cells[4])}
+		}
+	}
+	for _, platform := range platforms.Types() {
+		traits, _ := platform.Traits()
+		needs := []platforms.Purpose{}
+		for _, id := range []struct {
+			name   platforms.Purpose
+			needed bool
+		}{
+			{"client_id", traits.Consent.Identifiers.ClientID}, {"user_id", traits.Consent.Identifiers.UserID}, {"session_id", traits.Consent.Identifiers.SessionID},
+		} {
+			if id.needed {
+				needs = append(needs, id.name)
+			}
+		}
+		want := []string{listed(traits.Consent.Requires), listed(traits.Consent.Limits), listed(needs)}
+		if diff := cmp.Diff(want, rule[string(platform)]); diff != "" {
+			t.Errorf("%s in the rule for all (-table +page):\n%s", platform, diff)
+		}
+		page := read(t, strings.ToLower(string(platform))+".md")
+		for _, row := range []string{"| requires | " + want[0] + " |\n", "| limits | " + want[1] + " |\n"} {
+			if !strings.Contains(page, row) {
+				t.Errorf("%s: its page lacks the row %s", platform, row)
+			}
+		}
+	}
+}
+
+// listed writes names as pages list them.
+func listed(names []platforms.Purpose) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, "`"+string(name)+"`")
+	}
+	return strings.Join(quoted, ", ")
+}
+
 // rows reads the list of pages: | [Type](page) | what it is | events a request | … | takes events of up to | … |.
 func rows(t *testing.T) map[string]row {
 	t.Helper()
@@ -55,7 +102,12 @@ func rows(t *testing.T) map[string]row {
 
 func read(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(pages + page)
+	return readPage(t, pages+page)
+}
+
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,9 @@ const destinations = {
       contents: items.map(({ id, quantity, price }) => ({ id, quantity, item_price: price })),
       num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
       custom_data: { order_id: data.order_id, search_string: data.search_term },
+      data_processing_options: consent.limited_data_use,
+      data_processing_options_country: 0,
+      data_processing_options_state: 0,
     },
     body: (json) => json.data[0],
   },
@@ -115,6 +118,7 @@ const destinations = {
       currency: data.currency,
       order_id: data.order_id,
       query: data.search_term,
+      limited_data_use: consent.limited_data_use,
       content_type: "product",
       num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
       contents: items.map((item) => ({
@@ -138,6 +142,7 @@ const destinations = {
       event_id: event.event_id,
       event_source_url: context.page_url,
       language: context.language.slice(0, 2),
+      opt_out: consent.limited_data_use,
       user_data: {
         email: [...user.email],
         phone: [...user.phone],
@@ -162,6 +167,7 @@ const destinations = {
         content_ids: items.map(({ id }) => id),
         contents: items.map(({ id, quantity, price }) => ({ id, quantity, item_price: price })),
         num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
+        opt_out_type: "LDP",
       },
     },
     body: (json) => json.data[0],

@@ -49,6 +49,8 @@ member, and with one that lacks it:
 | converted | it gets what the value becomes in its own form, such as a name of its own or a time in its own unit |
 | decides | it does not get the value, but whether it gets the event depends on it |
 
+[Consent](../consent.md) says by what rule a member decides, or becomes a field of the platform's own.
+
 The platforms' own pages say where each stands and why another does not; the
 [collect API](../collect-api.md#the-request) says what a member may be.
 `
@@ -77,7 +79,9 @@ func coveragePage(context.Context) (string, error) {
 		fmt.Fprintf(&page, " [%s](%s.md) |", kind, strings.ToLower(string(kind)))
 	}
 	page.WriteString("\n|---|" + strings.Repeat("---|", len(types)) + "\n")
-	for _, path := range leaves(full, "") {
+	paths := leaves(full, "")
+	put(full, "consent.limited_data_use", nil) // which would have Google get no hashes
+	for _, path := range paths {
 		fmt.Fprintf(&page, "| `%s` |", strings.Replace(path, ".0.", "[].", 1))
 		for i, opened := range adapters {
 			what, err := treatment(opened, types[i], full, small, path)
@@ -101,7 +105,8 @@ func open(kind platforms.Type) (*adapter.Platform, error) {
 	for _, key := range traits.Credentials {
 		credentials[key] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	}
-	return adapter.Open(platforms.Platform{Name: "p", Type: kind, Settings: settings}, credentials)
+	platform := platforms.Platform{Name: "p", Type: kind, Settings: settings}
+	return adapter.Open(platform, credentials, new(config.Consent).Rule(&platform))
 }
 
 // others are the values of members whose value in every-member.json is what platforms take for granted.
@@ -134,9 +139,10 @@ func treatment(opened *adapter.Platform, kind platforms.Type, full, small map[st
 			changes, shown = true, shown+with
 		}
 	}
+	if refusal, decides := refusals[path]; decides && !(changes && appears(value, shown)) {
+		return decision(opened, kind, full, path, refusal)
+	}
 	switch {
-	case !changes && strings.HasPrefix(path, "consent."):
-		return decision(opened, kind, full, path)
 	case !changes:
 		return "", nil
 	case appears(value, shown):
@@ -149,16 +155,57 @@ func treatment(opened *adapter.Platform, kind platforms.Type, full, small map[st
 	return "converted", nil
 }
 
-// decision says whether a platform does not get an event of which a consent is denied.
-func decision(opened *adapter.Platform, kind platforms.Type, full map[string]any, path string) (string, error) {
-	denied := clone(full)
-	if valueAt(full, path) == "granted" {
-		put(denied, path, "denied")
+// refusal is what a member of consent says where it denies something, and what has to be said beside it.
+type refusal struct {
+	says   any
+	beside map[string]any
+}
+
+// These deny everything that a string of their kind can deny: one of IAB Europe's framework and, in one of the Global Privacy
+// Platform, the same beside a US Privacy string.
+const (
+	deniedTCF = "CAAAAAAAAAAAAAKABBENCyFgAAAAAAAAAAYgAAAAAAAA"
+	deniedGPP = "DBACNY~" + deniedTCF + "~1YYN"
+)
+
+// refusals are the members of consent; every-member.json grants everything.
+var refusals = map[string]refusal{
+	"consent.ad_user_data":       {says: "denied"},
+	"consent.ad_personalization": {says: "denied"},
+	"consent.ad_storage":         {says: "denied"},
+	"consent.analytics_storage":  {says: "denied"},
+	"consent.tcf":                {says: deniedTCF},
+	"consent.gpp":                {says: deniedGPP},
+	"consent.gpp_sid":            {says: []any{5}, beside: map[string]any{"consent.gpp": deniedGPP}},
+	"consent.us_privacy":         {says: "1YYN"},
+	"consent.limited_data_use":   {says: true},
+	"consent.categories":         {says: map[string]any{"marketing": false, "statistics": false, "sale_of_data": false}},
+}
+
+// decision says whether it depends on a member of consent that a platform gets an event, or what it gets.
+func decision(opened *adapter.Platform, kind platforms.Type, full map[string]any, path string, r refusal) (string, error) {
+	granted := clone(full)
+	for beside, value := range r.beside {
+		put(granted, beside, value)
 	}
-	if _, taken, err := sent(opened, kind, denied); err != nil || taken {
+	denied := clone(granted)
+	put(denied, path, r.says)
+	before, taken, err := sent(opened, kind, granted)
+	if err != nil {
 		return "", err
 	}
-	return "decides", nil
+	after, takenStill, err := sent(opened, kind, denied)
+	switch {
+	case err != nil:
+		return "", err
+	case taken != takenStill:
+		return "decides", nil
+	case strings.Contains(after, fmt.Sprintf(`"%s":%v`, path[strings.LastIndex(path, ".")+1:], r.says)):
+		return "as sent", nil
+	case before != after:
+		return "converted", nil
+	}
+	return "", nil
 }
 
 // appears says whether a value, or one of a list, stands in a payload.
@@ -214,7 +261,7 @@ func accept(kind platforms.Type, members map[string]any) (event.Event, error) {
 }
 
 // notSent are the fields of an event that no sender writes.
-var notSent = []string{"DeliveryID", "Class", "Platforms", "Person", "Extra"}
+var notSent = []string{"DeliveryID", "Anonymous", "Class", "Platforms", "Person", "Extra"}
 
 // isWhole says which field of a stored event the sample leaves empty: a member of the envelope would have no row.
 func isWhole(full map[string]any) error {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/collector/consent"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -24,6 +25,9 @@ type Event struct {
 	ReceivedAt time.Time
 	// ReplayedAt is when a replay put it back; zero where none did.
 	ReplayedAt time.Time
+
+	// granted and limited are the purposes that the visitor granted, and denied so that the platform is told; see [Platform.Map].
+	granted, limited consent.Purposes
 }
 
 // Time is when the event happened: the caller's own timestamp, else when it was received. It never depends
@@ -106,11 +110,15 @@ type Platform struct {
 	Limits platforms.Limits
 	events []string
 	maxAge time.Duration
+	// rule is what becomes of an event by its visitor's decisions.
+	rule consent.Rule
+	// needed are the identifiers that the platform needs even of an anonymous event, where it gets that.
+	needed event.Needed
 }
 
-// Open makes a platform of its configuration and the keys of its Secret. An error names the field or key that
-// is missing or wrong, never its value.
-func Open(cfg platforms.Platform, credentials map[string]string) (*Platform, error) {
+// Open makes a platform of its configuration, the keys of its Secret and the rule by which it gets events. An error names
+// the field or key that is missing or wrong, never its value.
+func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.ConsentRule) (*Platform, error) {
 	open, ok := openers[cfg.Type]
 	if !ok {
 		return nil, fmt.Errorf("platform %q: type %q is unknown; the types are %v", cfg.Name, cfg.Type, platforms.Types())
@@ -134,10 +142,14 @@ func Open(cfg platforms.Platform, credentials map[string]string) (*Platform, err
 	if err != nil {
 		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
 	}
-	return &Platform{Adapter: adapter, Limits: traits.Limits, events: cfg.Events, maxAge: traits.MaxAge}, nil
+	return &Platform{
+		Adapter: adapter, Limits: traits.Limits, events: cfg.Events, maxAge: traits.MaxAge,
+		rule: consent.NewRule(rule), needed: event.Needed(traits.Consent.Identifiers),
+	}, nil
 }
 
-// Map renders an event unless the platform's configuration excludes its name, and sets when it expires.
+// Map renders an event unless the platform's configuration excludes its name or the rule withholds it, in the milder form
+// where the visitor has denied a purpose that the platform has one for, and sets when it expires.
 func (p *Platform) Map(e *Event) (Payload, Verdict) {
 	if len(p.events) > 0 && !slices.Contains(p.events, e.Name) {
 		return Payload{}, Skip("event_excluded")
@@ -145,7 +157,16 @@ func (p *Platform) Map(e *Event) (Payload, Verdict) {
 	if p.maxAge > 0 && !e.Time().Add(p.maxAge-ageMargin).After(e.ReceivedAt) {
 		return Payload{}, Skip("too_old") // it was so when it came: nothing has been late
 	}
-	payload, verdict := p.Adapter.Map(e)
+	outcome := p.rule.Judge(&e.Consent)
+	if outcome.Withheld != "" {
+		return Payload{}, Skip(outcome.Withheld)
+	}
+	told := *e
+	told.granted, told.limited = outcome.Granted, outcome.Limited
+	if told.Anonymous { // what was kept for one platform is not for all
+		told.Keep(p.needed)
+	}
+	payload, verdict := p.Adapter.Map(&told)
 	payload.MessageID = e.DeliveryID.String()
 	payload.Expires = e.ReceivedAt.Add(maxDeliveryAge)
 	if e.ReplayedAt.After(e.ReceivedAt) {

@@ -103,7 +103,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := adapter.Open(test.cfg, test.credentials)
+			_, err := adapter.Open(test.cfg, test.credentials, ruleOf(test.cfg))
 			if err == nil {
 				t.Fatal("got no error")
 			}
@@ -130,7 +130,7 @@ func TestWebhookSignature(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := platforms.Platform{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://example.com"}}}
-			opened, err := adapter.Open(cfg, map[string]string{"signingSecret": test.secrets})
+			opened, err := adapter.Open(cfg, map[string]string{"signingSecret": test.secrets}, ruleOf(cfg))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +177,7 @@ func TestAnEventIsGivenUp(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opened, err := adapter.Open(test.cfg, credentials)
+			opened, err := adapter.Open(test.cfg, credentials, ruleOf(test.cfg))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,7 +195,7 @@ func TestAnEventIsGivenUp(t *testing.T) {
 
 func TestAnItemWhoseOwnMembersCannotBeRenderedFailsItsEventAlone(t *testing.T) {
 	cfg := platforms.Platform{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://example.com"}}}
-	opened, err := adapter.Open(cfg, credentials)
+	opened, err := adapter.Open(cfg, credentials, ruleOf(cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func FuzzClassify(f *testing.F) {
 		n = 1 + (n&0x7fffffff)%100
 		response := adapter.Response{Status: status, Header: http.Header{"Retry-After": {retryAfter}}, Body: []byte(body), At: time.Unix(1_800_000_000, 0)}
 		for _, kind := range platforms.Types() {
-			opened, err := adapter.Open(configured(kind), credentials)
+			opened, err := adapter.Open(configured(kind), credentials, ruleOf(configured(kind)))
 			if err != nil {
 				t.Fatal(err)
 			}

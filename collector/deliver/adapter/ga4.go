@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/weir-dev/weir/collector/consent"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -120,7 +121,7 @@ func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
 		UserID:          e.UserID,
 		TimestampMicros: e.Time().UnixMicro(),
 		UserData:        ga4UserDataOf(e),
-		Consent:         ga4ConsentOf(e.Consent),
+		Consent:         ga4ConsentOf(e),
 		IPOverride:      publicIP(e.Context.IP),
 		UserAgent:       e.Context.UserAgent,
 		Events:          [1]ga4Event{{Name: name, Params: a.params(e, transaction)}},
@@ -265,7 +266,7 @@ const ga4MostContacts = 3
 // ga4UserDataOf returns the person's hashes, nil where Google takes none: it does with a user_id alone. What the visitor does
 // not want advertisers to have is not sent at all.
 func ga4UserDataOf(e *Event) *ga4UserData {
-	if e.UserID == "" || e.Consent.AdUserData == event.Denied {
+	if e.UserID == "" || ga4ConsentTo(e, consent.AdUserData) == ga4Denied {
 		return nil
 	}
 	data := ga4UserData{Email: e.contacts(event.EmailGoogle, ga4MostContacts), Phone: e.contacts(event.PhoneE164, ga4MostContacts)}
@@ -275,12 +276,31 @@ func ga4UserDataOf(e *Event) *ga4UserData {
 	return &data
 }
 
-func ga4ConsentOf(c event.Consent) *ga4Consent {
-	if c.AdUserData == event.Unstated && c.AdPersonalization == event.Unstated {
+// Google's words for decisions.
+const (
+	ga4Granted = "GRANTED"
+	ga4Denied  = "DENIED"
+)
+
+// ga4ConsentOf tells Google of the two purposes that it asks for, nil where nothing was said of either.
+func ga4ConsentOf(e *Event) *ga4Consent {
+	c := ga4Consent{AdUserData: ga4ConsentTo(e, consent.AdUserData), AdPersonalization: ga4ConsentTo(e, consent.AdPersonalization)}
+	if c == (ga4Consent{}) {
 		return nil
 	}
-	words := [...]string{event.Unstated: "", event.Granted: "GRANTED", event.Denied: "DENIED"}
-	return &ga4Consent{AdUserData: words[c.AdUserData], AdPersonalization: words[c.AdPersonalization]}
+	return &c
+}
+
+// ga4ConsentTo is Google's word for the decision on a purpose. Google has no field for what devices keep for advertising, nor
+// for American opt-outs: who denied one of these has denied both of the others.
+func ga4ConsentTo(e *Event, p consent.Purpose) string {
+	switch {
+	case e.limited.Any(p, consent.AdStorage, consent.Sale):
+		return ga4Denied
+	case e.granted.Has(p):
+		return ga4Granted
+	}
+	return ""
 }
 
 // ga4Items returns the contents that have an id or a name, else the event's own content.

@@ -50,9 +50,13 @@ func configured(kind platforms.Type) platforms.Platform {
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }
 
+// ruleOf is the platform's rule where the Property has none of its own.
+func ruleOf(cfg platforms.Platform) platforms.ConsentRule { return new(config.Consent).Rule(&cfg) }
+
 // requestCase is a golden pair's input: what a customer's server sent and how the platform is configured.
 type requestCase struct {
 	Config     platforms.Platform `json:"config"`
+	Consent    config.Consent     `json:"consent"`
 	Now        time.Time          `json:"now"`
 	ReceivedAt time.Time          `json:"received_at"`
 	Envelopes  []jsontext.Value   `json:"envelopes"`
@@ -83,7 +87,7 @@ func TestRequests(t *testing.T) {
 		t.Run(name(path), func(t *testing.T) {
 			var in requestCase
 			readJSON(t, path, &in)
-			opened, err := adapter.Open(in.Config, credentials)
+			opened, err := adapter.Open(in.Config, credentials, in.Consent.Rule(&in.Config))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +178,7 @@ func TestAnswers(t *testing.T) {
 		t.Run(name(path), func(t *testing.T) {
 			var in answerCase
 			readJSON(t, path, &in)
-			opened, err := adapter.Open(configured(in.Type), credentials)
+			opened, err := adapter.Open(configured(in.Type), credentials, ruleOf(configured(in.Type)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/weir-dev/weir/collector/consent"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -56,7 +57,18 @@ type metaEvent struct {
 	EventSourceURL string          `json:"event_source_url,omitzero"`
 	UserData       metaUserData    `json:"user_data"`
 	CustomData     *metaCustomData `json:"custom_data,omitzero"`
+	*metaDataProcessing
 }
+
+// metaDataProcessing asks Meta to process an event for its customer alone.
+type metaDataProcessing struct {
+	Options []string `json:"data_processing_options"`
+	Country int      `json:"data_processing_options_country"`
+	State   int      `json:"data_processing_options_state"`
+}
+
+// metaLimitedDataUse leaves it to Meta to tell the country and the state, which 0 stands for.
+var metaLimitedDataUse = &metaDataProcessing{Options: []string{"LDU"}}
 
 type metaUserData struct {
 	Email           []string `json:"em,omitempty"`
@@ -111,10 +123,6 @@ func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}
-	// There is no field to hand a refusal on by, so nothing is sent.
-	if deniesAds(e.Consent) {
-		return Payload{}, Skip("consent_denied")
-	}
 	user := metaUser(e)
 	if !user.identifies() {
 		return Payload{}, Skip("no_identifier")
@@ -129,6 +137,9 @@ func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
 	}
 	if out.ActionSource == metaWebsite {
 		out.EventSourceURL = e.Context.PageURL
+	}
+	if e.limited.Has(consent.Sale) {
+		out.metaDataProcessing = metaLimitedDataUse
 	}
 	return bodyPayload(out)
 }

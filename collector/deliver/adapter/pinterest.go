@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/weir-dev/weir/collector/consent"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -51,6 +52,8 @@ type pinterestEvent struct {
 	UserData       pinterestUserData    `json:"user_data"`
 	CustomData     *pinterestCustomData `json:"custom_data,omitzero"`
 	Language       string               `json:"language,omitzero"`
+	// OptOut says that the visitor has opted out, OptOutType of what.
+	OptOut bool `json:"opt_out,omitzero"`
 }
 
 type pinterestUserData struct {
@@ -84,7 +87,11 @@ type pinterestCustomData struct {
 	Contents    []pinterestContent `json:"contents,omitempty"`
 	NumItems    int64              `json:"num_items,omitzero"`
 	Search      string             `json:"search_string,omitzero"`
+	OptOutType  string             `json:"opt_out_type,omitzero"`
 }
+
+// pinterestLimited asks Pinterest to process an event for its customer alone: limited data processing.
+const pinterestLimited = "LDP"
 
 type pinterestContent struct {
 	ID           string `json:"id,omitzero"`
@@ -99,9 +106,6 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 	name, reason := pinterestNames.of(e.Name, "custom")
 	if reason != "" {
 		return Payload{}, Skip(reason)
-	}
-	if deniesAds(e.Consent) {
-		return Payload{}, Skip("consent_denied")
 	}
 	user := pinterestUserData{
 		Email:           e.contacts(event.EmailLower, anyNumber),
@@ -125,6 +129,7 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 	return bodyPayload(pinterestEvent{
 		EventName: name, ActionSource: pinterestSource(&e.Context), EventTime: e.Time().Unix(), EventID: e.DedupID(),
 		EventSourceURL: e.Context.PageURL, UserData: user, CustomData: pinterestCustom(e), Language: twoLetters(e.Context.Language),
+		OptOut: e.limited.Has(consent.Sale),
 	})
 }
 
@@ -160,6 +165,9 @@ func pinterestCustom(e *Event) *pinterestCustomData {
 		Value: amountText(goods.Value), Currency: goods.Currency, OrderID: e.OrderID, ContentName: e.ContentName,
 		Search: e.SearchTerm,
 	}
+	if e.limited.Has(consent.Sale) {
+		custom.OptOutType = pinterestLimited
+	}
 	for _, item := range goods.Items {
 		if item.ID == "" && item.Name == "" {
 			continue
@@ -177,7 +185,7 @@ func pinterestCustom(e *Event) *pinterestCustomData {
 		custom.ContentIDs = []string{e.ContentID}
 	}
 	if custom.Value == "" && custom.Currency == "" && custom.OrderID == "" && custom.ContentName == "" &&
-		custom.Search == "" && custom.ContentIDs == nil && custom.Contents == nil {
+		custom.Search == "" && custom.ContentIDs == nil && custom.Contents == nil && custom.OptOutType == "" {
 		return nil
 	}
 	return &custom

@@ -111,11 +111,6 @@ func publicIP(text string) string {
 	return text
 }
 
-// deniesAds says whether the visitor has refused what an advertising platform would do with the event.
-func deniesAds(c event.Consent) bool {
-	return c.AdUserData == event.Denied || c.AdPersonalization == event.Denied
-}
-
 // amountText is an amount as text, "" for none.
 func amountText(amount *event.Amount) string {
 	if amount == nil {

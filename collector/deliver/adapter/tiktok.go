@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/weir-dev/weir/collector/consent"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -60,6 +61,8 @@ type tiktokEvent struct {
 	User       tiktokUser        `json:"user"`
 	Properties *tiktokProperties `json:"properties,omitzero"`
 	Page       *tiktokPage       `json:"page,omitzero"`
+	// LimitedDataUse asks TikTok to process the event for its customer alone.
+	LimitedDataUse bool `json:"limited_data_use,omitzero"`
 }
 
 type tiktokUser struct {
@@ -111,9 +114,6 @@ func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}
-	if deniesAds(e.Consent) {
-		return Payload{}, Skip("consent_denied")
-	}
 	user := tiktokUser{
 		Email:      e.contacts(event.EmailLower, anyNumber),
 		Phone:      e.contacts(event.PhoneE164, anyNumber),
@@ -138,6 +138,7 @@ func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
 	}
 	out := tiktokEvent{
 		Event: name, EventTime: e.Time().Unix(), EventID: e.DedupID(), User: user, Properties: tiktokPropertiesOf(e, goods),
+		LimitedDataUse: e.limited.Has(consent.Sale),
 	}
 	if e.Context.PageURL != "" || e.Context.Referrer != "" {
 		out.Page = &tiktokPage{URL: e.Context.PageURL, Referrer: e.Context.Referrer}

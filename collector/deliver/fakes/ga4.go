@@ -150,6 +150,13 @@ func ga4EventOf(body *ga4Body, in *ga4Event) Event {
 	if e.ID == "" { // nothing else to tell a repeat by
 		e.ID = body.ClientID + " " + in.Name + " " + strconv.FormatInt(body.TimestampMicros, 10)
 	}
+	for _, purpose := range []struct{ name, word string }{
+		{"ad_user_data", body.Consent.AdUserData}, {"ad_personalization", body.Consent.AdPersonalization},
+	} {
+		if purpose.word == "DENIED" {
+			e.Limited = strings.TrimSpace(e.Limited + " " + purpose.name)
+		}
+	}
 	for field, hashes := range map[string][]string{"sha256_email_address": body.UserData.Email, "sha256_phone_number": body.UserData.Phone} {
 		if len(hashes) > 0 {
 			if e.Hashes == nil {
@@ -176,6 +183,9 @@ func (q *request) ga4Errors(body *ga4Body) []ga4Message {
 	}
 	if at := time.UnixMicro(body.TimestampMicros); q.now.Sub(at) > 72*time.Hour || at.After(q.now.Add(time.Minute)) {
 		refuse("timestamp_micros", "must be within the last 72 hours", "VALUE_OUT_OF_BOUNDS")
+	}
+	if body.Consent.AdUserData == "DENIED" && (len(body.UserData.Email) > 0 || len(body.UserData.Phone) > 0) {
+		refuse("user_data", "must be absent where ad_user_data is denied", "VALUE_INVALID")
 	}
 	for _, word := range []string{body.Consent.AdUserData, body.Consent.AdPersonalization} {
 		if !slices.Contains([]string{"", "GRANTED", "DENIED"}, word) {

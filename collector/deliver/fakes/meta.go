@@ -67,6 +67,26 @@ type metaEvent struct {
 		NumItems    int64    `json:"num_items"`
 		Search      string   `json:"search_string"`
 	} `json:"custom_data"`
+	// These come together or not at all.
+	Options *[]string `json:"data_processing_options"`
+	Country *int      `json:"data_processing_options_country"`
+	State   *int      `json:"data_processing_options_state"`
+}
+
+// checkOptions looks whether Meta understands how the event is to be processed: without limit, or for its customer alone in
+// a state of America's, which Meta tells by itself for 0.
+func (m *metaEvent) checkOptions(e *Event) {
+	switch {
+	case m.Options == nil && m.Country == nil && m.State == nil, m.Options != nil && len(*m.Options) == 0:
+	case m.Options == nil || !slices.Equal(*m.Options, []string{"LDU"}):
+		e.refuse("data_processing_options must be [] or LDU")
+	case m.Country == nil || m.State == nil:
+		e.refuse("data_processing_options need a country and a state")
+	case (*m.Country != 0 || *m.State != 0) && (*m.Country != 1 || *m.State != 0 && (*m.State < 1000 || *m.State > 1099)):
+		e.refuse("data_processing_options_country and _state must be 0, or 1 and a state's code")
+	default:
+		e.Limited = "LDU"
+	}
 }
 
 var metaPath = regexp.MustCompile(`^/v[0-9]+\.0/([0-9]+)/events$`)
@@ -121,6 +141,7 @@ func judgeMeta(q *request) answer {
 // metaEvent checks an event and returns the subcode by which it is refused, 0 where it is not.
 func (q *request) metaEvent(in *metaEvent) (Event, int) {
 	e := Event{Name: in.Name, ID: in.ID, Value: string(in.Custom.Value), Currency: in.Custom.Currency}
+	in.checkOptions(&e)
 	q.checkMetaUser(&e, in.User)
 	if e.Refusal != "" {
 		return e, 2804019

@@ -31,6 +31,8 @@ type Event struct {
 	Value, Currency string
 	// Hashes are the person's, by the platform's names for them.
 	Hashes map[string][]string
+	// Limited is the milder form in which the event came, in the platform's words; "" where it came in none.
+	Limited string
 	// Refusal says why the platform does not take the event; "" where it does.
 	Refusal string
 	// Repeat says that the platform has taken it before.

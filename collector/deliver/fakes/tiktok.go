@@ -65,6 +65,7 @@ type tiktokEvent struct {
 		URL      string `json:"url"`
 		Referrer string `json:"referrer"`
 	} `json:"page"`
+	LimitedDataUse bool `json:"limited_data_use"`
 }
 
 type tiktokUser struct {
@@ -140,6 +141,9 @@ func judgeTikTok(q *request) answer {
 
 func (q *request) tiktokEvent(in *tiktokEvent) Event {
 	e := Event{Name: in.Event, ID: in.EventID, Value: string(in.Properties.Value), Currency: in.Properties.Currency}
+	if in.LimitedDataUse {
+		e.Limited = "limited_data_use"
+	}
 	u := &in.User
 	q.checkHashes(&e, "email", u.Email...)
 	q.checkHashes(&e, "phone", u.Phone...)
