@@ -118,6 +118,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"a group that does not exist":                {[]string{"--set", "postgres.enabled=true"}, "postgres"},
 		"a number of the wrong kind":                 {[]string{"--set", "operator.replicas=two"}, "/operator/replicas"},
 		"proxies that are everybody":                 {[]string{"--set", "tenants.trustedProxyCIDRs={0.0.0.0/0}"}, "/tenants/trustedProxyCIDRs/0"},
+		"another word for what is absent":            {[]string{"--set", "tenants.consentWhenAbsent=Drop"}, "/tenants/consentWhenAbsent"},
 		"a range that is none":                       {[]string{"--set", "tenants.egressAllowCIDRs={10.0.0.0}"}, "/tenants/egressAllowCIDRs/0"},
 		"a host template that a-b/c and a/b-c share": {[]string{"--set", `tenants.hostTemplate=\{name\}-\{namespace\}.example.com`}, "/tenants/hostTemplate"},
 		"a host template without namespace":          {[]string{"--set", `tenants.hostTemplate=\{name\}.example.com`}, "/tenants/hostTemplate"},

@@ -41,6 +41,9 @@ type Options struct {
 	EgressAllowCIDRs []netip.Prefix
 	// TrustedProxyCIDRs are where those connect from whose X-Forwarded-For the collectors believe.
 	TrustedProxyCIDRs []netip.Prefix
+	// WithholdUnsaid says that no platform gets an event whose visitor has said nothing of a purpose that it requires,
+	// whatever Properties say.
+	WithholdUnsaid bool
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[platforms.Type]string
 	// Exposure bounds how Properties are reached from outside, Pods what they may say of their pods.

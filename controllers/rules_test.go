@@ -24,6 +24,8 @@ func celRules() []celRule {
 	return []celRule{
 		{at: "", says: "at most 40 lower-case letters", spec: "{currency: EUR}", field: "metadata.name"},
 		{at: "spec", says: "at most 24 times", spec: "{currency: EUR, retention: {days: 2}}", field: "spec.deduplication.windowHours"},
+		{at: "spec", says: "name platforms of spec.platforms", spec: "{currency: EUR, consent: {platforms: [{name: meta}]}}", field: "spec.consent.platforms"},
+		{at: "spec.consent.categories", says: "map from", spec: "{currency: EUR, consent: {categories: {'': [sale]}}}", field: "spec.consent.categories"},
 		{at: "spec", says: "immutable", spec: "{currency: EUR}", after: "{currency: EUR, redis: {urlSecretKeyRef: {name: a, key: b}}}", field: "spec.redis"},
 		{at: "spec.currency", says: "ISO 4217", spec: "{currency: eur}", field: "spec.currency"},
 		{at: "spec.timeZone", says: "IANA", spec: "{currency: EUR, timeZone: Mars/Olympus}", field: "spec.timeZone"},

@@ -29,7 +29,7 @@ const foreignInterval = 5 * time.Second
 // that is missing, or refused, stays as it is; an object that is refused stops no other one.
 func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	options := resources.Options{
-		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
+		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, WithholdUnsaid: r.Options.WithholdUnsaid, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
 		Network: r.Options.Network,
 	}
 	input := resources.Input{

@@ -49,6 +49,7 @@ type PropertyList struct {
 // PropertySpec is what a Property shall be. Only the currency is required.
 //
 // +kubebuilder:validation:XValidation:rule="self.deduplication.windowHours <= self.retention.days * 24",fieldPath=".deduplication.windowHours",message="must be at most 24 times retention.days; lower it along with the retention"
+// +kubebuilder:validation:XValidation:rule="!has(self.consent) || !has(self.consent.platforms) || self.consent.platforms.all(own, has(self.platforms) && self.platforms.exists(platform, platform.name == own.name))",fieldPath=".consent.platforms",message="must name platforms of spec.platforms"
 // +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis.urlSecretKeyRef == oldSelf.redis.urlSecretKeyRef)",fieldPath=".redis",message="is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
 type PropertySpec struct {
 	// The reporting currency: an ISO 4217 code in capitals. Revenue in other currencies is reported beside it,
@@ -113,6 +114,10 @@ type PropertySpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Exclude Exclude `json:"exclude,omitzero"`
+
+	// Which platforms get what by what visitors have decided.
+	// +optional
+	Consent *Consent `json:"consent,omitempty"`
 
 	// Where events are delivered to. A new platform gets the events that arrive after it was added.
 	// +optional

@@ -50,6 +50,7 @@ func bounds() []bound {
 		{"spec.limits.eventsPerSecond", "limits: {eventsPerSecond: %s}", number, 1, 1_000_000},
 		{"spec.limits.maxBodyBytes", "limits: {maxBodyBytes: %s}", number, 1024, 1 << 20},
 		{"spec.platforms[0].name", "platforms: [{name: %s, type: Log}]", text, 1, 40},
+		{"spec.consent.categories", "consent: {categories: {%s}}", items("c%d: [sale]"), 0, 50},
 		{"spec.platforms[0].credentialsSecretRef.name", "platforms: [{name: a, type: Meta, meta: {pixelID: '1'}, credentialsSecretRef: {name: %s}}]", text, 1, 253},
 		{"spec.platforms[0].events", "platforms: [{name: a, type: Log, events: [%s]}]", items("e%d"), 1, 100},
 		{"spec.platforms[0].events[0]", "platforms: [{name: a, type: Log, events: [%s]}]", text, 1, 100},

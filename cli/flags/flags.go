@@ -119,6 +119,20 @@ func ParseTrustedProxies(cidrs []string, errs *Errors) []netip.Prefix {
 	return ranges
 }
 
+// AddConsentWhenAbsent adds the flag of what becomes of events whose visitors have said nothing.
+func AddConsentWhenAbsent(set *flag.FlagSet, text *string) {
+	set.StringVar(text, "consent-when-absent", string(platforms.Send), "`WORD` for what becomes of events whose visitors have said nothing of a purpose that a platform requires: "+
+		"Send, as Properties decide, or Withhold, whatever they say")
+}
+
+// ParseConsentWhenAbsent says whether --consent-when-absent withholds such events from the platforms of all Properties.
+func ParseConsentWhenAbsent(text string, errs *Errors) (withhold bool) {
+	if text != string(platforms.Send) && text != string(platforms.Withhold) {
+		errs.Add("--consent-when-absent: %q must be Send or Withhold", text)
+	}
+	return text == string(platforms.Withhold)
+}
+
 // ParseEndpoints reads the values of --platform-endpoint.
 func ParseEndpoints(list []string, errs *Errors) map[platforms.Type]string {
 	endpoints := map[platforms.Type]string{}

@@ -151,7 +151,7 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		files, err := resources.PodConfig(p.Property, credentials.property(p.id()).rendered(), resources.Options{
-			EgressAllowCIDRs: o.egress, TrustedProxyCIDRs: o.proxies, PlatformEndpoints: o.endpoints, Redis: redis,
+			EgressAllowCIDRs: o.egress, TrustedProxyCIDRs: o.proxies, WithholdUnsaid: o.withholdUnsaid, PlatformEndpoints: o.endpoints, Redis: redis,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: Property %s: %w", p.file, p.id(), err)

@@ -22,7 +22,9 @@ type devOptions struct {
 	roles         []role.Name
 	egress        []netip.Prefix
 	proxies       []netip.Prefix
-	endpoints     map[platforms.Type]string
+	// withholdUnsaid is what --consent-when-absent says.
+	withholdUnsaid bool
+	endpoints      map[platforms.Type]string
 	// fakes says to put servers of our own in the platforms' place.
 	fakes bool
 	demo  demoOptions
@@ -32,7 +34,7 @@ type devOptions struct {
 // everything that is wrong.
 func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	var o devOptions
-	var roles string
+	var roles, whenAbsent string
 	var cidrs, proxies, endpoints []string
 	var certificates stream.TLSFiles
 
@@ -46,6 +48,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	set.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
 	set.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", flags.Repeated(&cidrs))
 	flags.AddTrustedProxies(set, &proxies)
+	flags.AddConsentWhenAbsent(set, &whenAbsent)
 	set.BoolVar(&o.fakes, "fake-platforms", false, "deliver to fakes of the platforms on this machine, which print what they get, and to no platform")
 	set.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", flags.Repeated(&endpoints))
 	set.IntVar(&o.demo.events, "demo-events", 0, "make up a past of `N` events for each Property that has none yet")
@@ -71,6 +74,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	}
 	o.egress = flags.ParseRanges("--egress-allow-cidr", cidrs, &errs)
 	o.proxies = flags.ParseTrustedProxies(proxies, &errs)
+	o.withholdUnsaid = flags.ParseConsentWhenAbsent(whenAbsent, &errs)
 	o.endpoints = flags.ParseEndpoints(endpoints, &errs)
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })

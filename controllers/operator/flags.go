@@ -88,7 +88,7 @@ func readRedisURL(file string, errs *flags.Errors) string {
 // everything that is wrong.
 func parseFlags(args []string, output io.Writer) (options, error) {
 	var o options
-	var redisURLFile string
+	var redisURLFile, whenAbsent string
 	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
 	networkPolicies := true
 
@@ -104,6 +104,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("redis-allow-cidr", "private range in which the operator connects to the Redis that a Property brings, as `CIDR`; may be repeated; "+
 		"default: none, only public addresses", flags.Repeated(&redisCIDRs))
 	flags.AddTrustedProxies(set, &proxies)
+	flags.AddConsentWhenAbsent(set, &whenAbsent)
 	set.Func("platform-endpoint", "other base URL for a platform type, as `TYPE=URL`; may be repeated", flags.Repeated(&endpoints))
 	set.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
 		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", flags.Repeated(&hosts))
@@ -131,6 +132,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	o.EgressAllowCIDRs = flags.ParseRanges("--egress-allow-cidr", cidrs, &errs)
 	o.RedisAllowCIDRs = flags.ParseRanges("--redis-allow-cidr", redisCIDRs, &errs)
 	o.TrustedProxyCIDRs = flags.ParseTrustedProxies(proxies, &errs)
+	o.WithholdUnsaid = flags.ParseConsentWhenAbsent(whenAbsent, &errs)
 	o.PlatformEndpoints = flags.ParseEndpoints(endpoints, &errs)
 	o.Exposure.AllowedHosts = parseHosts(hosts, &errs)
 	if template := o.Exposure.HostTemplate; template != "" && !hostTemplate.MatchString(template) {

@@ -21,6 +21,8 @@ type Options struct {
 	EgressAllowCIDRs []netip.Prefix
 	// TrustedProxyCIDRs are where those connect from whose X-Forwarded-For the collectors believe.
 	TrustedProxyCIDRs []netip.Prefix
+	// WithholdUnsaid says that no platform gets an event whose visitor has said nothing of a purpose that it requires.
+	WithholdUnsaid bool
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[platforms.Type]string
 	// Redis is how the pods reach Redis, with user and password; without a URL its files are left out.
@@ -100,6 +102,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 	}
 	exclude, err := excludeConfig(&spec.Exclude)
 	rendered.Exclude = exclude
+	rendered.Consent = consentConfig(spec.Consent, options.WithholdUnsaid)
 	for i := range spec.Platforms {
 		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
 	}
@@ -130,6 +133,35 @@ func excludeConfig(exclude *v1alpha1.Exclude) (config.Exclude, error) {
 		rendered.ClientIDs = append(rendered.ClientIDs, string(id))
 	}
 	return rendered, errors.Join(errs...)
+}
+
+// consentConfig renders the rules by which visitors' decisions are kept. A Property may be stricter than the operator, not
+// laxer.
+func consentConfig(consent *v1alpha1.Consent, withholdUnsaid bool) config.Consent {
+	var rendered config.Consent
+	if consent != nil {
+		rendered.WhenAbsent = consent.WhenAbsent
+		for name, purposes := range consent.Categories {
+			if rendered.Categories == nil {
+				rendered.Categories = make(map[string][]platforms.Purpose, len(consent.Categories))
+			}
+			rendered.Categories[name] = purposes
+		}
+		for _, own := range consent.Platforms {
+			platform := config.PlatformConsent{Name: own.Name, WhenAbsent: own.WhenAbsent}
+			if own.Requires != nil {
+				platform.Requires = append([]platforms.Purpose{}, *own.Requires...)
+			}
+			rendered.Platforms = append(rendered.Platforms, platform)
+		}
+	}
+	if withholdUnsaid {
+		rendered.WhenAbsent = platforms.Withhold
+		for i := range rendered.Platforms {
+			rendered.Platforms[i].WhenAbsent = ""
+		}
+	}
+	return rendered
 }
 
 // platformConfig renders a platform.

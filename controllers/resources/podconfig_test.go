@@ -35,6 +35,7 @@ type input struct {
 	AccessTokens      map[string]string         `json:"accessTokens"`
 	EgressAllowCIDRs  []netip.Prefix            `json:"egressAllowCIDRs"`
 	TrustedProxyCIDRs []netip.Prefix            `json:"trustedProxyCIDRs"`
+	WithholdUnsaid    bool                      `json:"withholdUnsaid"`
 	PlatformEndpoints map[platforms.Type]string `json:"platformEndpoints"`
 	RedisURL          string                    `json:"redisURL"`
 }
@@ -73,7 +74,7 @@ func TestPodConfig(t *testing.T) {
 }
 
 func (in input) options() resources.Options {
-	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}}
+	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, WithholdUnsaid: in.WithholdUnsaid, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}}
 }
 
 func readInput(t *testing.T, path string) (input, *v1alpha1.Property) {

@@ -34,6 +34,19 @@ func TestThePodsKnowTheWordsOfTheSchema(t *testing.T) {
 	if diff := cmp.Diff(words(t, spec.Properties["platforms"].Items.Schema.Properties["type"].Enum), platformTypes); diff != "" {
 		t.Errorf("platform types (-schema +pods):\n%s", diff)
 	}
+	consent := spec.Properties["consent"]
+	own := consent.Properties["platforms"].Items.Schema
+	var purposes []string
+	for _, known := range platforms.Purposes() {
+		purposes = append(purposes, string(known))
+	}
+	slices.Sort(purposes)
+	if diff := cmp.Diff(words(t, own.Properties["requires"].Items.Schema.Enum), purposes); diff != "" {
+		t.Errorf("purposes (-schema +pods):\n%s", diff)
+	}
+	if diff := cmp.Diff(words(t, own.Properties["whenAbsent"].Enum), []string{string(platforms.Send), string(platforms.Withhold)}); diff != "" {
+		t.Errorf("what becomes of what is absent (-schema +pods):\n%s", diff)
+	}
 	for _, scope := range words(t, spec.Properties["accessTokens"].Items.Schema.Properties["scope"].Enum) {
 		if !auth.Scope(scope).Valid() {
 			t.Errorf("the pods do not know the scope %s", scope)
