@@ -106,6 +106,7 @@ type tenant struct {
 
 	platforms []string
 	audience  audience
+	consents  consents
 	counters  [ways]counters
 }
 
@@ -134,7 +135,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 		owner := &tenant{
 			Tenant: t, id: t.Property.Namespace + "/" + t.Property.Name, platforms: t.Property.PlatformNames(),
 			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(),
-			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
+			audience: newAudience(t.Property.Exclude, h.bots), consents: newConsents(&t.Property), counters: h.metrics.of(t.Property),
 		}
 		all.tenants = append(all.tenants, owner)
 		for place, key := range t.Keys {
@@ -201,6 +202,7 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 		acceptance.Platforms = s.platforms
 	}
 	accepted := envelope.Pseudonymise(valid, acceptance)
+	s.consents.keep(&accepted)
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
 	addition := stream.Addition{
 		Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),

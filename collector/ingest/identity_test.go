@@ -44,6 +44,9 @@ func TestEventsAreTheirPersons(t *testing.T) {
 		"a bot joins nobody": {
 			events: []string{both + `,"context":{"user_agent":"` + crawler + `"}`, order, page}, want: "a b a",
 		},
+		"who denies analytics is nobody and joins nobody, whatever platforms get": {
+			events: []string{both + `,"consent":{"analytics_storage":"denied"}`, page, order}, want: "- a b",
+		},
 		"a test joins nobody": {events: []string{both + `,"test":true`, order, page}, want: "a b a"},
 		"a Property that keeps identifiers apart has each event's own": {
 			apart: true, events: []string{page, both, order, `"user_id":"7"`, `"user_id":"7","client_id":"c-1"`}, want: "a a b c a",

@@ -1,0 +1,269 @@
+package consent_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/ingest"
+	"github.com/weir-dev/weir/collector/platforms"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Random visitors say random things in all forms to collectors of Properties with random rules. What the real adapters make of
+// the stored events is compared with what docs/reference/consent.md says, by an oracle that knows what was said and reads none
+// of it.
+
+const (
+	properties = 150
+	visitors   = 60
+	apiKey     = "wk_0123456789ABCDEFGHIJKLMNOPQ2WYluI"
+)
+
+var received = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// reached has a platform of each type.
+var reached = []platforms.Platform{
+	{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}},
+	{Name: "ga4", Type: platforms.TypeGA4, Settings: platforms.Settings{GA4: &platforms.GA4{MeasurementID: "G-1"}}},
+	{Name: "tiktok", Type: platforms.TypeTikTok, Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C1"}}},
+	{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "1"}}},
+	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
+	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
+	{Name: "log", Type: platforms.TypeLog},
+}
+
+var credentials = map[string]string{
+	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
+	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+}
+
+func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
+	if len(reached) != len(platforms.Types()) {
+		t.Fatalf("%d platforms stand for %d types", len(reached), len(platforms.Types()))
+	}
+	outcomes := map[string]int{}
+	for seed := range uint64(properties) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		rules := randomRules(random)
+		said := make([]visitor, visitors)
+		for i := range said {
+			said[i] = randomVisitor(random, rules)
+		}
+		stored := collect(t, rules, said)
+		for i, e := range stored {
+			for j := range reached {
+				checkPlatform(t, seed, &reached[j], rules, &said[i], e, outcomes)
+			}
+			checkStored(t, seed, rules, &said[i], e)
+		}
+	}
+	for _, kind := range platforms.Types() {
+		for _, outcome := range []string{"sent", "limited", "withheld"} {
+			t.Logf("%s: %d %s", kind, outcomes[string(kind)+" "+outcome], outcome)
+		}
+	}
+	for _, outcome := range []string{
+		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
+		"Webhook withheld", "Log withheld",
+	} {
+		if outcomes[outcome] < 50 {
+			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
+		}
+	}
+}
+
+// collect sends events to a collector, and returns what it has stored, in order.
+func collect(t *testing.T, rules config.Consent, said []visitor) []event.Event {
+	t.Helper()
+	kept := new(appender)
+	handler := ingest.New(ingest.Options{Now: func() time.Time { return received }, Registerer: prometheus.NewRegistry()})
+	handler.Serve([]ingest.Tenant{{
+		Property: config.Property{
+			Namespace: "default", Name: "shop", Currency: "EUR", Platforms: reached, Consent: rules, JoinIdentities: true,
+			Limits: config.Limits{MaxBodyBytes: 64 << 10}, DeduplicationWindowHours: 1,
+		},
+		Keys: []auth.Credential{{Name: "server", Hash: auth.HashOf(apiKey)}}, Appender: kept,
+	}})
+	router := chi.NewRouter()
+	handler.Routes(router)
+	events := make([]map[string]any, len(said))
+	for i := range said {
+		events[i] = map[string]any{
+			"event": "purchase", "client_id": "client-of-visitor", "user_id": "user-of-visitor", "session_id": "1795175000", "user": map[string]any{"email": "ada@example.com"},
+			"data": map[string]any{"value": 1, "currency": "EUR"}, "context": map[string]any{"ip": "203.0.113.7", "user_agent": "Mozilla/5.0"}, "consent": said[i].members(),
+		}
+	}
+	body, err := json.Marshal(map[string]any{"events": events})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/collect/"+apiKey+"/batch", bytes.NewReader(body))
+	request.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	router.ServeHTTP(answer, request)
+	if answer.Code != http.StatusAccepted || len(kept.additions) != len(said) {
+		t.Fatalf("answered %d: %s", answer.Code, answer.Body)
+	}
+	stored := make([]event.Event, len(said))
+	for i, addition := range kept.additions {
+		if stored[i], err = wire.Decode(addition.Entry); err != nil {
+			t.Fatal(err)
+		}
+		if stored[i].Anonymous == (len(addition.Identifiers) > 0) {
+			t.Errorf("anonymous is %v, and Redis is told %d bytes of whose the event is", stored[i].Anonymous, len(addition.Identifiers))
+		}
+	}
+	return stored
+}
+
+// appender keeps what it is given.
+type appender struct {
+	mu        sync.Mutex
+	additions []stream.Addition
+}
+
+func (a *appender) Append(_ context.Context, additions []stream.Addition) ([]stream.Added, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.additions = append(a.additions, additions...)
+	added := make([]stream.Added, len(additions))
+	for i := range additions {
+		added[i].EventID = additions[i].EventID
+	}
+	return added, nil
+}
+
+// checkPlatform compares what a platform gets of an event with what it may get.
+func checkPlatform(t *testing.T, seed uint64, platform *platforms.Platform, rules config.Consent, v *visitor, e event.Event, outcomes map[string]int) {
+	t.Helper()
+	opened, err := adapter.Open(*platform, credentials, rules.Rule(platform))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, verdict := opened.Map(&adapter.Event{Event: e, ReceivedAt: received})
+	want := ruling(platform, rules, v)
+	got := verdict.Reason
+	if got != want.reason {
+		t.Errorf("seed %d: %s: withheld for %q, want %q\n%s", seed, platform.Name, got, want.reason, v)
+		return
+	}
+	switch {
+	case want.reason != "":
+		outcomes[string(platform.Type)+" withheld"]++
+		if payload.Body != nil || payload.Line != nil {
+			t.Errorf("seed %d: %s: there is a payload of an event that is withheld", seed, platform.Name)
+		}
+		return
+	case want.form == "":
+		outcomes[string(platform.Type)+" sent"]++
+	default:
+		outcomes[string(platform.Type)+" limited"]++
+	}
+	text := string(payload.Body) + fmt.Sprint(payload.Line)
+	if diff := cmp.Diff(want.form, formOf(t, platform.Type, payload.Body)); diff != "" {
+		t.Errorf("seed %d: %s: its form (-want +got):\n%s\n%s", seed, platform.Name, diff, v)
+	}
+	anonymous := v.denies(rules, "analytics_storage", nil)
+	for _, id := range []string{"client-of-visitor", "user-of-visitor", "1795175000"} {
+		if anonymous && strings.Contains(text, id) && platform.Type != platforms.TypeGA4 && platform.Type != platforms.TypeMixpanel {
+			t.Errorf("seed %d: %s gets %s of a visitor who denied analytics", seed, platform.Name, id)
+		}
+	}
+}
+
+// formOf reads out of a payload in which milder form it is, in words of this test.
+func formOf(t *testing.T, kind platforms.Type, body []byte) string {
+	t.Helper()
+	var read struct {
+		Options []string `json:"data_processing_options"`
+		Country *int     `json:"data_processing_options_country"`
+		State   *int     `json:"data_processing_options_state"`
+		Limited bool     `json:"limited_data_use"`
+		OptOut  bool     `json:"opt_out"`
+		Custom  struct {
+			OptOutType string `json:"opt_out_type"`
+		} `json:"custom_data"`
+		Consent  map[string]string `json:"consent"`
+		UserData *struct{}         `json:"user_data"`
+	}
+	if kind == platforms.TypeWebhook || kind == platforms.TypeLog {
+		return ""
+	}
+	if err := json.Unmarshal(body, &read); err != nil {
+		t.Fatal(err)
+	}
+	switch kind {
+	case platforms.TypeMeta:
+		if read.Options != nil {
+			return fmt.Sprint(read.Options, *read.Country, *read.State)
+		}
+	case platforms.TypeTikTok:
+		if read.Limited {
+			return "limited_data_use"
+		}
+	case platforms.TypePinterest:
+		if read.OptOut || read.Custom.OptOutType != "" {
+			return fmt.Sprintf("%v %s", read.OptOut, read.Custom.OptOutType)
+		}
+	case platforms.TypeGA4:
+		words := []string{}
+		for _, name := range slices.Sorted(maps.Keys(read.Consent)) {
+			words = append(words, name+" "+read.Consent[name])
+		}
+		if read.UserData != nil {
+			words = append(words, "with hashes")
+		}
+		if form := strings.Join(words, ", "); form != "with hashes" {
+			return form
+		}
+	}
+	return ""
+}
+
+// checkStored compares what is stored of an event's identifiers with what somebody needs.
+func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e event.Event) {
+	t.Helper()
+	want := event.Needed{ClientID: true, UserID: true, SessionID: true}
+	anonymous := v.denies(rules, "analytics_storage", nil)
+	if anonymous {
+		want = event.Needed{}
+		for i := range reached {
+			if ruling(&reached[i], rules, v).reason != "" {
+				continue
+			}
+			switch reached[i].Type {
+			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest:
+				want.ClientID, want.UserID = true, true
+			case platforms.TypeGA4, platforms.TypeMixpanel:
+				want = event.Needed{ClientID: true, UserID: true, SessionID: true}
+			}
+		}
+	}
+	got := event.Needed{ClientID: e.ClientID != "", UserID: e.UserID != "", SessionID: e.SessionID != ""}
+	if diff := cmp.Diff(want, got); diff != "" || e.Anonymous != anonymous {
+		t.Errorf("seed %d: stored as anonymous: %v, want %v; identifiers (-want +got):\n%s\n%s", seed, e.Anonymous, anonymous, diff, v)
+	}
+	if _, somebody := e.Whose("default/shop"); somebody == anonymous {
+		t.Errorf("seed %d: the event is somebody's: %v", seed, somebody)
+	}
+}
