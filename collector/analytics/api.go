@@ -239,6 +239,9 @@ type DeliveryStats struct {
 	Platform string
 	// Counts is indexed by [stream.Status].
 	Counts [stream.Expired + 1]int
+	// SkippedByReason counts the skipped ones by their reasons, those among them by which consent withheld an event; nil
+	// where none was skipped.
+	SkippedByReason map[string]int
 	// LatencyP50 and LatencyP95 are the smallest latencies that at least 50 % and 95 % of the delivered events
 	// do not exceed; nil where none was delivered with an attempt.
 	LatencyP50 *time.Duration

@@ -249,6 +249,22 @@ func TestWhichDeliveryRecordHolds(t *testing.T) {
 	}
 }
 
+func TestWhatWasSkippedIsCountedByItsReason(t *testing.T) {
+	v := tale(t, "0h a x", "0h b x", "0h c x", "0h d x", "0h e x")
+	for i, r := range []stream.Record{
+		{Status: stream.Skipped, Reason: "consent_ad_user_data"}, {Status: stream.Skipped, Reason: "consent_absent"},
+		{Status: stream.Skipped, Reason: "consent_ad_user_data"}, {Status: stream.Failed, Reason: "http_400"},
+	} {
+		r.Event, r.Platform, r.At = stream.At(begin)+stream.Position(i), "crm", begin
+		v.AddRecords([]stream.Record{r})
+	}
+	stats, err := v.EventStats(t.Context(), StatsQuery{Range: afternoon(), Limit: 1})
+	mustNot(t, err)
+	got := stats.Events[0].Deliveries[0]
+	sameAs(t, "skipped", got.SkippedByReason, map[string]int{"consent_ad_user_data": 2, "consent_absent": 1})
+	sameAs(t, "by status", got.Counts, [...]int{stream.Pending: 1, stream.Failed: 1, stream.Skipped: 3, stream.Expired: 0})
+}
+
 func TestNumbersAreRightAfterAllWasForgotten(t *testing.T) {
 	w := newWorld(1)
 	w.visitors = 100

@@ -278,6 +278,12 @@ func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
 	var latencies []time.Duration
 	for _, d := range deliveries {
 		s.Counts[d.Status]++
+		if d.Status == stream.Skipped {
+			if s.SkippedByReason == nil {
+				s.SkippedByReason = map[string]int{}
+			}
+			s.SkippedByReason[d.Reason]++
+		}
 		if d.Status == stream.Delivered && d.Latency != nil {
 			latencies = append(latencies, *d.Latency)
 		}

@@ -58,7 +58,7 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 			Value: t.values.In(s.reporting).Total, ValueByCurrency: byCode(t.values, s.Currencies),
 			Share:           rateOf(int64(t.count), int64(all)),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
-			Deliveries: t.deliveries(),
+			Deliveries: t.deliveries(s),
 		})
 	}
 	return result, nil
@@ -137,6 +137,8 @@ type tally struct {
 type deliveryTally struct {
 	counts    [stream.Expired + 1]int
 	latencies latencies
+	// skipped counts those that were skipped by the number of their reason; nil where none was.
+	skipped map[uint16]int
 }
 
 // tallies counts rows by the number of their name.
@@ -238,22 +240,40 @@ func (t *deliveryTally) count(deliveries *[columns.ChunkRows]columns.Delivery, r
 		d := deliveries[row]
 		status := d.Status()
 		t.counts[status]++
+		if status == stream.Skipped {
+			if t.skipped == nil {
+				t.skipped = map[uint16]int{}
+			}
+			t.skipped[d.ReasonNumber()]++
+		}
 		if status == stream.Delivered && d.Attempts() > 0 {
 			t.latencies.add(d.Latency(), reservation)
 		}
 	}
 }
 
-// deliveries returns what was counted, by platform.
-func (t *tally) deliveries() []DeliveryStats {
+// deliveries returns what was counted in a snapshot, by platform.
+func (t *tally) deliveries(s *snapshot) []DeliveryStats {
 	var result []DeliveryStats
 	for _, name := range slices.Sorted(maps.Keys(t.byPlatform)) {
 		d := t.byPlatform[name]
 		result = append(result, DeliveryStats{
-			Platform: name, Counts: d.counts, LatencyP50: d.latencies.percentile(50), LatencyP95: d.latencies.percentile(95),
+			Platform: name, Counts: d.counts, SkippedByReason: d.skippedByReason(s), LatencyP50: d.latencies.percentile(50), LatencyP95: d.latencies.percentile(95),
 		})
 	}
 	return result
+}
+
+// skippedByReason returns how many were skipped for each reason, nil where none was.
+func (t *deliveryTally) skippedByReason(s *snapshot) map[string]int {
+	if t.skipped == nil {
+		return nil
+	}
+	byReason := make(map[string]int, len(t.skipped))
+	for number, count := range t.skipped {
+		byReason[s.ReasonText(number)] += count
+	}
+	return byReason
 }
 
 // uniques finds the number of visitors of some names.

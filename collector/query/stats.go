@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
@@ -37,14 +40,23 @@ type nameRecord struct {
 }
 
 type platformRecord struct {
-	Platform  string         `json:"platform"`
-	Pending   int            `json:"pending"`
-	Retrying  int            `json:"retrying"`
-	Delivered int            `json:"delivered"`
-	Failed    int            `json:"failed"`
-	Skipped   int            `json:"skipped"`
-	Expired   int            `json:"expired"`
-	LatencyMS latencyRecords `json:"latency_ms"`
+	Platform        string         `json:"platform"`
+	Pending         int            `json:"pending"`
+	Retrying        int            `json:"retrying"`
+	Delivered       int            `json:"delivered"`
+	Failed          int            `json:"failed"`
+	Skipped         int            `json:"skipped"`
+	SkippedByReason countsByReason `json:"skipped_by_reason"`
+	Expired         int            `json:"expired"`
+	LatencyMS       latencyRecords `json:"latency_ms"`
+}
+
+// countsByReason are written in the order of the reasons.
+type countsByReason map[string]int
+
+// MarshalJSONTo writes an object, an empty one where there are none.
+func (c countsByReason) MarshalJSONTo(encoder *jsontext.Encoder) error {
+	return json.MarshalEncode(encoder, map[string]int(c), json.Deterministic(true))
 }
 
 type latencyRecords struct {
@@ -115,14 +127,15 @@ func renderStats(s *analytics.EventStats) nameRecord {
 	for i := range s.Deliveries {
 		d := &s.Deliveries[i]
 		record.Delivery[i] = platformRecord{
-			Platform:  d.Platform,
-			Pending:   d.Counts[stream.Pending],
-			Retrying:  d.Counts[stream.Retrying],
-			Delivered: d.Counts[stream.Delivered],
-			Failed:    d.Counts[stream.Failed],
-			Skipped:   d.Counts[stream.Skipped],
-			Expired:   d.Counts[stream.Expired],
-			LatencyMS: latencyRecords{P50: milliseconds(d.LatencyP50), P95: milliseconds(d.LatencyP95)},
+			Platform:        d.Platform,
+			Pending:         d.Counts[stream.Pending],
+			Retrying:        d.Counts[stream.Retrying],
+			Delivered:       d.Counts[stream.Delivered],
+			Failed:          d.Counts[stream.Failed],
+			Skipped:         d.Counts[stream.Skipped],
+			SkippedByReason: d.SkippedByReason,
+			Expired:         d.Counts[stream.Expired],
+			LatencyMS:       latencyRecords{P50: milliseconds(d.LatencyP50), P95: milliseconds(d.LatencyP95)},
 		}
 	}
 	return record

@@ -54,6 +54,9 @@ func (d Delivery) untouched() bool { return d == Delivery{} }
 // Attempts is how many attempts were made.
 func (d Delivery) Attempts() int { return int(d.attempts) }
 
+// ReasonNumber is the number of the reason for which the delivery stands as it does.
+func (d Delivery) ReasonNumber() uint16 { return d.reason }
+
 // Updated returns when the status was decided, given the event's time.
 func (d Delivery) Updated(received time.Time) time.Time {
 	if d.untouched() {

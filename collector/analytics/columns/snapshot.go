@@ -30,6 +30,9 @@ func (t *Table) Snapshot() Snapshot {
 // Reason returns why a delivery stands as it does, "" where its status says all.
 func (s *Snapshot) Reason(d Delivery) string { return s.reasons.text(d.reason) }
 
+// ReasonText returns the reason with a number.
+func (s *Snapshot) ReasonText(number uint16) string { return s.reasons.text(number) }
+
 // NoNumber is the number of a value that no row has.
 const NoNumber = ^uint32(0)
 
