@@ -44,6 +44,7 @@ var eventImports = map[string][]string{
 	"collector/event/outline":  {},
 	"collector/event/envelope": {"collector/event", "collector/event/outline", "collector/event/personal"},
 	"collector/event/segment":  {"collector/event", "collector/event/outline"},
+	"collector/event/iab":      {},
 	"collector/event/wire":     {"collector/event"},
 	"collector/event/document": {"collector/event"},
 }
@@ -323,11 +324,13 @@ func TestImportRulesBite(t *testing.T) {
 			files: map[string]string{
 				"collector/event/event.go":       `"github.com/weir-dev/weir/collector/config"`,
 				"collector/event/hash.go":        `"github.com/weir-dev/weir/collector/event/personal"`,
+				"collector/event/iab/tcf.go":     `"github.com/weir-dev/weir/collector/event"`,
 				"collector/event/wire/encode.go": `"github.com/weir-dev/weir/collector/event"; "github.com/weir-dev/weir/collector/stream"`,
 			},
 			want: []string{
 				"collector/event/event.go imports github.com/weir-dev/weir/collector/config: " + domainAlone,
 				"collector/event/hash.go imports github.com/weir-dev/weir/collector/event/personal: " + domainAlone,
+				"collector/event/iab/tcf.go imports github.com/weir-dev/weir/collector/event: " + domainAlone,
 				"collector/event/wire/encode.go imports github.com/weir-dev/weir/collector/stream: " + domainAlone,
 			},
 		},

@@ -1,6 +1,7 @@
 package iab
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -13,6 +14,11 @@ const (
 	// sectionUSNational is one of usLayouts.
 	sectionUSNational = 7
 )
+
+// typeAndVersion are the letters with which a header begins: 3, which tells it from a TC string, and the platform's version, 1.
+const typeAndVersion = "DB"
+
+var errGPPStart = errors.New("it must begin with DB, which is Type 3 and Version 1")
 
 // GPP is what a string of the Global Privacy Platform says: a section for each framework that it has a choice for.
 type GPP struct {
@@ -66,21 +72,18 @@ func parseGPP(text string) (GPP, error) {
 
 // parseGPPHeader reads the ids of as many sections as there are.
 func parseGPPHeader(text string, count int) ([]int, error) {
-	r := newBitReader(text)
-	if r.int("Type", 6) != 3 {
-		r.fail("Type must be 3")
+	if !strings.HasPrefix(text, typeAndVersion) {
+		return nil, errGPPStart
 	}
-	if r.int("Version", 6) != 1 {
-		r.fail("Version must be 1")
-	}
+	r := newBitReader(text[len(typeAndVersion):])
 	var ids []int
 	for _, one := range r.fibonacciRanges("Sections") {
 		if int(one.last)-int(one.first) >= count-len(ids) {
 			r.fail("Sections must be as many as there are")
 			break
 		}
-		for id := one.first; id <= one.last; id++ {
-			ids = append(ids, int(id))
+		for id := int(one.first); id <= int(one.last); id++ {
+			ids = append(ids, id)
 		}
 	}
 	if len(ids) != count {

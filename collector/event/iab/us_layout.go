@@ -146,7 +146,7 @@ func knownChildren(ages int) usField {
 func usVersion(newest int) usField {
 	return func(r *bitReader, s *USSection) {
 		if s.Version = r.int("Version", 6); s.Version < 1 || s.Version > newest {
-			r.fail("Version must be one of 1 to %d", newest)
+			r.fail("Version must be at least 1 and at most %d", newest)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func gpc(r *bitReader, s *USSection) {
 	s.GPC = r.bool("Gpc")
 }
 
-var errUSAfter = errors.New("it must have no segment after the core")
+var errUSSegments = errors.New("it must have no more segments than its layout")
 
 // parse reads a section of this layout.
 func (l usLayout) parse(id int, text string) (USSection, error) {
@@ -201,8 +201,8 @@ func (l usLayout) parse(id int, text string) (USSection, error) {
 	if !more {
 		return s, nil
 	}
-	if l.after == nil {
-		return USSection{}, errUSAfter
+	if l.after == nil || strings.Contains(after, ".") {
+		return USSection{}, errUSSegments
 	}
 	r = newBitReader(after)
 	l.after(&r, &s)

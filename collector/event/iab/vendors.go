@@ -23,8 +23,8 @@ type IDs uint64
 // Has says whether the set has a number. Numbers that it cannot have, such as 0, are not in it.
 func (s IDs) Has(id int) bool { return id >= 1 && id <= 64 && s>>(id-1)&1 == 1 }
 
-// Vendors is a set of vendors by their ids, which are 1 to 65,535. The zero value is the empty set. It shares the memory of the
-// string that it was read from.
+// Vendors is a set of vendors by their ids, which are 1 to 65,535. The zero value is the empty set. It shares the memory of the bits
+// that it was read from.
 type Vendors struct {
 	// A string has a bit for each vendor, or ranges. Of bits the first belongs to vendor 1.
 	data  []byte
