@@ -139,7 +139,7 @@ func treatment(opened *adapter.Platform, kind platforms.Type, full, small map[st
 			changes, shown = true, shown+with
 		}
 	}
-	if refusal, decides := refusals[path]; decides && !(changes && appears(value, shown)) {
+	if refusal, decides := refusals[path]; decides && (!changes || !appears(value, shown)) {
 		return decision(opened, kind, full, path, refusal)
 	}
 	switch {
@@ -200,7 +200,7 @@ func decision(opened *adapter.Platform, kind platforms.Type, full map[string]any
 		return "", err
 	case taken != takenStill:
 		return "decides", nil
-	case strings.Contains(after, fmt.Sprintf(`"%s":%v`, path[strings.LastIndex(path, ".")+1:], r.says)):
+	case strings.Contains(after, fmt.Sprintf("%q:%v", path[strings.LastIndex(path, ".")+1:], r.says)):
 		return "as sent", nil
 	case before != after:
 		return "converted", nil

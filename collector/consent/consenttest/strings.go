@@ -115,7 +115,7 @@ func GPP(sections map[int]string) string {
 type bits struct{ strings.Builder }
 
 func (b *bits) number(n, count int) {
-	b.WriteString(fmt.Sprintf("%0*s", count, strconv.FormatInt(int64(n), 2)))
+	fmt.Fprintf(b, "%0*s", count, strconv.FormatInt(int64(n), 2))
 }
 
 func (b *bits) bool(yes bool) {
@@ -162,10 +162,10 @@ func (b *bits) fibonacci(n int) {
 		numbers = append(numbers, numbers[len(numbers)-1]+numbers[len(numbers)-2])
 	}
 	code := ""
-	for i := len(numbers) - 1; i >= 0; i-- {
+	for _, number := range slices.Backward(numbers) {
 		switch {
-		case numbers[i] <= n:
-			n -= numbers[i]
+		case number <= n:
+			n -= number
 			code = "1" + code
 		case code != "":
 			code = "0" + code

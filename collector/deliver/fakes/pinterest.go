@@ -136,9 +136,20 @@ func judgePinterest(q *request) answer {
 	return given
 }
 
+// checkOptOut looks whether Pinterest is told of an opt-out, and of what.
+func (in *pinterestEvent) checkOptOut(e *Event) {
+	e.Limited = in.CustomData.OptOutType
+	switch {
+	case e.Limited != "" && e.Limited != "LDP":
+		e.refuse("opt_out_type must be LDP")
+	case e.Limited != "" && !in.OptOut:
+		e.refuse("opt_out_type needs opt_out")
+	}
+}
+
 func (q *request) pinterestEvent(in *pinterestEvent) Event {
 	e := Event{Name: in.EventName, ID: in.EventID, Value: in.CustomData.Value, Currency: in.CustomData.Currency}
-	e.Limited = in.CustomData.OptOutType
+	in.checkOptOut(&e)
 	u := &in.UserData
 	for field, hashes := range map[string][]string{
 		"em": u.Email, "ph": u.Phone, "fn": u.FirstName, "ln": u.LastName, "ct": u.City, "st": u.State, "zp": u.Zip, "country": u.Country,
@@ -154,10 +165,6 @@ func (q *request) pinterestEvent(in *pinterestEvent) Event {
 		e.refuse("event_id and action_source must be valid")
 	case len(u.Email) == 0 && len(u.HashedMAIDs) == 0 && (u.ClientIPAddress == "" || u.ClientUserAgent == ""):
 		e.refuse("user_data needs em, hashed_maids, or client_ip_address and client_user_agent")
-	case in.CustomData.OptOutType != "" && in.CustomData.OptOutType != "LDP":
-		e.refuse("opt_out_type must be LDP")
-	case in.CustomData.OptOutType != "" && !in.OptOut:
-		e.refuse("opt_out_type needs opt_out")
 	case in.Language != "" && !pinterestLanguage.MatchString(in.Language):
 		e.refuse("language must be two letters")
 	case e.Value != "" && !pinterestPrice.MatchString(e.Value):
