@@ -209,8 +209,8 @@ func TestACountryMayBeHashed(t *testing.T) {
 
 func TestConsentStringsKeepNoNumberOfThePerson(t *testing.T) {
 	e := accept(t, `{"event":"lead","user":{"phone":"+4915112345678"},"consent":{"tcf":"015112345678","gpp":"1511-234-5678"}}`, nil)
-	if e.Consent.TCF != "" || e.Consent.GPP != "" {
-		t.Errorf("got %q and %q, want neither", e.Consent.TCF, e.Consent.GPP)
+	if e.Consent.TCF != "-" || e.Consent.GPP != "-" { // which denies, as something was said
+		t.Errorf("got %q and %q, want neither, but that something was said", e.Consent.TCF, e.Consent.GPP)
 	}
 	const tcf = "CQcvJYAQcvJYAAKA1AENCGFsAP_gAEPgAAwIK1wCAAAAAAAA"
 	if e := accept(t, `{"event":"lead","user":{"phone":"+4915112345678"},"consent":{"tcf":"`+tcf+`"}}`, nil); e.Consent.TCF != tcf {

@@ -64,12 +64,17 @@ func Pseudonymise(v *Valid, a Acceptance) event.Event {
 		}
 	}
 	for _, field := range []*string{&e.Consent.TCF, &e.Consent.GPP} {
-		*field = known.WithoutContact(*field)
+		if known.ContactIn(*field) {
+			*field = lostConsent
+		}
 	}
 	e.Consent.Categories = maps.Clone(e.Consent.Categories)
 	maps.DeleteFunc(e.Consent.Categories, func(name string, _ bool) bool { return known.ContactIn(name) })
 	return e
 }
+
+// lostConsent stands in place of a consent string that may not be kept: nobody can read it, and nobody takes it for nothing.
+const lostConsent = "-"
 
 // cleanContext returns the context with what only the page's URL carries read out of it, and without what
 // tells of the person. The caller's own fields win over the URL's.
