@@ -67,6 +67,9 @@ func TestThePagesSayWhatTheTableSaysOfConsent(t *testing.T) {
 			t.Errorf("%s in the rule for all (-table +page):\n%s", platform, diff)
 		}
 		page := read(t, strings.ToLower(string(platform))+".md")
+		if vendor := traits.Consent.TCF.Vendor; vendor > 0 && !strings.Contains(page, fmt.Sprintf("vendor %d", vendor)) {
+			t.Errorf("%s: its page does not say that it is vendor %d", platform, vendor)
+		}
 		for _, row := range []string{"| requires | " + want[0] + " |\n", "| limits | " + want[1] + " |\n"} {
 			if !strings.Contains(page, row) {
 				t.Errorf("%s: its page lacks the row %s", platform, row)
