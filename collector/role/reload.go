@@ -42,6 +42,7 @@ func (p *process) reloadOne(property *property) {
 		return
 	}
 	property.settings = loaded
+	property.ledger.replace(loaded.erased)
 	if property.appender != nil {
 		property.appender.SetWindow(after.DeduplicationWindow())
 		property.appender.SetJoinedFor(after.RetentionAge())
