@@ -68,13 +68,19 @@ type Property struct {
 	Retention                Retention `json:"retention"`
 	Limits                   Limits    `json:"limits"`
 	// JoinIdentities says that identifiers which an event has together are one visitor's from then on.
-	JoinIdentities bool                 `json:"joinIdentities,omitempty"`
-	Exclude        Exclude              `json:"exclude,omitzero"`
-	Platforms      []platforms.Platform `json:"platforms"`
-	Sources        []sources.Source     `json:"sources,omitempty"`
-	Egress         Egress               `json:"egress"`
-	Proxies        Proxies              `json:"proxies,omitzero"`
+	JoinIdentities bool `json:"joinIdentities,omitempty"`
+	// Suppression is what becomes of the events of somebody who was erased for all time to come: "" they are nobody's,
+	// [SuppressionRefuse] their senders are told that they are not accepted.
+	Suppression string               `json:"suppression,omitempty"`
+	Exclude     Exclude              `json:"exclude,omitzero"`
+	Platforms   []platforms.Platform `json:"platforms"`
+	Sources     []sources.Source     `json:"sources,omitempty"`
+	Egress      Egress               `json:"egress"`
+	Proxies     Proxies              `json:"proxies,omitzero"`
 }
+
+// SuppressionRefuse has events of the erased refused.
+const SuppressionRefuse = "Refuse"
 
 // Retention is what the stream keeps.
 type Retention struct {
