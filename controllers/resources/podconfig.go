@@ -99,7 +99,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		}
 	}
 	if spec.Suppression == v1alpha1.SuppressionRefuse { // the other one is what holds where nothing is said
-		rendered.Suppression = config.SuppressionRefuse
+		rendered.Suppression = config.Refuse
 	}
 	exclude, err := excludeConfig(&spec.Exclude)
 	rendered.Exclude = exclude
