@@ -196,13 +196,13 @@ func credentials(dir, below, kind, name string) (map[string]string, error) {
 	return found, nil
 }
 
-// maxLedgerParts is how many files a ledger of erasures may have.
-const maxLedgerParts = 16
+// MaxLedgerParts is how many files a ledger of erasures may have.
+const MaxLedgerParts = 16
 
 // LoadLedger reads the ledger of erasures below dir, all its parts; nil where there is none.
 func LoadLedger(dir string) (*erasure.Ledger, error) {
 	var whole *erasure.Ledger
-	for part := range maxLedgerParts {
+	for part := range MaxLedgerParts {
 		file := LedgerFile
 		if part > 0 {
 			file += "-" + strconv.Itoa(part)

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,6 +45,10 @@ const (
 // kept is for how long an identifier stays in the ledger beyond the retention where later events of it are anybody's again:
 // no backup has events that are older.
 const kept = 24 * time.Hour
+
+// ahead is how far the clock that dates events may be ahead of the keeper's: a Redis of somebody else's that claims more must
+// not have its property's events erased for all time to come, nor its entries kept that long.
+const ahead = 24 * time.Hour
 
 // New returns an empty ledger with a salt of its own.
 func New() *erasure.Ledger {
@@ -145,6 +150,9 @@ func (k *Keeper) add(l *erasure.Ledger, requests []stream.ErasureRequest, newest
 		if newest.After(at) {
 			at = newest
 		}
+		if most := now.Add(ahead); at.After(most) {
+			at = most
+		}
 		entries := make([]erasure.Entry, len(request.Identifiers))
 		for i, id := range request.Identifiers {
 			entries[i] = erasure.Entry{Digest: l.Salt.Digest(id), At: at.Truncate(time.Millisecond), Suppress: request.Suppress}
@@ -158,7 +166,10 @@ func (k *Keeper) add(l *erasure.Ledger, requests []stream.ErasureRequest, newest
 // putBack compares the ledger stream with the ledger and appends what it lacks, as erasures of their own: the deliverers
 // erase again what an older backup has brought back. The next look compares again what it has appended.
 func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bounds) error {
-	var copied erasure.Ledger
+	lacking := map[erasure.Digest]erasure.Entry{} // and not what the stream has: that may be anything
+	for _, entry := range l.Entries() {
+		lacking[entry.Digest] = entry
+	}
 	for after := stream.Position(0); ; {
 		list, last, err := k.Stream.ReadLedger(ctx, after, readAtOnce)
 		if err != nil {
@@ -168,14 +179,11 @@ func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bou
 			break
 		}
 		for _, read := range list {
-			for _, entry := range read.Entries {
-				copied.Add(entry)
-			}
+			strike(lacking, read.Entries)
 		}
 		after = last
 	}
-	lacking := missing(l, &copied)
-	for part := range slices.Chunk(lacking, maxEntries) {
+	for part := range slices.Chunk(slices.Collect(maps.Values(lacking)), maxEntries) {
 		if err := k.Stream.Ledgered(ctx, stream.ErasureRequest{ID: restored + uuid.NewString()}, part); err != nil {
 			return err
 		}
@@ -189,17 +197,12 @@ func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bou
 // restored begins the ids of erasures that nobody has asked for anew.
 const restored = "restored-"
 
-// missing returns the entries of a ledger that a copy has not, or knows less of.
-func missing(l, copied *erasure.Ledger) []erasure.Entry {
-	known := map[erasure.Digest]erasure.Entry{}
-	for _, entry := range copied.Entries() {
-		known[entry.Digest] = entry
-	}
-	var lacking []erasure.Entry
-	for _, entry := range l.Entries() {
-		if has, found := known[entry.Digest]; !found || has.At.Before(entry.At) || entry.Suppress && !has.Suppress {
-			lacking = append(lacking, entry)
+// strike takes those out of the entries that are lacking which a copy has, and knows as much of.
+func strike(lacking map[erasure.Digest]erasure.Entry, copied []erasure.Entry) {
+	for _, has := range copied {
+		entry, found := lacking[has.Digest]
+		if found && !has.At.Before(entry.At) && (has.Suppress || !entry.Suppress) {
+			delete(lacking, has.Digest)
 		}
 	}
-	return lacking
 }

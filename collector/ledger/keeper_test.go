@@ -351,3 +351,21 @@ func TestWhatWasStoredBeforeTheLedgerKnewIsErased(t *testing.T) {
 		t.Error("what was stored until then has to be erased, and no more")
 	}
 }
+
+func TestARedisThatClaimsTheFutureErasesNoMoreThanADayOfIt(t *testing.T) {
+	f := newFixture(t)
+	f.request(nil, "ann")
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	if err := f.redis.XAdd(t.Context(), &redis.XAddArgs{
+		Stream: "weir:{default/shop}:events", ID: stream.At(now.AddDate(100, 0, 0)).String(), Values: []any{"e", "x"},
+	}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.keeper.Look(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	ids := event.Identifiers{List: []event.Identifier{person("ann")}}
+	if l := f.store.ledger(t); !l.Erased(ids, now.Add(24*time.Hour)) || l.Erased(ids, now.Add(25*time.Hour)) {
+		t.Error("what arrives within a day has to be erased, and no more")
+	}
+}
