@@ -92,6 +92,9 @@ func appendGrants(k keys) []grant {
 		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join()}},
 		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets(), "%W~" + k.joinBuckets()}},
 		{[]string{"xadd", "pexpire"}, []string{"%W~" + k.rejections()}},
+		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
+		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
+		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
 	}
 }
 
@@ -124,6 +127,9 @@ func deliverGrants(k keys) []grant {
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},
+		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
+		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
+		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
 	}
 }
 
@@ -134,5 +140,8 @@ func readGrants(k keys) []grant {
 		{[]string{"xrevrange"}, []string{"%R~" + k.rejections()}},
 		{[]string{"set"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},
+		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
+		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
+		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
 	}
 }

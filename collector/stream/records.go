@@ -22,6 +22,7 @@ const (
 	headPlatform   protowire.Number = 2
 	headBase       protowire.Number = 3
 	headDeliveries protowire.Number = 4
+	headErased     protowire.Number = 5
 
 	deliveryEvent    protowire.Number = 1
 	deliveryStatus   protowire.Number = 2
@@ -82,21 +83,21 @@ func recordsEntry(key, platform string, records []Record) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: key, Values: []any{recordField, b}}
 }
 
-// decodeRecords appends an entry's records to list. Fields it does not know are passed over.
-func decodeRecords(list []Record, b []byte) ([]Record, error) {
+// decode adds what an entry says. Fields it does not know are passed over.
+func (r *Records) decode(b []byte) error {
 	var platform string
 	var base Position
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return list, protowire.ParseError(n)
+			return protowire.ParseError(n)
 		}
 		b = b[n:]
 		switch {
 		case field == headVersion && kind == protowire.VarintType:
 			var version uint64
 			if version, n = protowire.ConsumeVarint(b); n >= 0 && version > recordVersion {
-				return list, fmt.Errorf("delivery records have version %d; this Weir knows %d", version, recordVersion)
+				return fmt.Errorf("delivery records have version %d; this Weir knows %d", version, recordVersion)
 			}
 		case field == headPlatform && kind == protowire.BytesType:
 			platform, n = protowire.ConsumeString(b)
@@ -109,19 +110,38 @@ func decodeRecords(list []Record, b []byte) ([]Record, error) {
 			if d, n = protowire.ConsumeBytes(b); n >= 0 {
 				record, err := decodeRecord(base, platform, d)
 				if err != nil {
-					return list, err
+					return err
 				}
-				list = append(list, record)
+				r.Records = append(r.Records, record)
+			}
+		case field == headErased && kind == protowire.BytesType:
+			var packed []byte
+			if packed, n = protowire.ConsumeBytes(b); n >= 0 {
+				if err := r.decodeErased(packed); err != nil {
+					return err
+				}
 			}
 		default:
 			n = protowire.ConsumeFieldValue(field, kind, b)
 		}
 		if n < 0 {
-			return list, protowire.ParseError(n)
+			return protowire.ParseError(n)
 		}
 		b = b[n:]
 	}
-	return list, nil
+	return nil
+}
+
+func (r *Records) decodeErased(packed []byte) error {
+	for len(packed) > 0 {
+		value, n := protowire.ConsumeFixed64(packed)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		r.Erased = append(r.Erased, Position(value))
+		packed = packed[n:]
+	}
+	return nil
 }
 
 func decodeRecord(base Position, platform string, b []byte) (Record, error) {

@@ -29,11 +29,11 @@ func TestRecordsReadBack(t *testing.T) {
 		"with a reason of any length": {event, "meta", Failed, 1, 0, string(make([]byte, 300)), event.Time()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := decodeRecords(nil, encodeRecords(want.Platform, min(event, want.Event), want))
-			if err != nil {
+			var got Records
+			if err := got.decode(encodeRecords(want.Platform, min(event, want.Event), want)); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]Record{want}, got); diff != "" {
+			if diff := cmp.Diff([]Record{want}, got.Records); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 		})
@@ -61,7 +61,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 		"are refused where they are cut off":    {known[:len(known)-1], true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := decodeRecords(nil, test.encoded); (err != nil) != test.bad {
+			if err := new(Records).decode(test.encoded); (err != nil) != test.bad {
 				t.Errorf("error = %v, want one: %v", err, test.bad)
 			}
 		})
@@ -73,11 +73,11 @@ func FuzzDecodeRecords(f *testing.F) {
 	f.Add(encodeRecords("meta", event, decided(event, Delivered, 1).Record, decided(event+9, Failed, 2).Record))
 	f.Add([]byte{0x22, 2, 0x10, 9})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		records, err := decodeRecords(nil, b)
-		if err != nil {
+		var records Records
+		if records.decode(b) != nil {
 			return
 		}
-		for _, r := range records {
+		for _, r := range records.Records {
 			if r.Status > Expired {
 				t.Errorf("status %d", r.Status)
 			}
