@@ -72,7 +72,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
-		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes})
+		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes, Erased: p.ledger.Erased})
 		if err := watchView(p.view, prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
 		}
