@@ -46,11 +46,13 @@ func newLedger(property string, file *erasure.Ledger) *ledger {
 	return l
 }
 
-// replace puts what the file has now in place of what it had.
+// replace puts what the file has now in place of what it had. A file that has gone is no reason to forget whom it had.
 func (l *ledger) replace(file *erasure.Ledger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.file = file
+	if file != nil {
+		l.file = file
+	}
 	l.merge()
 }
 
