@@ -106,6 +106,12 @@ func (l *ledger) Erased(e *event.Event, received time.Time) bool {
 	return known.Erased(erasure.Named(e, l.property, buffer[:]), received)
 }
 
+// Salt is what the digests are made with; false where there is no file yet.
+func (l *ledger) Salt() (erasure.Salt, bool) {
+	salt := l.known.Load().Salt
+	return salt, salt != erasure.Salt{}
+}
+
 // await waits until the ledger has been read once, or until ctx ends.
 func (l *ledger) await(ctx context.Context) error {
 	select {
