@@ -132,7 +132,9 @@ func TestAThousandAreErasedWhileEventsComeIn(t *testing.T) {
 			}
 		}
 	}
-	of := func(kind string, i int) person { return person{client: fmt.Sprint(kind, ".", i), user: fmt.Sprint("u-", kind, i)} }
+	of := func(kind string, i int) person {
+		return person{client: fmt.Sprint(kind, ".", i), user: fmt.Sprint("u-", kind, i)}
+	}
 	for range 2 {
 		batch(subjects, func(i int) event.Event { return buys(of("gone", i).event(""), uuid.NewString()) })
 		batch(others, func(i int) event.Event { return buys(of("stays", i).event(""), uuid.NewString()) })
