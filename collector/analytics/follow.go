@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,11 +75,10 @@ type follower struct {
 	// only what the deliveries stream says can tell why.
 	caughtUp bool
 	doubts   []stream.Position
-	// filled says that the view has read both streams to their ends once. Until then announced are the events of which the
-	// deliveries stream says that they were erased; from then on erased counts them, and trimmed those that were trimmed.
-	filled          bool
-	announced       []stream.Position
-	erased, trimmed atomic.Int64
+	// erased counts the events of which the deliveries stream says that they were erased, trimmed those that were trimmed when
+	// the follower looked last.
+	erased  erasedCount
+	trimmed atomic.Int64
 	// backoff is how long to wait after the next failure; lost says that one has been logged since the view last
 	// was up to date.
 	backoff time.Duration
@@ -91,9 +89,9 @@ func (f *follower) restart() {
 	f.view.Reset()
 	f.events.Store(0)
 	f.records.Store(0)
-	f.erased.Store(0)
+	f.erased.restart()
 	f.trimmed.Store(0)
-	f.filled, f.doubts, f.announced = false, nil, nil
+	f.doubts = nil
 }
 
 // run catches up with the streams and follows them until something fails.
@@ -105,11 +103,6 @@ func (f *follower) run(ctx context.Context) error {
 	f.view.setConnected(true)
 	if err := f.catchUp(ctx); err != nil {
 		return err
-	}
-	if !f.filled {
-		slices.Sort(f.announced) // one that was erased twice is gone once
-		f.erased.Store(int64(len(slices.Compact(f.announced))))
-		f.filled, f.announced = true, nil
 	}
 	f.caughtUp = true
 	// Catching up may have taken minutes, in which much can have been trimmed.
@@ -294,11 +287,7 @@ func (f *follower) readRecords(ctx context.Context, block time.Duration) (more b
 	if err := f.view.Erase(records.Erased); err != nil {
 		return false, err
 	}
-	if f.filled {
-		f.erased.Add(int64(len(records.Erased)))
-	} else {
-		f.announced = append(f.announced, records.Erased...)
-	}
+	f.erased.add(records.Erased)
 	f.records.Store(uint64(records.Last))
 	return true, nil
 }

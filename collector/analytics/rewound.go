@@ -3,6 +3,7 @@ package analytics
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -30,8 +31,7 @@ func (f *follower) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if trimmed > f.trimmed.Load() {
-		f.trimmed.Store(trimmed)
+	if trimmed > f.trimmed.Swap(trimmed) {
 		f.view.setTrimmed(beginOf(bounds))
 	}
 	if newest := f.view.newestBefore(beginOf(bounds)); newest != 0 && (f.caughtUp || newest > bounds.MaxDeleted) {
@@ -42,26 +42,76 @@ func (f *follower) look(ctx context.Context) error {
 
 // countTrimmed returns how many events have ever been trimmed, which are those that are gone and were not erased, and the
 // bounds of the events stream when that was so: what was erased until then has left the view. Before both streams have been
-// read to their ends it knows of none where any have been erased.
+// read to their ends it knows of no more than before where any have been erased.
 func (f *follower) countTrimmed(ctx context.Context) (trimmed int64, bounds stream.Bounds, err error) {
 	for {
-		erased := f.erased.Load()
+		erased, added := f.erased.count()
 		if bounds, err = f.source.Bounds(ctx); err != nil {
 			return 0, bounds, err
 		}
-		switch {
-		case bounds.MaxDeleted == 0:
+		if !f.caughtUp {
+			if bounds.MaxDeleted != 0 {
+				return f.trimmed.Load(), bounds, nil
+			}
 			return bounds.Added - bounds.Length, bounds, nil
-		case !f.caughtUp:
-			return 0, bounds, nil
 		}
 		if err := f.hear(ctx); err != nil {
 			return 0, bounds, err
 		}
-		if f.erased.Load() == erased { // else it may have been before the bounds were looked at, or behind that
+		if f.erased.settle(added) { // else it may have been before the bounds were looked at, or behind that
 			return bounds.Added - bounds.Length - erased, bounds, nil
 		}
 	}
+}
+
+// erasedCount counts erased events. One that was erased for several reasons is announced several times in one step, so those
+// that were announced since the deliveries stream was last read to its end are remembered.
+type erasedCount struct {
+	mu      sync.Mutex
+	settled int64
+	lately  map[stream.Position]struct{}
+	// added counts the calls of add.
+	added int
+}
+
+func (c *erasedCount) add(positions []stream.Position) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(positions) == 0 {
+		return
+	}
+	if c.lately == nil {
+		c.lately = map[stream.Position]struct{}{}
+	}
+	for _, position := range positions {
+		c.lately[position] = struct{}{}
+	}
+	c.added++
+}
+
+// count returns how many events were erased, and what settle asks for.
+func (c *erasedCount) count() (erased int64, added int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settled + int64(len(c.lately)), c.added
+}
+
+// settle says whether none were added since they were counted: then none of those is announced again.
+func (c *erasedCount) settle(added int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.added != added {
+		return false
+	}
+	c.settled += int64(len(c.lately))
+	c.lately = nil
+	return true
+}
+
+func (c *erasedCount) restart() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settled, c.lately = 0, nil
 }
 
 // beginOf returns the position before which a stream holds nothing.
