@@ -48,6 +48,9 @@ type Records struct {
 	Erased []Position
 	// Last is the last entry's position, from which to read on.
 	Last Position
+
+	// erasure is what those of the last entry were erased by.
+	erasure string
 }
 
 // ReadRecords returns the records of up to count entries of the deliveries stream behind after, in order. Last is after
@@ -78,6 +81,8 @@ type Bounds struct {
 	First, Last Position
 	// Newest is the highest position ever given, even where that entry is gone. It only falls when the stream is lost.
 	Newest Position
+	// MaxDeleted is the highest position of an entry that was erased, 0 where none ever was. Trimming erases none.
+	MaxDeleted Position
 	// Length counts the entries, Added those that were ever added: where there are more of these, some are gone.
 	Length, Added int64
 }
@@ -104,7 +109,7 @@ func (s *Stream) bounds(ctx context.Context, key string) (Bounds, error) {
 	for _, end := range []struct {
 		position *Position
 		id       string
-	}{{&bounds.First, info.FirstEntry.ID}, {&bounds.Last, info.LastEntry.ID}, {&bounds.Newest, info.LastGeneratedID}} {
+	}{{&bounds.First, info.FirstEntry.ID}, {&bounds.Last, info.LastEntry.ID}, {&bounds.Newest, info.LastGeneratedID}, {&bounds.MaxDeleted, info.MaxDeletedEntryID}} {
 		if end.id == "" {
 			continue
 		}
