@@ -43,6 +43,8 @@ type harness struct {
 	metrics  *Metrics
 	registry *prometheus.Registry
 	log      *logBuffer
+	// ledger is the engines' one; nil for none.
+	ledger Ledger
 
 	mu          sync.Mutex
 	credentials map[string]map[string]string
@@ -214,7 +216,7 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 	}
 	e := New(Options{
 		Stream: client.Stream("default", "shop"), Property: h.property, Credentials: h.credentialsOf, Consumer: consumer, Metrics: h.metrics,
-		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, DrainTimeout: 5 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, DrainTimeout: 5 * time.Second, Ledger: h.ledger,
 	})
 	started := time.Now()
 	e.monotonic = func() time.Duration { return h.now().Sub(started) }
@@ -268,6 +270,7 @@ func quickTiming() timing {
 		backoff: quick, breaker: quick, request: 5 * time.Second, slow: 2 * time.Second, block: 50 * time.Millisecond,
 		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
 		pendingIdle: 2 * time.Second, reclaim: 50 * time.Millisecond, trim: 50 * time.Millisecond, replay: 20 * time.Millisecond,
+		erase: 20 * time.Millisecond, eraseGrace: 50 * time.Millisecond, erasePatience: 500 * time.Millisecond,
 		redis: quick, reopen: 20 * time.Millisecond, lag: 10 * time.Millisecond,
 		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
 	}
@@ -292,11 +295,11 @@ func (h *harness) records(platform string) map[stream.Position]record {
 	last := map[stream.Position]record{}
 	finals := map[stream.Position]int{}
 	for after := stream.Position(0); ; {
-		list, next, err := h.stream.ReadRecords(h.t.Context(), after, 1000, 0)
+		list, err := h.stream.ReadRecords(h.t.Context(), after, 1000, 0)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		for _, r := range list {
+		for _, r := range list.Records {
 			if r.Platform != platform {
 				continue
 			}
@@ -305,10 +308,10 @@ func (h *harness) records(platform string) map[stream.Position]record {
 				finals[r.Event]++
 			}
 		}
-		if next == after {
+		if list.Last == after {
 			break
 		}
-		after = next
+		after = list.Last
 	}
 	for position, n := range finals {
 		if n > 1 {

@@ -42,12 +42,10 @@ func (i Identifiers) Packed() []byte {
 	return packed
 }
 
-// Identifiers returns the event's, in buffer where they fit; property is "NAMESPACE/NAME". An anonymous event has none.
+// Identifiers returns the event's, in buffer where they fit; property is "NAMESPACE/NAME". An anonymous event has
+// those that it was stored with: it is nobody's in the numbers, but an erasure finds it.
 func (e *Event) Identifiers(property string, buffer []Identifier) Identifiers {
 	found := Identifiers{List: buffer[:0], Client: -1}
-	if e.Anonymous {
-		return found
-	}
 	if e.UserID != "" {
 		found.List = append(found.List, identifier(property, "user", e.UserID))
 	}
