@@ -14,6 +14,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -79,6 +80,10 @@ type Property struct {
 // Retention is what the stream keeps.
 type Retention struct {
 	Days int `json:"days"`
+	// DeviceHours is for how many hours IP addresses and user agents are kept; 0 means [DefaultDeviceHours].
+	DeviceHours int `json:"deviceHours,omitempty"`
+	// IdentifiersDays is for how many days is kept what tells whose an event is; 0 means Days.
+	IdentifiersDays int `json:"identifiersDays,omitempty"`
 	// MaxEvents is a hard ceiling, delivered or not.
 	MaxEvents int64 `json:"maxEvents"`
 }
@@ -163,6 +168,33 @@ func (p *Property) PlatformNames() []string {
 // RetentionAge is for how long events are kept.
 func (p *Property) RetentionAge() time.Duration {
 	return time.Duration(p.Retention.Days) * 24 * time.Hour
+}
+
+// DefaultDeviceHours is long enough for a platform that is down from Friday evening to Monday morning.
+const DefaultDeviceHours = 72
+
+// DeviceAge is for how long IP addresses and user agents are kept, to an hour more.
+func (p *Property) DeviceAge() time.Duration {
+	return min(time.Duration(cmp.Or(p.Retention.DeviceHours, DefaultDeviceHours))*time.Hour, p.RetentionAge())
+}
+
+// SealsIdentity says that what tells whose an event is is not kept for as long as the event.
+func (p *Property) SealsIdentity() bool {
+	return p.Retention.IdentifiersDays > 0 && p.Retention.IdentifiersDays < p.Retention.Days
+}
+
+// IdentityAge is for how long is kept what tells whose an event is, to a day more where it is sealed.
+func (p *Property) IdentityAge() time.Duration {
+	return time.Duration(min(cmp.Or(p.Retention.IdentifiersDays, p.Retention.Days), p.Retention.Days)) * 24 * time.Hour
+}
+
+// JoinedFor is for how long identifiers stand for a person after they were seen. What is remembered of them lasts for up to half
+// as long again, and is to be gone with the identifiers.
+func (p *Property) JoinedFor() time.Duration {
+	if p.SealsIdentity() {
+		return p.IdentityAge() * 2 / 3
+	}
+	return p.RetentionAge()
 }
 
 // DeduplicationWindow is for how long an id is remembered.

@@ -105,7 +105,9 @@ type tenant struct {
 	variants, accountVariants event.VariantSet
 
 	platforms []string
-	audience  audience
+	// sealsIdentity says that what tells whose an event is goes before the event.
+	sealsIdentity bool
+	audience      audience
 	counters  [ways]counters
 }
 
@@ -133,7 +135,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	for _, t := range tenants {
 		owner := &tenant{
 			Tenant: t, id: t.Property.Namespace + "/" + t.Property.Name, platforms: t.Property.PlatformNames(),
-			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(),
+			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), sealsIdentity: t.Property.SealsIdentity(),
 			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
 		all.tenants = append(all.tenants, owner)
@@ -202,8 +204,9 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 	}
 	accepted := envelope.Pseudonymise(valid, acceptance)
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
+	parts := wire.Split(&accepted, s.sealsIdentity)
 	addition := stream.Addition{
-		Entry: wire.Encode(&accepted), EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),
+		Entry: parts.Entry, Sealed: parts.Sealed, EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),
 	}
 	var buffer [4]event.Identifier
 	if s.Property.JoinIdentities && acceptance.Class.Counts() {

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
@@ -30,6 +31,7 @@ type property struct {
 
 	client   *stream.Client
 	stream   *stream.Stream
+	reading  *stream.Stream     // for query: with what tells whose an event is, as long as that is kept
 	appender *stream.Appender   // not for query alone
 	rejected *stream.Rejections // not for query alone
 	view     *analytics.View    // only for query
@@ -63,8 +65,9 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	}
 	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
+	p.reading = p.stream.Opening(wire.Identity)
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
-		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.RetentionAge(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
+		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
@@ -127,7 +130,7 @@ func (p *property) collectTenant() ingest.Tenant {
 }
 
 func (p *property) queryTenant() query.Tenant {
-	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}, Entries: p.stream, Rejections: p.stream}
+	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}, Entries: p.reading, Rejections: p.stream}
 }
 
 // checks say when the property can be served. A process that only reads needs no Redis for that once its view has
@@ -168,7 +171,7 @@ func (p *property) replaying() bool { return p.view != nil && !p.view.Status().R
 
 // follow keeps the view up to date until ctx ends.
 func (p *property) follow(ctx context.Context) error {
-	err := p.view.Follow(ctx, p.stream)
+	err := p.view.Follow(ctx, p.reading)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -27,6 +27,8 @@ const (
 	functionReplay       = "weir_replay"
 	functionTrim         = "weir_trim"
 	functionLook         = "weir_look"
+	functionSeal         = "weir_seal"
+	functionDrop         = "weir_drop"
 )
 
 var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 // scanBatch is how many keys are looked at, and removed, in one step.
@@ -43,7 +45,7 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
-	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join()}
+	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join(), s.keys.seal(wire.Device), s.keys.seal(wire.Identity), s.keys.sealDropped()}
 	for slot := range dedupSlots {
 		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot), s.keys.join()+":"+strconv.Itoa(slot))
 	}
