@@ -43,21 +43,24 @@ const SnapClickID = "sccid"
 
 // WithoutClickIDs returns a URL without the parameters of its query that are click ids, otherwise as it is.
 func WithoutClickIDs(url string) string {
-	rest, fragment, hasFragment := strings.Cut(url, "#")
+	rest, _, _ := strings.Cut(url, "#")
 	page, query, _ := strings.Cut(rest, "?")
-	parameters := strings.Split(query, "&")
-	kept := slices.DeleteFunc(parameters, func(parameter string) bool {
+	found := false
+	for parameter := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(parameter, "=")
-		return IsClickID(name)
-	})
-	switch {
-	case len(kept) == strings.Count(query, "&")+1:
+		found = found || IsClickID(name)
+	}
+	if !found {
 		return url
-	case len(kept) > 0:
+	}
+	var kept []string
+	for parameter := range strings.SplitSeq(query, "&") {
+		if name, _, _ := strings.Cut(parameter, "="); !IsClickID(name) {
+			kept = append(kept, parameter)
+		}
+	}
+	if len(kept) > 0 {
 		page += "?" + strings.Join(kept, "&")
 	}
-	if hasFragment {
-		page += "#" + fragment
-	}
-	return page
+	return page + url[len(rest):]
 }
