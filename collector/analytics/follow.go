@@ -16,7 +16,7 @@ import (
 //nolint:interfacebloat // two streams, two queries each
 type Source interface {
 	ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error)
-	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Record, stream.Position, error)
+	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error)
 	Bounds(ctx context.Context) (stream.Bounds, error)
 	RecordBounds(ctx context.Context) (stream.Bounds, error)
 }
@@ -253,16 +253,16 @@ func (f *follower) readBehind(ctx context.Context, after stream.Position, block 
 // cannot be decoded is passed over.
 func (f *follower) readRecords(ctx context.Context, block time.Duration) (more bool, err error) {
 	after := stream.Position(f.records.Load())
-	records, last, err := f.source.ReadRecords(ctx, after, readCount, block)
+	records, err := f.source.ReadRecords(ctx, after, readCount, block)
 	if _, unreadable := errors.AsType[*stream.RecordsError](err); unreadable {
 		f.view.log.ErrorContext(ctx, "delivery records left out of the view", slog.String("property", f.view.property), slog.Any("error", err))
 		err = nil
 	}
-	if err != nil || last == after {
+	if err != nil || records.Last == after {
 		return false, errors.Join(err, ctx.Err())
 	}
-	f.view.AddRecords(records)
-	f.records.Store(uint64(last))
+	f.view.AddRecords(records.Records)
+	f.records.Store(uint64(records.Last))
 	return true, nil
 }
 
@@ -321,11 +321,11 @@ func (f *follower) checkRecords(ctx context.Context, newest stream.Position) err
 	}
 	// Whether the entry can be decoded makes no difference to its being there.
 	var unreadable *stream.RecordsError
-	_, found, err := f.source.ReadRecords(ctx, newest-1, 1, 0)
+	found, err := f.source.ReadRecords(ctx, newest-1, 1, 0)
 	if err != nil && !errors.As(err, &unreadable) {
 		return err
 	}
-	if found == newest {
+	if found.Last == newest {
 		return nil
 	}
 	bounds, err := f.source.RecordBounds(ctx)

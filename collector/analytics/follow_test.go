@@ -242,9 +242,9 @@ func (s scriptedSource) ReadEvents(ctx context.Context, after stream.Position, _
 	return entries, pause(ctx, block, err, len(entries) > 0)
 }
 
-func (s scriptedSource) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) ([]stream.Record, stream.Position, error) {
+func (s scriptedSource) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) (stream.Records, error) {
 	records, last, err := s.records(after)
-	return records, last, pause(ctx, block, err, last != after)
+	return stream.Records{Records: records, Last: last}, pause(ctx, block, err, last != after)
 }
 
 func pause(ctx context.Context, block time.Duration, err error, found bool) error {

@@ -160,7 +160,7 @@ func (s *scan) state(ctx context.Context) (stream.GroupState, error) {
 // records goes through the platform's records in order: an event's last one holds.
 func (s *scan) records(ctx context.Context) error {
 	for after := stream.Position(0); ; {
-		records, last, err := s.group.stream.ReadRecords(ctx, after, scanCount, 0)
+		records, err := s.group.stream.ReadRecords(ctx, after, scanCount, 0)
 		var unreadable *stream.RecordsError
 		switch {
 		case errors.As(err, &unreadable):
@@ -168,7 +168,7 @@ func (s *scan) records(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		for _, record := range records {
+		for _, record := range records.Records {
 			if record.Platform != s.group.platform || record.Event < s.first {
 				continue
 			}
@@ -181,10 +181,10 @@ func (s *scan) records(ctx context.Context) error {
 				s.open[record.Event] = record.Attempts
 			}
 		}
-		if last == after {
+		if records.Last == after {
 			return nil
 		}
-		after = last
+		after = records.Last
 	}
 }
 

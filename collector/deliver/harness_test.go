@@ -293,11 +293,11 @@ func (h *harness) records(platform string) map[stream.Position]record {
 	last := map[stream.Position]record{}
 	finals := map[stream.Position]int{}
 	for after := stream.Position(0); ; {
-		list, next, err := h.stream.ReadRecords(h.t.Context(), after, 1000, 0)
+		list, err := h.stream.ReadRecords(h.t.Context(), after, 1000, 0)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		for _, r := range list {
+		for _, r := range list.Records {
 			if r.Platform != platform {
 				continue
 			}
@@ -306,10 +306,10 @@ func (h *harness) records(platform string) map[stream.Position]record {
 				finals[r.Event]++
 			}
 		}
-		if next == after {
+		if list.Last == after {
 			break
 		}
-		after = next
+		after = list.Last
 	}
 	for position, n := range finals {
 		if n > 1 {

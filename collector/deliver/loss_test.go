@@ -234,11 +234,11 @@ func (h *harness) take(platform string) {
 func (h *harness) last(platform string, position stream.Position) record {
 	h.t.Helper()
 	var last record
-	list, _, err := h.stream.ReadRecords(h.t.Context(), 0, 1000, 0)
+	list, err := h.stream.ReadRecords(h.t.Context(), 0, 1000, 0)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, r := range list {
+	for _, r := range list.Records {
 		if r.Platform == platform && r.Event == position {
 			last = record{r.Status.String(), r.Attempts, r.Reason}
 		}

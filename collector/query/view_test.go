@@ -29,12 +29,12 @@ func (m *memory) ReadEvents(ctx context.Context, after stream.Position, count in
 	return nil, m.wait(ctx, block)
 }
 
-func (m *memory) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) ([]stream.Record, stream.Position, error) {
+func (m *memory) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) (stream.Records, error) {
 	// The records' own stream is one entry at position 1 that holds them all.
 	if len(m.records) > 0 && after == 0 {
-		return m.records, 1, nil
+		return stream.Records{Records: m.records, Last: 1}, nil
 	}
-	return nil, after, m.wait(ctx, block)
+	return stream.Records{Last: after}, m.wait(ctx, block)
 }
 
 // Entries finds what is at the positions.

@@ -55,6 +55,19 @@ func callsOf(k keys) map[string]call {
 		functionDrop: {
 			keys: []string{k.clock(), k.seal(wire.Device), k.seal(wire.Identity), k.sealDropped()}, args: []any{1_000_000_000, 1_000_000_000},
 		},
+		functionRequests: {keys: []string{k.erasureRequests()}, args: []any{10}},
+		functionErase: {
+			keys:     []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.erasureState("")},
+			args:     []any{1, "1-1", strings.Repeat("p", 9), strings.Repeat("d", digestSize), "\x01", "4-1", "head"},
+			repeated: 2, empty: []int{3}, free: []int{5, 6},
+		},
+		functionReplace: {
+			keys: []string{k.deliveries(), k.erasureState("")}, args: []any{"0-0", "meta", "head", 1, 1, "1-1", "records", "4-1", 1, "1"},
+			repeated: 3, empty: []int{9}, events: 7, free: []int{2, 6, 7},
+		},
+		functionHide: {
+			keys: []string{k.openErasures(), k.hiddenErasures(), k.erasureState(""), k.clock()}, args: []any{"4-1", 1}, repeated: 2, free: []int{0},
+		},
 		functionLook: {keys: []string{k.clock()}, args: []any{1, 1}, empty: []int{0}},
 	}
 }
@@ -115,7 +128,7 @@ func TestFunctionsRefuseAbsurdArguments(t *testing.T) {
 			if fine.repeated > 0 || name == functionAppend {
 				many := slices.Clone(fine.args)
 				for range 10_000 {
-					many = append(many, fine.args[len(fine.args)-max(fine.repeated, 3):]...)
+					many = append(many, fine.args[max(0, len(fine.args)-max(fine.repeated, 3)):]...)
 				}
 				try("20,000 arguments and more", fine.keys, many)
 				try("an argument too many", fine.keys, append(slices.Clone(fine.args), "1"))

@@ -334,7 +334,7 @@ func TestAccess(t *testing.T) {
 		func() error { return deliver.DestroyGroup(ctx, "meta") },
 		func() error { _, err := query.ReadEvents(ctx, 0, 10, 0); return err },
 		func() error { _, err := query.ReadEvents(ctx, 1<<62, 10, time.Millisecond); return err },
-		func() error { _, _, err := query.ReadRecords(ctx, 0, 10, 0); return err },
+		func() error { _, err := query.ReadRecords(ctx, 0, 10, 0); return err },
 		func() error { _, err := query.Bounds(ctx); return err },
 		func() error { _, err := query.Exists(ctx, 1); return err },
 	} {

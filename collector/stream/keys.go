@@ -126,3 +126,24 @@ func (k keys) source(name string) string { return k.prefix + "source:" + name }
 // paused is a string: why a platform gets nothing until a person has fixed something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].
 func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }
+
+// erasureRequests is a stream of requests for erasures: one field, "r", JSON. Each lives until it stands in the ledger.
+func (k keys) erasureRequests() string { return k.prefix + "erasure:requests" }
+
+// erasureLedger is a stream, the copy of the ledger of erasures that pods follow: one field, "l", the length of an
+// erasure's id in a byte, the id, and entries of the ledger, 15 bytes each. It is never trimmed.
+func (k keys) erasureLedger() string { return k.prefix + "erasure:ledger" }
+
+// erasureState is a hash: what has become of an erasure; [ErasureState] has the fields. It lives for 400 days.
+func (k keys) erasureState(id string) string { return k.prefix + "erasure:state:" + id }
+
+// openErasures is a sorted set: ids of the erasures that a deliverer has to do, by the millisecond in which they stood in
+// the ledger.
+func (k keys) openErasures() string { return k.prefix + "erasure:open" }
+
+// hiddenErasures is a sorted set: ids of the erasures that are done and whose bytes may still be in Redis's files, by the
+// millisecond in which they were done.
+func (k keys) hiddenErasures() string { return k.prefix + "erasure:hidden" }
+
+// erasureLock is a string: which deliverer erases. It lives for as long as that says so.
+func (k keys) erasureLock() string { return k.prefix + "erasure:lock" }

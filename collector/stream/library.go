@@ -29,6 +29,10 @@ const (
 	functionLook         = "weir_look"
 	functionSeal         = "weir_seal"
 	functionDrop         = "weir_drop"
+	functionRequests     = "weir_requests"
+	functionErase        = "weir_erase"
+	functionReplace      = "weir_replace_records"
+	functionHide         = "weir_hide"
 )
 
 var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)

@@ -45,7 +45,9 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
-	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join(), s.keys.seal(wire.Device), s.keys.seal(wire.Identity), s.keys.sealDropped()}
+	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join(),
+		s.keys.seal(wire.Device), s.keys.seal(wire.Identity), s.keys.sealDropped(),
+		s.keys.erasureRequests(), s.keys.erasureLedger(), s.keys.openErasures(), s.keys.hiddenErasures()}
 	for slot := range dedupSlots {
 		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot), s.keys.join()+":"+strconv.Itoa(slot))
 	}

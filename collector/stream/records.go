@@ -22,6 +22,8 @@ const (
 	headPlatform   protowire.Number = 2
 	headBase       protowire.Number = 3
 	headDeliveries protowire.Number = 4
+	headErased     protowire.Number = 5
+	headErasure    protowire.Number = 6
 
 	deliveryEvent    protowire.Number = 1
 	deliveryStatus   protowire.Number = 2
@@ -44,6 +46,19 @@ func recordsHead(platform string, base Position) []byte {
 func headOf(platform string) []byte {
 	b := protowire.AppendTag(nil, headPlatform, protowire.BytesType)
 	return protowire.AppendString(b, platform)
+}
+
+// announcementHead returns the fields that stand before the positions of events that were erased.
+func announcementHead(erasure string) []byte {
+	b := protowire.AppendTag(nil, headVersion, protowire.VarintType)
+	b = protowire.AppendVarint(b, recordVersion)
+	b = protowire.AppendTag(b, headErasure, protowire.BytesType)
+	return protowire.AppendString(b, erasure)
+}
+
+// announced returns what an announcement says of one event. Like records they stand independently of each other.
+func announced(event Position) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(nil, headErased, protowire.Fixed64Type), uint64(event))
 }
 
 // appendRecord appends one record, whose event must not lie before base. Records stand independently of each other,
@@ -69,34 +84,39 @@ func appendRecord(b []byte, base Position, r *Record) []byte {
 	return protowire.AppendBytes(b, d)
 }
 
-// recordsEntry is the command that adds one entry with all the records.
-func recordsEntry(key, platform string, records []Record) *redis.XAddArgs {
+// encodeRecords returns an entry with records of one platform, at least one.
+func encodeRecords(platform string, records []Record) []byte {
 	base := records[0].Event
-	for _, r := range records {
-		base = min(base, r.Event)
+	for i := range records {
+		base = min(base, records[i].Event)
 	}
 	b := recordsHead(platform, base)
 	for i := range records {
 		b = appendRecord(b, base, &records[i])
 	}
-	return &redis.XAddArgs{Stream: key, Values: []any{recordField, b}}
+	return b
 }
 
-// decodeRecords appends an entry's records to list. Fields it does not know are passed over.
-func decodeRecords(list []Record, b []byte) ([]Record, error) {
+// recordsEntry is the command that adds one entry with all the records.
+func recordsEntry(key, platform string, records []Record) *redis.XAddArgs {
+	return &redis.XAddArgs{Stream: key, Values: []any{recordField, encodeRecords(platform, records)}}
+}
+
+// decode adds what an entry says. Fields it does not know are passed over.
+func (r *Records) decode(b []byte) error {
 	var platform string
 	var base Position
 	for len(b) > 0 {
 		field, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return list, protowire.ParseError(n)
+			return protowire.ParseError(n)
 		}
 		b = b[n:]
 		switch {
 		case field == headVersion && kind == protowire.VarintType:
 			var version uint64
 			if version, n = protowire.ConsumeVarint(b); n >= 0 && version > recordVersion {
-				return list, fmt.Errorf("delivery records have version %d; this Weir knows %d", version, recordVersion)
+				return fmt.Errorf("delivery records have version %d; this Weir knows %d", version, recordVersion)
 			}
 		case field == headPlatform && kind == protowire.BytesType:
 			platform, n = protowire.ConsumeString(b)
@@ -109,19 +129,25 @@ func decodeRecords(list []Record, b []byte) ([]Record, error) {
 			if d, n = protowire.ConsumeBytes(b); n >= 0 {
 				record, err := decodeRecord(base, platform, d)
 				if err != nil {
-					return list, err
+					return err
 				}
-				list = append(list, record)
+				r.Records = append(r.Records, record)
 			}
+		case field == headErased && kind == protowire.Fixed64Type:
+			var value uint64
+			value, n = protowire.ConsumeFixed64(b)
+			r.Erased = append(r.Erased, Position(value))
+		case field == headErasure && kind == protowire.BytesType:
+			r.erasure, n = protowire.ConsumeString(b)
 		default:
 			n = protowire.ConsumeFieldValue(field, kind, b)
 		}
 		if n < 0 {
-			return list, protowire.ParseError(n)
+			return protowire.ParseError(n)
 		}
 		b = b[n:]
 	}
-	return list, nil
+	return nil
 }
 
 func decodeRecord(base Position, platform string, b []byte) (Record, error) {

@@ -121,14 +121,14 @@ func allRecords(t testing.TB, s *Stream) []Record {
 	t.Helper()
 	var all []Record
 	for after := Position(0); ; {
-		records, last, err := s.ReadRecords(t.Context(), after, 1000, 0)
+		records, err := s.ReadRecords(t.Context(), after, 1000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last == after {
+		if records.Last == after {
 			return all
 		}
-		all, after = append(all, records...), last
+		all, after = append(all, records.Records...), records.Last
 	}
 }
 

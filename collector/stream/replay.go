@@ -94,11 +94,11 @@ type finished struct {
 // read goes through the records that it does not know yet.
 func (r *replay) read(ctx context.Context) error {
 	for {
-		records, last, err := r.stream.ReadRecords(ctx, r.known, replayRead, 0)
+		records, err := r.stream.ReadRecords(ctx, r.known, replayRead, 0)
 		if unreadable := (*RecordsError)(nil); err != nil && !errors.As(err, &unreadable) {
 			return err
 		}
-		for _, record := range records {
+		for _, record := range records.Records {
 			switch {
 			case record.Platform != r.request.Platform || record.Event < r.first || record.Event >= r.end:
 			case slices.Contains(r.request.Statuses, record.Status):
@@ -107,10 +107,10 @@ func (r *replay) read(ctx context.Context) error {
 				delete(r.found, record.Event)
 			}
 		}
-		if last == r.known {
+		if records.Last == r.known {
 			return nil
 		}
-		r.known = last
+		r.known = records.Last
 	}
 }
 

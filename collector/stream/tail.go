@@ -43,26 +43,39 @@ const (
 	recordsAtOnce       = 100_000
 )
 
-// ReadRecords returns the records of up to count entries of the deliveries stream behind after, in order, and the
-// last entry's position, from which to read on; that is after itself where there are none. It returns fewer where they
-// have many records, so that what it takes is bounded. Waiting is as in [Stream.ReadEvents]. With a [*RecordsError] come the records before the unreadable entry, and last is that entry: a
+// Records is what some entries of the deliveries stream say.
+type Records struct {
+	// Records are what became of events, in order.
+	Records []Record
+	// Erased are events that have been erased: whoever holds anything of them lets go of it.
+	Erased []Position
+	// Last is the last entry's position, from which to read on.
+	Last Position
+
+	// erasure is what those of the last entry were erased by.
+	erasure string
+}
+
+// ReadRecords returns the records of up to count entries of the deliveries stream behind after, in order. Last is after
+// itself where there are none. It returns fewer where they have many records, so that what it takes is bounded. Waiting is
+// as in [Stream.ReadEvents]. With a [*RecordsError] come the records before the unreadable entry, and Last is that entry: a
 // reader that goes on from there passes it over.
-func (s *Stream) ReadRecords(ctx context.Context, after Position, count int, block time.Duration) (records []Record, last Position, err error) {
+func (s *Stream) ReadRecords(ctx context.Context, after Position, count int, block time.Duration) (Records, error) {
 	entries, err := s.read(ctx, s.keys.deliveries(), recordField, after, min(count, recordEntriesAtOnce), block)
 	if err != nil {
-		return nil, after, fmt.Errorf("read delivery records: %w", err)
+		return Records{Last: after}, fmt.Errorf("read delivery records: %w", err)
 	}
-	last = after
+	found := Records{Last: after}
 	for _, entry := range entries {
-		if len(records) >= recordsAtOnce {
+		if len(found.Records)+len(found.Erased) >= recordsAtOnce {
 			break
 		}
-		last = entry.Position
-		if records, err = decodeRecords(records, entry.Data); err != nil {
-			return records, last, &RecordsError{Position: last, Cause: err}
+		found.Last = entry.Position
+		if err = found.decode(entry.Data); err != nil {
+			return found, &RecordsError{Position: found.Last, Cause: err}
 		}
 	}
-	return records, last, nil
+	return found, nil
 }
 
 // Bounds are the ends of a stream.

@@ -80,28 +80,24 @@ func TestTailing(t *testing.T) {
 		}
 	})
 	t.Run("waits for records", func(t *testing.T) {
-		type answer struct {
-			records []Record
-			last    Position
-		}
-		got := make(chan answer)
+		got := make(chan Records)
 		go func() {
-			records, last, err := s.ReadRecords(t.Context(), 0, 10, 10*time.Second)
+			records, err := s.ReadRecords(t.Context(), 0, 10, 10*time.Second)
 			if err != nil {
 				t.Error(err)
 			}
-			got <- answer{records, last}
+			got <- records
 		}()
 		want := decided(At(time.UnixMilli(1000)), Failed, 2).Record
 		if err := s.Record(t.Context(), "meta", []Record{want}); err != nil {
 			t.Fatal(err)
 		}
 		a := <-got
-		if diff := cmp.Diff([]Record{want}, a.records); diff != "" {
+		if diff := cmp.Diff([]Record{want}, a.Records); diff != "" {
 			t.Errorf("records (-want +got):\n%s", diff)
 		}
-		if n := s.redis.XLen(t.Context(), s.keys.deliveries()).Val(); n != 1 || a.last == 0 {
-			t.Errorf("the last of %d entries of records is at %s", n, a.last)
+		if n := s.redis.XLen(t.Context(), s.keys.deliveries()).Val(); n != 1 || a.Last == 0 {
+			t.Errorf("the last of %d entries of records is at %s", n, a.Last)
 		}
 	})
 	t.Run("ends with its time", func(t *testing.T) {
@@ -113,9 +109,9 @@ func TestTailing(t *testing.T) {
 		if err != nil || len(entries) != 0 {
 			t.Errorf("ReadEvents = %v, %v, want nothing", entries, err)
 		}
-		_, last, err := s.ReadRecords(t.Context(), bounds.Last, 10, 20*time.Millisecond)
-		if err != nil || last < bounds.Last {
-			t.Errorf("last = %v, %v, want no way back", last, err)
+		records, err := s.ReadRecords(t.Context(), bounds.Last, 10, 20*time.Millisecond)
+		if err != nil || records.Last < bounds.Last {
+			t.Errorf("last = %v, %v, want no way back", records.Last, err)
 		}
 	})
 	t.Run("ends with its context, at once", func(t *testing.T) {
@@ -173,13 +169,13 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	record()
-	records, last, err := s.ReadRecords(t.Context(), 0, 10, 0)
+	records, err := s.ReadRecords(t.Context(), 0, 10, 0)
 	var unreadable *RecordsError
-	if !errors.As(err, &unreadable) || unreadable.Position.String() != id || last != unreadable.Position || len(records) != 1 {
-		t.Fatalf("ReadRecords = %v, %s, %v, want the first record and an error about %s", records, last, err, id)
+	if !errors.As(err, &unreadable) || unreadable.Position.String() != id || records.Last != unreadable.Position || len(records.Records) != 1 {
+		t.Fatalf("ReadRecords = %v, %s, %v, want the first record and an error about %s", records.Records, records.Last, err, id)
 	}
-	records, _, err = s.ReadRecords(t.Context(), last, 10, 0)
-	if diff := cmp.Diff([]Record{good}, records); diff != "" || err != nil {
+	records, err = s.ReadRecords(t.Context(), records.Last, 10, 0)
+	if diff := cmp.Diff([]Record{good}, records.Records); diff != "" || err != nil {
 		t.Errorf("reading on: %v, records (-want +got):\n%s", err, diff)
 	}
 }
@@ -218,23 +214,23 @@ func TestFewEntriesMayHoldManyRecords(t *testing.T) {
 	}
 	got, after := 0, Position(0)
 	for {
-		records, last, err := s.ReadRecords(t.Context(), after, 1000, 0)
+		records, err := s.ReadRecords(t.Context(), after, 1000, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last == after {
+		if records.Last == after {
 			break
 		}
-		if len(records) >= recordsAtOnce+each {
-			t.Errorf("%d records at once, want at most those of the entry with which %d are reached", len(records), recordsAtOnce)
+		if len(records.Records) >= recordsAtOnce+each {
+			t.Errorf("%d records at once, want at most those of the entry with which %d are reached", len(records.Records), recordsAtOnce)
 		}
-		for _, r := range records {
+		for _, r := range records.Records {
 			if want := At(time.UnixMilli(int64(1000 + got))); r.Event != want {
 				t.Fatalf("record %d is of event %s, want %s", got, r.Event, want)
 			}
 			got++
 		}
-		after = last
+		after = records.Last
 	}
 	if got != entries*each {
 		t.Errorf("%d records, want %d", got, entries*each)

@@ -163,8 +163,8 @@ func (a *arrivals) ReadEvents(ctx context.Context, after stream.Position, count 
 }
 
 // ReadRecords has none.
-func (a *arrivals) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) ([]stream.Record, stream.Position, error) {
-	return nil, after, wait(ctx, block)
+func (a *arrivals) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) (stream.Records, error) {
+	return stream.Records{Last: after}, wait(ctx, block)
 }
 
 // Bounds says nothing.

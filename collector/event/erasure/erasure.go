@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -57,6 +58,16 @@ func (l *Ledger) Add(entry Entry) {
 	l.entries[entry.Digest] = entry
 }
 
+// Named returns all by which an event names somebody, in buffer where that fits: its identifiers and, where that is another
+// one, the identifier that its person is called after. property is "NAMESPACE/NAME".
+func Named(e *event.Event, property string, buffer []event.Identifier) event.Identifiers {
+	named := e.Identifiers(property, buffer)
+	if e.Person != (event.Person{}) && !slices.Contains(named.List, e.Person) {
+		named.List = append(named.List, e.Person)
+	}
+	return named
+}
+
 // Len is how many identifiers the ledger has.
 func (l *Ledger) Len() int { return len(l.entries) }
 
@@ -69,8 +80,8 @@ func (l *Ledger) Entries() []Entry {
 	return list
 }
 
-// Erased says whether an event that was received at a time is an erased person's: one of its identifiers was erased then or
-// later, or is suppressed.
+// Erased says whether an event that was received at a time is an erased person's: one of those that it names somebody by
+// ([Named]) was erased then or later, or is suppressed.
 func (l *Ledger) Erased(ids event.Identifiers, received time.Time) bool {
 	return l.any(ids, func(entry Entry) bool { return entry.Suppress || !received.After(entry.At) })
 }
@@ -109,31 +120,52 @@ func (l *Ledger) Encode() []byte {
 	b := append(make([]byte, 0, headSize+entrySize*len(l.entries)), version)
 	b = append(b, l.Salt[:]...)
 	for _, entry := range l.entries {
-		b = append(b, entry.Digest[:]...)
-		var ms [8]byte
-		binary.BigEndian.PutUint64(ms[:], uint64(entry.At.UnixMilli()))
-		b = append(b, ms[2:]...)
-		flags := byte(0)
-		if entry.Suppress {
-			flags |= suppressed
-		}
-		b = append(b, flags)
+		b = entry.Append(b)
 	}
 	return b
 }
 
+// Append appends the entry's bytes, as [DecodeEntries] reads them.
+func (e Entry) Append(b []byte) []byte {
+	b = append(b, e.Digest[:]...)
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(e.At.UnixMilli()))
+	b = append(b, ms[2:]...)
+	flags := byte(0)
+	if e.Suppress {
+		flags |= suppressed
+	}
+	return append(b, flags)
+}
+
 // Decode reads what [Ledger.Encode] wrote. It fails with [ErrMalformed].
 func Decode(b []byte) (*Ledger, error) {
-	if len(b) < headSize || b[0] != version || (len(b)-headSize)%entrySize != 0 {
+	if len(b) < headSize || b[0] != version {
 		return nil, fmt.Errorf("a file of %d bytes %w", len(b), ErrMalformed)
 	}
+	entries, err := DecodeEntries(b[headSize:])
+	if err != nil {
+		return nil, err
+	}
 	l := &Ledger{Salt: Salt(b[1:headSize])}
-	for rest := b[headSize:]; len(rest) > 0; rest = rest[entrySize:] {
+	for _, entry := range entries {
+		l.Add(entry)
+	}
+	return l, nil
+}
+
+// DecodeEntries reads entries that stand one behind the other. It fails with [ErrMalformed].
+func DecodeEntries(b []byte) ([]Entry, error) {
+	if len(b)%entrySize != 0 {
+		return nil, fmt.Errorf("a list of %d bytes %w", len(b), ErrMalformed)
+	}
+	entries := make([]Entry, 0, len(b)/entrySize)
+	for rest := b; len(rest) > 0; rest = rest[entrySize:] {
 		var ms [8]byte
 		copy(ms[2:], rest[len(Digest{}):])
-		l.Add(Entry{
+		entries = append(entries, Entry{
 			Digest: Digest(rest), At: time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC(), Suppress: rest[entrySize-1]&suppressed != 0,
 		})
 	}
-	return l, nil
+	return entries, nil
 }
