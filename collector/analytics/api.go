@@ -33,6 +33,9 @@ type Options struct {
 	Logger   *slog.Logger
 	// Budget is that of the queries, shared by all views of a process; nil for none.
 	Budget *Budget
+	// Erased says of an event that was received at a time that its person was erased: it never gets into the view. nil for
+	// none. It is called while others of its calls run.
+	Erased func(e *event.Event, received time.Time) bool
 	// MaxBytes is about how large the view may become; 0 for as large as it takes. Where it would become larger it leaves
 	// out the oldest events, and [Status.CompleteFrom] says so.
 	MaxBytes int64
@@ -58,7 +61,7 @@ type Status struct {
 	CurrentAt time.Time
 	// CompleteFrom is the time from which on no event is missing; zero where none was ever trimmed.
 	CompleteFrom time.Time
-	// Events counts the events that are retained.
+	// Events counts the events that are retained, without those that were erased.
 	Events int
 	// Bytes is about how much memory the view takes, MaxBytes how much it may; 0 for any.
 	Bytes, MaxBytes int64
@@ -108,6 +111,8 @@ type Record struct {
 	ClientID string
 	// Visitor is an opaque id, the same for one visitor of the property; "" for an event of nobody, or of no human.
 	Visitor string
+	// Anonymous says that the event is nobody's because it is old: see [View.Anonymize].
+	Anonymous bool
 	// Touch is where the visitor came from; the zero value where the event does not tell.
 	Touch columns.Touch
 	// Deliveries has an element per platform in force when the event was accepted, in the Property's order.

@@ -31,6 +31,9 @@ func (v *View) decode(entries []stream.Entry) decoded {
 			d.errs = append(d.errs, fmt.Errorf("entry %s: %w", entry.Position, err))
 			continue
 		}
+		if v.erased != nil && v.erased(&e, entry.Position.Time()) {
+			continue
+		}
 		d.rows = append(d.rows, rowOf(v.property, entry.Position, &e))
 	}
 	return d

@@ -139,6 +139,7 @@ func (s *snapshot) record(c *columns.Chunk, row int) Record {
 	r := Record{
 		Position: c.Position[row], Event: name.Event, Class: name.Class, ReceivedAt: received,
 		Currency: s.Currencies[c.Currency[row]], Touch: s.Touches[c.Touch[row]],
+		Anonymous: c.Position[row] < s.NobodyBefore,
 	}
 	visitor := c.Visitor[row]
 	r.EventID, r.OrderID, r.ClientID = c.IDs(row, s.ClientIDs[visitor])

@@ -29,6 +29,8 @@ type oracleEvent struct {
 	position stream.Position
 	visitor  string
 	touch    *columns.Touch
+	// anonymous says that it is nobody's because it is old.
+	anonymous bool
 }
 
 func (e oracleEvent) at() time.Time { return e.position.Time() }
@@ -48,6 +50,20 @@ func (o *oracle) of(class event.Class, r Range) []oracleEvent {
 
 func (o *oracle) forget(before stream.Position) {
 	o.events = slices.DeleteFunc(o.events, func(e oracleEvent) bool { return e.position < before })
+}
+
+// erase takes events out as though there had never been any.
+func (o *oracle) erase(positions []stream.Position) {
+	o.events = slices.DeleteFunc(o.events, func(e oracleEvent) bool { return slices.Contains(positions, e.position) })
+}
+
+// anonymize makes nobody's the events before a position.
+func (o *oracle) anonymize(before stream.Position) {
+	for i := range o.events {
+		if e := &o.events[i]; e.position < before {
+			e.visitor, e.ClientID, e.anonymous = "", "", true
+		}
+	}
 }
 
 func countNamed(events []oracleEvent, name string) int {
@@ -208,7 +224,7 @@ func (o *oracle) listing(q ListingQuery) Page {
 		}
 		record := Record{
 			Position: e.position, EventID: e.ID, Event: e.Name, Class: e.Class, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
-			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor,
+			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Anonymous: e.anonymous,
 		}
 		if e.Class != event.Human { // nobody visits
 			record.ClientID, record.Visitor = "", ""

@@ -56,6 +56,8 @@ type world struct {
 	pace     int64
 	grain    event.Amount
 	last     stream.Position
+	// erases says that some events are erased before they come.
+	erases bool
 }
 
 func newWorld(seed uint64) *world {
@@ -187,6 +189,7 @@ func (w *world) grow(t testing.TB, count int) {
 	for _, r := range records {
 		w.oracle.records[r.Event] = append(w.oracle.records[r.Event], r)
 	}
+	w.announce(t, entries)
 	early := 0
 	if len(records) > 0 {
 		early = w.IntN(len(records))
@@ -196,6 +199,50 @@ func (w *world) grow(t testing.TB, count int) {
 		t.Fatal(err)
 	}
 	w.view.AddRecords(records[early:])
+}
+
+// announce has the view hear that some events are erased before they come, where the world is one in which that happens.
+func (w *world) announce(t testing.TB, entries []stream.Entry) {
+	t.Helper()
+	if !w.erases {
+		return
+	}
+	var early []stream.Position
+	for _, entry := range entries {
+		if w.IntN(20) == 0 {
+			early = append(early, entry.Position)
+		}
+	}
+	mustNot(t, w.view.Erase(early))
+	w.oracle.erase(early)
+}
+
+// erase takes a visitor's events out, or some at random, with positions of which there is no event.
+func (w *world) erase(t testing.TB) {
+	t.Helper()
+	positions, some := []stream.Position{1, w.last + 1<<40}, 1+w.IntN(10)
+	who := ""
+	if len(w.oracle.events) > 0 {
+		who = pick(w.Rand, w.oracle.events...).visitor
+	}
+	for _, e := range w.oracle.events {
+		if who != "" && some > 5 && e.visitor == who || some <= 5 && w.IntN(10) < some {
+			positions = append(positions, e.position)
+		}
+	}
+	w.Shuffle(len(positions), func(i, j int) { positions[i], positions[j] = positions[j], positions[i] })
+	mustNot(t, w.view.Erase(append(positions, positions...)))
+	w.oracle.erase(positions)
+}
+
+// anonymize makes some of the oldest events nobody's.
+func (w *world) anonymize() {
+	before := w.last
+	if len(w.oracle.events) > 0 {
+		before = pick(w.Rand, w.oracle.events...).position
+	}
+	w.view.Anonymize(before)
+	w.oracle.anonymize(before)
 }
 
 // forget drops some of the oldest events.

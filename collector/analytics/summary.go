@@ -33,7 +33,7 @@ func (s *snapshot) totalsOf(ctx context.Context, rows columns.RowRange, buyers b
 	buffer := make([]uint16, 0, columns.ChunkRows)
 	err := rows.Each(ctx, func(c columns.ChunkRange) {
 		c.CountClasses(s.Names, &t.classes)
-		t.visitors += c.FirstSince(uint32(c.Ordinal - rows.First))
+		t.visitors += c.FirstSince(uint32(c.Ordinal - max(rows.First, s.Anonymous)))
 		purchases := c.Named(purchase, buffer)
 		t.purchases += len(purchases)
 		for _, row := range purchases {

@@ -25,14 +25,18 @@ type View struct {
 	log      *slog.Logger
 	budget   *Budget
 	maxBytes int64
+	erased   func(e *event.Event, received time.Time) bool
 
-	// retained is read-locked by a query while it runs and locked to free the numbers of dropped events.
+	// retained is read-locked by a query while it runs and locked to change what a query may look at: to free the numbers
+	// of dropped events, and to take persons out.
 	retained sync.RWMutex
 
 	// mu guards what follows. It is never held for long.
 	mu     sync.Mutex
 	table  *columns.Table
 	status Status
+	// anonymous is the position before which events are nobody's.
+	anonymous stream.Position
 	// rebuilding is true from a Reset until the view is ready again: what it holds meanwhile is a part of the truth.
 	rebuilding bool
 	// running is how many queries are running.
@@ -51,7 +55,7 @@ func NewView(o Options) *View {
 		budget = NewBudget(0)
 	}
 	return &View{
-		property: o.Property, currency: o.Currency, log: o.Logger, budget: budget, maxBytes: o.MaxBytes, table: columns.NewTable(),
+		property: o.Property, currency: o.Currency, log: o.Logger, budget: budget, maxBytes: o.MaxBytes, erased: o.Erased, table: columns.NewTable(),
 	}
 }
 
@@ -111,20 +115,16 @@ func (v *View) AddRecords(records []stream.Record) {
 // so where there were any.
 func (v *View) Forget(before stream.Position) {
 	v.mu.Lock()
-	first := v.table.First()
-	droppable := v.table.Forget(before)
-	if v.table.First() > first {
+	table := v.table
+	first := table.First()
+	droppable := table.Forget(before)
+	if table.First() > first {
 		v.status.trimmed(before)
 	}
 	v.mu.Unlock()
-	if !droppable {
-		return
+	if droppable {
+		v.change(table, table.Drop)
 	}
-	v.retained.Lock()
-	defer v.retained.Unlock()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.table.Drop()
 }
 
 // Reset empties the view: it is not ready until it has been filled again.
@@ -132,6 +132,7 @@ func (v *View) Reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.table, v.rebuilding, v.evicting = columns.NewTable(), true, false
+	v.table.AnonymizeBefore(v.anonymous)
 	v.status = Status{Connected: v.status.Connected, CurrentAt: v.status.CurrentAt}
 }
 
@@ -177,8 +178,7 @@ func (v *View) Status() Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.status
-	rows := v.table.Rows()
-	s.Events, s.Bytes, s.MaxBytes = rows.Len(), v.table.Size(), v.maxBytes
+	s.Events, s.Bytes, s.MaxBytes = v.table.Events(), v.table.Size(), v.maxBytes
 	if last := v.table.Last(); last != 0 {
 		s.Last, s.AsOf = last, last.Time()
 	}

@@ -67,6 +67,7 @@ func newChunkIndex(c *Chunk, names []Name) *ChunkIndex {
 	for _, name := range c.Name {
 		counts[name]++
 	}
+	delete(counts, noName)
 	for name, count := range counts {
 		s.Names = append(s.Names, IndexedName{Name: name})
 		s.Classes[names[name].Class] += count
@@ -81,6 +82,9 @@ func newChunkIndex(c *Chunk, names []Name) *ChunkIndex {
 	}
 	for row, name := range c.Name {
 		n := places[name]
+		if n == nil {
+			continue
+		}
 		n.Rows = append(n.Rows, uint16(row))
 		if currency := c.Currency[row]; currency != 0 && c.Value[row] != NoValue {
 			n.Values.Of(currency).Add(c.Value[row])

@@ -19,8 +19,13 @@ func (t *Table) dropEarly(position stream.Position) {
 	delete(t.early, position)
 }
 
-// DiscardOrphans forgets early records whose event should have come by now.
+// DiscardOrphans forgets early records, and positions of erased events, whose event should have come by now.
 func (t *Table) DiscardOrphans() {
+	for position := range t.unread {
+		if position <= t.last {
+			delete(t.unread, position)
+		}
+	}
 	for position := range t.early {
 		if position <= t.last {
 			t.dropEarly(position)
@@ -34,7 +39,7 @@ func (t *Table) Apply(r stream.Record) {
 	if r.Status > stream.Expired {
 		return
 	}
-	if t.next == 0 || r.Event > t.last {
+	if r.Event > t.last {
 		if t.earlyCount < maxEarly {
 			t.early[r.Event] = append(t.early[r.Event], r)
 			t.earlyCount++

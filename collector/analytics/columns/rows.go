@@ -177,12 +177,15 @@ func (c *ChunkRange) CountClasses(names []Name, counts *ClassCounts) {
 		return
 	}
 	for _, name := range c.Name[c.From:c.To] {
-		counts[names[name].Class]++
+		if name != noName {
+			counts[names[name].Class]++
+		}
 	}
 }
 
 // FirstSince counts the rows that are the first of their visitor since the row that lies distance rows before the range:
-// those whose visitor's previous event lies further back.
+// those whose visitor's previous event lies further back. Where the range begins before that row, distance wraps around,
+// and the rows up to there must be nobody's.
 func (c *ChunkRange) FirstSince(distance uint32) int {
 	count := 0
 	for _, back := range c.Back[c.From:c.To] {

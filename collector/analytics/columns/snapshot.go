@@ -16,6 +16,10 @@ type Snapshot struct {
 	VisitorKeys []event.Person
 	ClientIDs   []string
 	reasons     *reasons
+	// Anonymous is the ordinal below which no row is of a visitor, though those behind it may lead back to there.
+	Anonymous uint64
+	// NobodyBefore is the position before which events are nobody's, whoever sent them.
+	NobodyBefore stream.Position
 }
 
 // Snapshot returns the table as it is now.
@@ -24,6 +28,7 @@ func (t *Table) Snapshot() Snapshot {
 		RowRange: t.Rows(),
 		Names:    t.names.values, Touches: t.touches.values, Currencies: t.currencies.values, Platforms: t.platforms.values,
 		VisitorKeys: t.visitors.keys, ClientIDs: t.visitors.clientIDs, reasons: t.reasons,
+		Anonymous: t.anonymous, NobodyBefore: t.nobodyBefore,
 	}
 }
 

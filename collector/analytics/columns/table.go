@@ -36,6 +36,9 @@ type Name struct {
 	Class event.Class
 }
 
+// noName is the number of the name that rows of erased events have. Its class is none that can be asked for.
+const noName = 0
+
 // Touch is where a visitor came from.
 type Touch struct {
 	// Source is never "". Medium and Campaign may be.
@@ -62,6 +65,15 @@ type Table struct {
 	visitors   *visitors
 	reasons    *reasons
 
+	// nobodyBefore is the position before which events are nobody's: see [Table.AnonymizeBefore]. Those that were somebody's
+	// when they were added are nobody's up to the ordinal anonymous.
+	nobodyBefore stream.Position
+	anonymous    uint64
+	// erased is how many of the retained rows are of erased events, unread are the positions of erased events that have
+	// not been read yet.
+	erased int
+	unread map[stream.Position]struct{}
+
 	// early holds records of events that have not been read yet: the two streams are read independently.
 	early map[stream.Position][]stream.Record
 	// earlyCount is how many of them there are.
@@ -75,9 +87,10 @@ func NewTable() *Table {
 	t := &Table{
 		names: newDictionary(textOfName), touches: newDictionary(textOfTouch), currencies: newDictionary(lengthOf[string]),
 		platforms: newDictionary(lengthOf[PlatformList]), visitors: newVisitors(), reasons: newReasons(),
-		early: map[stream.Position][]stream.Record{},
+		unread: map[stream.Position]struct{}{}, early: map[stream.Position][]stream.Record{},
 	}
 	// 0 means in these columns that there is nothing; it is never released.
+	t.names.acquire(Name{Class: event.Class(event.Classes)})
 	t.touches.acquire(Touch{})
 	t.currencies.acquire("")
 	return t
@@ -104,10 +117,17 @@ var (
 	errTooManyPlatforms = fmt.Errorf("the event names more than %d platforms", maxPlatforms)
 )
 
-// Add appends an event. One that is not newer than the last is known already and passed over.
+// Add appends an event. One that is not newer than the last is known already and passed over, as is an erased one.
 func (t *Table) Add(r *Row) error {
-	if t.next > 0 && r.Position <= t.last {
+	if t.last > 0 && r.Position <= t.last {
 		return nil
+	}
+	if _, erased := t.unread[r.Position]; erased {
+		t.last = r.Position
+		return nil
+	}
+	if r.Position < t.nobodyBefore {
+		r.IsSomeone = false
 	}
 	if r.Platforms.Count() > maxPlatforms {
 		return errTooManyPlatforms
@@ -140,6 +160,9 @@ func (t *Table) Add(r *Row) error {
 		t.full += c.size()
 	}
 	t.last = r.Position
+	if r.Position < t.nobodyBefore && t.anonymous == t.next {
+		t.anonymous++
+	}
 	t.next++
 	t.catchUp(r.Position)
 	return nil
@@ -159,7 +182,7 @@ func (c *Chunk) append(at int, r *Row, visitor string) {
 	}
 }
 
-// find returns where an event is kept.
+// find returns where an event is kept; an erased one has its row.
 func (t *Table) find(position stream.Position) (c *Chunk, at int, found bool) {
 	rows := t.Rows()
 	ordinal := rows.Search(position)
@@ -173,7 +196,14 @@ func (t *Table) find(position stream.Position) (c *Chunk, at int, found bool) {
 // Forget hides the events before a position. It says whether whole chunks can be dropped.
 func (t *Table) Forget(before stream.Position) (droppable bool) {
 	rows := t.Rows()
-	t.first = rows.Search(before)
+	first := rows.Search(before)
+	t.erased -= t.erasedIn(t.first, first)
+	t.first = first
+	for position := range t.unread {
+		if position < before {
+			delete(t.unread, position)
+		}
+	}
 	for position := range t.early {
 		if position < before {
 			t.dropEarly(position)
@@ -187,18 +217,23 @@ func (t *Table) Drop() {
 	count := int((t.first - t.base) / ChunkRows)
 	for _, c := range t.chunks[:count] {
 		for at := range ChunkRows {
-			t.names.release(c.Name[at])
-			t.currencies.release(uint32(c.Currency[at]))
-			t.platforms.release(uint32(c.Platforms[at]))
-			if c.Touch[at] != 0 {
-				t.touches.release(c.Touch[at])
-			}
+			t.release(c, at)
 			t.visitors.leave(c.Visitor[at], t.base+uint64(at))
 		}
 		t.base += ChunkRows
 		t.full -= c.size()
 	}
 	t.chunks = slices.Clone(t.chunks[count:])
+}
+
+// release gives back what a row has of the dictionaries.
+func (t *Table) release(c *Chunk, at int) {
+	t.names.release(c.Name[at])
+	t.currencies.release(uint32(c.Currency[at]))
+	t.platforms.release(uint32(c.Platforms[at]))
+	if c.Touch[at] != 0 {
+		t.touches.release(c.Touch[at])
+	}
 }
 
 // earlyBytes is about what a record takes that waits for its event.

@@ -49,7 +49,7 @@ func TestWhatIsForgottenTakesNoRoom(t *testing.T) {
 	}
 	table.Drop()
 	for what, left := range map[string]int{
-		"chunks": len(table.chunks), "names": len(table.names.numbers), "touches": len(table.touches.numbers) - 1,
+		"chunks": len(table.chunks), "names": len(table.names.numbers) - 1, "touches": len(table.touches.numbers) - 1,
 		"currencies": len(table.currencies.numbers) - 1, "lists of platforms": len(table.platforms.numbers),
 		"visitors": len(table.visitors.numbers), "early records": len(table.early),
 	} {

@@ -56,11 +56,15 @@ func (v *visitors) visit(key event.Person, clientID string, ordinal uint64) (num
 	return number, back
 }
 
-// leave forgets the visitor where the dropped event at ordinal was its newest.
+// leave forgets the visitor where the event at ordinal, which is the visitor's no longer, was its newest.
 func (v *visitors) leave(number uint32, ordinal uint64) {
-	if number == 0 || v.last[number] != ordinal {
-		return
+	if number != 0 && v.last[number] == ordinal {
+		v.forget(number)
 	}
+}
+
+// forget gives the visitor's number free.
+func (v *visitors) forget(number uint32) {
 	delete(v.numbers, v.keys[number])
 	v.text -= len(v.clientIDs[number])
 	v.keys[number], v.clientIDs[number] = event.Person{}, ""
