@@ -121,7 +121,7 @@ func (h *harness) accept(body string) stream.Position {
 	e := envelope.Pseudonymise(valid, envelope.Acceptance{
 		DeliveryID: id, Variants: h.property.Variants(), AccountVariants: h.property.AccountVariants(), Platforms: h.property.PlatformNames(),
 	})
-	parts := wire.Split(&e, h.property.SealsIdentity())
+	parts := wire.Split(&e, h.property.Retention.SealsIdentity())
 	return h.append(stream.Addition{Entry: parts.Entry, Sealed: parts.Sealed, EventID: e.ID})
 }
 

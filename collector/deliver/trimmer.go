@@ -36,7 +36,7 @@ func (e *Engine) trimOnce(ctx context.Context) error {
 		policy.Age = policy.HardAge
 	}
 	// Before the events: what has no key is as good as gone.
-	if _, err := e.options.Stream.DropKeys(ctx, e.options.Property.DeviceAge(), e.options.Property.IdentityAge()); err != nil {
+	if _, err := e.options.Stream.DropKeys(ctx, retention.DeviceAge(), retention.IdentityAge()); err != nil {
 		return err
 	}
 	for {

@@ -108,7 +108,7 @@ type tenant struct {
 	// sealsIdentity says that what tells whose an event is goes before the event.
 	sealsIdentity bool
 	audience      audience
-	counters  [ways]counters
+	counters      [ways]counters
 }
 
 // New makes a handler that serves no tenant yet.
@@ -135,7 +135,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	for _, t := range tenants {
 		owner := &tenant{
 			Tenant: t, id: t.Property.Namespace + "/" + t.Property.Name, platforms: t.Property.PlatformNames(),
-			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), sealsIdentity: t.Property.SealsIdentity(),
+			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), sealsIdentity: t.Property.Retention.SealsIdentity(),
 			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
 		all.tenants = append(all.tenants, owner)

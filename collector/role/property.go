@@ -67,7 +67,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
 	p.reading = p.stream.Opening(wire.Identity)
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
-		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
+		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.Retention.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {

@@ -41,7 +41,9 @@ func TestWhatOneCallCosts(t *testing.T) {
 	ofBatch := func(id string, args []any) []any { args[2] = id; return args }
 	fresh := func(int) string { return string(newID())[:fieldSize] }
 	numbered := func(i int) string { return fmt.Sprintf("%06d", i) }
-	appendKeys := func(k keys) []string { return []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join(), k.seal(wire.Device), k.seal(wire.Identity)} }
+	appendKeys := func(k keys) []string {
+		return []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join(), k.seal(wire.Device), k.seal(wire.Identity)}
+	}
 	trimKeys := func(k keys) []string {
 		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}
 	}
