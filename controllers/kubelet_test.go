@@ -62,21 +62,34 @@ func volumeFiles(ctx context.Context, namespace string, volume corev1.Volume) (m
 		}
 		return files, err
 	}
-	found := &corev1.Secret{}
-	err := server.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: volume.Secret.SecretName}, found)
-	optional := volume.Secret.Optional != nil && *volume.Secret.Optional
-	if optional && apierrors.IsNotFound(err) {
+	if volume.Projected != nil {
+		for _, source := range volume.Projected.Sources {
+			if err := secretFiles(ctx, namespace, source.Secret.Name, source.Secret.Optional, source.Secret.Items, files); err != nil {
+				return nil, err
+			}
+		}
 		return files, nil
 	}
-	for _, item := range volume.Secret.Items {
+	return files, secretFiles(ctx, namespace, volume.Secret.SecretName, volume.Secret.Optional, volume.Secret.Items, files)
+}
+
+// secretFiles adds the files of a Secret's keys.
+func secretFiles(ctx context.Context, namespace, name string, mayMiss *bool, items []corev1.KeyToPath, files map[string][]byte) error {
+	found := &corev1.Secret{}
+	err := server.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
+	optional := mayMiss != nil && *mayMiss
+	if optional && apierrors.IsNotFound(err) {
+		return nil
+	}
+	for _, item := range items {
 		value, there := found.Data[item.Key]
 		if there {
 			files[item.Path] = value
 		} else if err == nil && !optional {
-			err = fmt.Errorf("secret %s has no key %s", volume.Secret.SecretName, item.Key)
+			err = fmt.Errorf("secret %s has no key %s", name, item.Key)
 		}
 	}
-	return files, err
+	return err
 }
 
 // project writes a volume's files as the kubelet does: into a new directory, to which the link ..data is then turned.

@@ -135,8 +135,9 @@ func brokenImportRule(folder, imported string) string {
 	switch {
 	case isOurs && inTree(folder, "collector/event") && !slices.Contains(eventImports[folder], target):
 		return "the domain imports no other package of ours; personal, erasure, wire and document import the domain, and envelope personal and outline as well, segment outline"
-	case (target == "collector/event/envelope" || target == "collector/event/segment") && folder != "collector/ingest":
-		return "what senders write is read by ingest alone"
+	case (target == "collector/event/envelope" || target == "collector/event/segment") && folder != "collector/ingest" &&
+		(target != "collector/event/envelope" || folder != "collector/query"):
+		return "what senders write is read by ingest alone, and by query where somebody names whom to erase"
 	case target == "collector/event/personal" &&
 		!slices.Contains([]string{"collector/event/envelope", "collector/deliver/adapter", "collector/sources/shop"}, folder):
 		return "what tells of a person is known to envelope alone; adapters have a client's id hashed, and shops ask which ids are none"
@@ -149,8 +150,8 @@ func brokenImportRule(folder, imported string) string {
 	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver") && folder != "cli/weir":
 		return "a Redis is started by weir dev and by tests alone"
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
-		!slices.Contains([]string{"collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/platforms", "collector/sources", "collector/stream"}, target):
-		return "of the collector, controllers reach auth, config, egress, erasure, platforms and sources alone, and stream where Redis is administered"
+		!slices.Contains([]string{"collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/sources", "collector/stream"}, target):
+		return "of the collector, controllers reach auth, config, egress, erasure, ledger, platforms and sources alone, and stream where Redis is administered"
 	case inTree(imported, chiPath) &&
 		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role"}, folder):
 		return "routes belong to ingest, query, server and role"
@@ -338,7 +339,7 @@ func TestImportRulesBite(t *testing.T) {
 			want: []string{
 				"collector/ingest/rejections.go imports github.com/weir-dev/weir/collector/event/personal: " +
 					"what tells of a person is known to envelope alone; adapters have a client's id hashed, and shops ask which ids are none",
-				"collector/stream/append.go imports github.com/weir-dev/weir/collector/event/envelope: what senders write is read by ingest alone",
+				"collector/stream/append.go imports github.com/weir-dev/weir/collector/event/envelope: what senders write is read by ingest alone, and by query where somebody names whom to erase",
 			},
 		},
 		"the collector that reaches the Property type, the operator or the root": {
@@ -367,7 +368,7 @@ func TestImportRulesBite(t *testing.T) {
 		"controllers that reach into the collector": {
 			files: map[string]string{"controllers/property.go": `"github.com/weir-dev/weir/collector/event"`},
 			want: []string{"controllers/property.go imports github.com/weir-dev/weir/collector/event: of the collector, " +
-				"controllers reach auth, config, egress, erasure, platforms and sources alone, and stream where Redis is administered"},
+				"controllers reach auth, config, egress, erasure, ledger, platforms and sources alone, and stream where Redis is administered"},
 		},
 		"controllers that administer Redis where nobody looks for it": {
 			files: map[string]string{

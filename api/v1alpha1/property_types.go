@@ -109,6 +109,13 @@ type PropertySpec struct {
 	// +kubebuilder:default={}
 	Identity Identity `json:"identity,omitzero"`
 
+	// What becomes of an event of somebody who was erased with suppress. Anonymize: it loses what identifies the person
+	// before it is stored, counts as nobody's and is delivered to no platform. Refuse: its sender is told that it is
+	// not accepted.
+	// +optional
+	// +kubebuilder:default=Anonymize
+	Suppression Suppression `json:"suppression,omitempty"`
+
 	// Whose events are stored, but neither counted nor delivered.
 	// +optional
 	// +kubebuilder:default={}
@@ -152,8 +159,9 @@ type PropertySpec struct {
 	// +kubebuilder:default={}
 	Query Workload `json:"query,omitzero"`
 
-	// What becomes of the stored events when the Property is deleted. Retain: they expire by retention, and a
-	// Property of the same name and namespace finds them again. Delete: they are removed at once.
+	// What becomes of the stored events, and of the ledger of erasures, when the Property is deleted. Retain: events
+	// expire by retention, and a Property of the same name and namespace finds them and the ledger again. Delete: both
+	// are removed at once.
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -341,6 +349,17 @@ type Identity struct {
 	// +kubebuilder:default=true
 	Join *bool `json:"join,omitempty"`
 }
+
+// Suppression is what becomes of the events of somebody who was erased for all time to come.
+//
+// +kubebuilder:validation:Enum=Anonymize;Refuse
+type Suppression string
+
+// The ways of suppression.
+const (
+	SuppressionAnonymize Suppression = "Anonymize"
+	SuppressionRefuse    Suppression = "Refuse"
+)
 
 // Exclude says whose events are stored, but neither counted nor delivered: those of bots, and as internal those that one
 // of the lists names. It is decided when an event arrives.

@@ -32,6 +32,7 @@ deduplication: {windowHours: 168}
 retention: {days: 62, deviceHours: 72, maxEvents: 10000000}
 exclude: {bots: true}
 identity: {join: true}
+suppression: Anonymize
 limits: {maxBodyBytes: 65536}
 exposure: {type: None}
 deliverer: {replicas: 1}

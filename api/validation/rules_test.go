@@ -227,6 +227,8 @@ func TestRetentionAndLimits(t *testing.T) {
 		"a rate of 0 is refused":               {spec: "limits: {eventsPerSecond: 0}", want: []string{"spec.limits.eventsPerSecond: should be greater than or equal to 1"}},
 		"a body under 1 KiB is refused":        {spec: "limits: {maxBodyBytes: 1023}", want: []string{"spec.limits.maxBodyBytes: should be greater than or equal to 1024"}},
 		"a body over 1 MiB is refused":         {spec: "limits: {maxBodyBytes: 1048577}", want: []string{"spec.limits.maxBodyBytes: should be less than or equal to 1048576"}},
+		"events of the erased may be refused":  {spec: "suppression: Refuse"},
+		"an unknown suppression is refused":    {spec: "suppression: Drop", want: []string{`spec.suppression: must be one of "Anonymize", "Refuse"`}},
 		"an unknown deletionPolicy is refused": {spec: "deletionPolicy: Orphan", want: []string{`spec.deletionPolicy: must be one of "Retain", "Delete"`}},
 		"a Redis of the Property's own":        {spec: "redis: {urlSecretKeyRef: {name: r, key: url}}"},
 		"a Redis without a Secret is refused":  {spec: "redis: {}", want: []string{"spec.redis.urlSecretKeyRef: is required"}},

@@ -11,6 +11,8 @@
 //	redis/tls.crt, tls.key      every role: the certificate that Redis is shown, and its key; empty or absent for none
 //	platforms/NAME/KEY          deliver: the keys of the Secret that platform NAME refers to
 //	sources/NAME/KEY            collect: what signs the webhooks of source NAME; deliver: what its shop's orders are read with
+//	erasures/ledger             every role: an [erasure.Ledger] as it encodes itself; absent where nobody keeps one. It goes on in
+//	                            erasures/ledger-1, erasures/ledger-2, …, each a ledger of the same salt
 package config
 
 import (
@@ -38,6 +40,8 @@ const (
 	PlatformsDir = "platforms"
 	// SourcesDir holds a directory per source, with a file per key of its Secrets that the role has.
 	SourcesDir = "sources"
+	// LedgerFile is the ledger of erasures, or its first part.
+	LedgerFile = "erasures/ledger"
 )
 
 // Redis is how a Redis is reached.
@@ -69,12 +73,14 @@ type Property struct {
 	Retention                Retention `json:"retention"`
 	Limits                   Limits    `json:"limits"`
 	// JoinIdentities says that identifiers which an event has together are one visitor's from then on.
-	JoinIdentities bool                 `json:"joinIdentities,omitempty"`
-	Exclude        Exclude              `json:"exclude,omitzero"`
-	Platforms      []platforms.Platform `json:"platforms"`
-	Sources        []sources.Source     `json:"sources,omitempty"`
-	Egress         Egress               `json:"egress"`
-	Proxies        Proxies              `json:"proxies,omitzero"`
+	JoinIdentities bool    `json:"joinIdentities,omitempty"`
+	Exclude        Exclude `json:"exclude,omitzero"`
+	// Suppression is what becomes of events of persons who were erased and are to stay so.
+	Suppression Suppression          `json:"suppression,omitzero"`
+	Platforms   []platforms.Platform `json:"platforms"`
+	Sources     []sources.Source     `json:"sources,omitempty"`
+	Egress      Egress               `json:"egress"`
+	Proxies     Proxies              `json:"proxies,omitzero"`
 }
 
 // Retention is what the stream keeps.
@@ -137,6 +143,17 @@ type Exclude struct {
 	// KeepBots says that events of bots count like anybody's.
 	KeepBots bool `json:"keepBots,omitempty"`
 }
+
+// Suppression is what becomes of the events of persons whose erasure asked for it.
+type Suppression string
+
+// The values of a [Suppression]; none is Anonymize.
+const (
+	// Anonymize stores the event without what identifies somebody: it counts, and is nobody's.
+	Anonymize Suppression = "Anonymize"
+	// Refuse stores nothing, and tells the sender so.
+	Refuse Suppression = "Refuse"
+)
 
 // Egress is where deliveries may go beyond public addresses; the operator decides it, not the tenant.
 type Egress struct {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/sources"
@@ -41,6 +42,7 @@ const fullProperty = `{
 		{"name": "shopify", "type": "Shopify", "readsOrders": true, "url": "https://example.myshopify.com"},
 		{"name": "stripe", "type": "Stripe", "stripe": {"purchases": "PaymentIntents"}}
 	],
+	"suppression": "Refuse",
 	"egress": {"allowCIDRs": ["10.0.0.0/8", "fd00::/8"]},
 	"proxies": {"trustedCIDRs": ["192.0.2.0/24"]}
 }`
@@ -76,6 +78,7 @@ func TestLoadReadsAProperty(t *testing.T) {
 		DeduplicationWindowHours: 168,
 		Retention:                config.Retention{Days: 62, MaxEvents: 10_000_000},
 		Limits:                   config.Limits{EventsPerSecond: 500, MaxBodyBytes: 65536},
+		Suppression:              config.Refuse,
 		Platforms: []platforms.Platform{
 			{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1234567890", TestEventCode: "TEST1"}}, Events: []string{"purchase"}},
 			{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}}, Suspend: true},
@@ -134,6 +137,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"no event retained":                       {`"maxEvents": 10000000`, `"maxEvents": 0`, "retention.maxEvents: must be at least 1"},
 		"a negative rate":                         {`500`, `-1`, "limits.eventsPerSecond: must be at least 1, or absent"},
 		"no body":                                 {`65536`, `0`, "limits.maxBodyBytes: must be at least 1"},
+		"an unknown suppression":                  {`"Refuse"`, `"Forget"`, "suppression: must be Anonymize or Refuse, or absent for Anonymize"},
 		"no address range":                        {`10.0.0.0/8`, `10.0.0.0`, "egress.allowCIDRs[0]: "},
 		"a proxy that is no range":                {`192.0.2.0/24`, `192.0.2.1`, "proxies.trustedCIDRs[0]: "},
 		"two platforms of one name":               {`"name": "crm"`, `"name": "meta"`, "platforms[1].name: must be unique"},
@@ -336,6 +340,55 @@ func TestRedisIsReadAsItWasRendered(t *testing.T) {
 	}
 	if got, err := config.LoadRedis(directory(t, files)); err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestTheLedgerIsReadFromAllItsParts(t *testing.T) {
+	at := time.Now().UTC().Truncate(time.Millisecond)
+	// part is a ledger with somebody, by a salt.
+	part := func(salt, digest byte) string {
+		l := erasure.Ledger{Salt: erasure.Salt{salt}}
+		l.Add(erasure.Entry{Digest: erasure.Digest{digest}, At: at})
+		return string(l.Encode())
+	}
+	for name, test := range map[string]struct {
+		files map[string]string
+		// want is how many identifiers there are, -1 for no ledger.
+		want int
+		err  string
+	}{
+		"none":                              {nil, -1, ""},
+		"one":                               {map[string]string{"ledger": part(1, 1)}, 1, ""},
+		"parts":                             {map[string]string{"ledger": part(1, 1), "ledger-1": part(1, 2), "ledger-2": part(1, 1)}, 2, ""},
+		"a part that nothing leads to":      {map[string]string{"ledger": part(1, 1), "ledger-2": part(1, 2)}, 1, ""},
+		"a part of another ledger":          {map[string]string{"ledger": part(1, 1), "ledger-1": part(2, 2)}, -1, "erasures/ledger-1: must have the salt of erasures/ledger"},
+		"what is none":                      {map[string]string{"ledger": "hush"}, -1, "erasures/ledger: a file of 4 bytes is no ledger of erasures"},
+		"a part that is cut off":            {map[string]string{"ledger": part(1, 1), "ledger-1": part(1, 2)[:40]}, -1, "erasures/ledger-1: "},
+		"a file that is larger than any is": {map[string]string{"ledger": strings.Repeat("x", 1<<20+1)}, -1, "erasures/ledger: must not be larger than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{}
+			for file, content := range test.files {
+				files["erasures/"+file] = content
+			}
+			got, err := config.LoadLedger(directory(t, files))
+			if test.err != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), test.err) || strings.Contains(err.Error(), "hush") {
+					t.Errorf("error %v, want %s", err, test.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := -1
+			if got != nil {
+				count = got.Len()
+			}
+			if count != test.want {
+				t.Errorf("%d identifiers, want %d", count, test.want)
+			}
+		})
 	}
 }
 

@@ -55,6 +55,7 @@ func (p *Property) Validate() error {
 	f.check(p.DeduplicationWindowHours <= 24*max(1, p.Retention.Days), "deduplicationWindowHours", "must be at most the hours of retention.days")
 	f.check(p.Limits.EventsPerSecond >= 0, "limits.eventsPerSecond", "must be at least 1, or absent for no limit")
 	f.check(p.Limits.MaxBodyBytes >= 1, "limits.maxBodyBytes", "must be at least 1")
+	f.check(slices.Contains([]Suppression{"", Anonymize, Refuse}, p.Suppression), "suppression", "must be Anonymize or Refuse, or absent for Anonymize")
 	p.Exclude.validate(&f)
 	for i, prefix := range p.Egress.AllowCIDRs {
 		f.check(prefix.IsValid(), fmt.Sprintf("egress.allowCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")

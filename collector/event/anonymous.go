@@ -1,66 +1,37 @@
 package event
 
 import (
+	"net/url"
 	"slices"
-	"strings"
+
+	"github.com/google/uuid"
 )
 
-// ClickSet is a set of names of click ids, by the bits 1 << place in [ClickIDNames].
-type ClickSet uint32
-
-// Has says whether a name is in the set.
-func (s ClickSet) Has(name string) bool {
-	if s == 0 {
-		return false
+// Anonymous returns what of an event counts and tells of nobody: it is a number under a new id, for no platform. It has what
+// happened, when, what for and for how much, by which campaign, and of addresses of pages no more than the site. All else goes:
+// ids of the person, of the visit, of the order and of the event itself, hashes, contacts, country, device, clicks, consent,
+// coupons, search terms, and whatever members are the sender's own.
+func (e *Event) Anonymous(id uuid.UUID) Event {
+	kept := Event{
+		ID: id.String(), DeliveryID: id, Name: e.Name, OccurredAt: e.OccurredAt, Class: e.Class, EngagementTime: e.EngagementTime,
+		Value: e.Value, Currency: e.Currency, Tax: e.Tax, Shipping: e.Shipping, Discount: e.Discount,
+		ContentID: e.ContentID, ContentName: e.ContentName, ListID: e.ListID, ListName: e.ListName, Contents: slices.Clone(e.Contents),
+		Context: Context{
+			PageURL: site(e.Context.PageURL), Referrer: site(e.Context.Referrer), ActionSource: e.Context.ActionSource,
+			UTMSource: e.Context.UTMSource, UTMMedium: e.Context.UTMMedium, UTMCampaign: e.Context.UTMCampaign, // not what may stand for one mail
+		},
 	}
-	place := slices.Index(ClickIDNames[:], name)
-	return place >= 0 && s&(1<<place) != 0
+	for i := range kept.Contents {
+		kept.Contents[i].Extra = nil
+	}
+	return kept
 }
 
-// Anonymise takes from the event what tells whose it is: the ids of client, user and session, hashes, the country, click ids
-// and the person. What is left counts as before, but is nobody's. Which click ids there were stays known, without what they
-// were, and of the URLs everything but these.
-func (e *Event) Anonymise() {
-	c := &e.Context
-	for i, name := range ClickIDNames {
-		if c.ClickIDs[name] != "" {
-			c.Clicked |= 1 << i
-		}
+// site returns the scheme and the host of a page's address, "" where there is none.
+func site(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return ""
 	}
-	c.ClickIDs, c.PageURL, c.Referrer = nil, WithoutClickIDs(c.PageURL), WithoutClickIDs(c.Referrer)
-	e.ClientID, e.UserID, e.SessionID, e.Country = "", "", "", ""
-	e.User, e.MoreContacts, e.Person = Hashes{}, nil, Person{}
-}
-
-// IsClickID says whether a parameter of a URL is a platform's click id.
-func IsClickID(parameter string) bool {
-	return slices.Contains(ClickIDNames[:], parameter) || strings.EqualFold(parameter, SnapClickID)
-}
-
-// SnapClickID is what Snapchat calls its parameter of a page's URL, in whatever case; its name as an event's click id is
-// another.
-const SnapClickID = "sccid"
-
-// WithoutClickIDs returns a URL without the parameters of its query that are click ids, otherwise as it is.
-func WithoutClickIDs(url string) string {
-	rest, _, _ := strings.Cut(url, "#")
-	page, query, _ := strings.Cut(rest, "?")
-	found := false
-	for parameter := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(parameter, "=")
-		found = found || IsClickID(name)
-	}
-	if !found {
-		return url
-	}
-	var kept []string
-	for parameter := range strings.SplitSeq(query, "&") {
-		if name, _, _ := strings.Cut(parameter, "="); !IsClickID(name) {
-			kept = append(kept, parameter)
-		}
-	}
-	if len(kept) > 0 {
-		page += "?" + strings.Join(kept, "&")
-	}
-	return page + url[len(rest):]
+	return parsed.Scheme + "://" + parsed.Host + "/"
 }

@@ -119,7 +119,7 @@ type Context struct {
 	ActionSource ActionSource
 	// ClickIDs maps the names of [ClickIDNames] to the platforms' click identifiers.
 	ClickIDs map[string]string
-	// Clicked are the names of the click ids that the event had before it was [Event.Anonymise]d: where its visitor came from
+	// Clicked are the names of the click ids that the event had before [Event.DropIdentity]: where its visitor came from
 	// is told by them too.
 	Clicked ClickSet
 }

@@ -48,7 +48,7 @@ func (discard) Append(_ context.Context, additions []stream.Addition) ([]stream.
 func collecting() http.Handler {
 	registry := prometheus.NewRegistry()
 	handler := ingest.New(ingest.Options{Now: time.Now, Registerer: registry})
-	handler.Serve([]ingest.Tenant{{Property: property("shop"), Keys: keysOf(shopKey), Appender: discard{}}})
+	handler.Serve([]ingest.Tenant{{Property: property("shop"), Keys: keysOf(shopKey), Appender: discard{}, Suppression: suppression(nil)}})
 	router := server.NewRouter(server.NewObserver(slog.New(slog.DiscardHandler), registry))
 	handler.Routes(router)
 	return router

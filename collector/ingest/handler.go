@@ -43,6 +43,19 @@ type Bots interface {
 	IsBot(userAgent string) bool
 }
 
+// Suppression says whose events are to be nobody's. It is asked for each event.
+type Suppression interface {
+	// Suppresses says whether there is anybody like that. Where there is not, no event is looked at.
+	Suppresses() bool
+	Suppressed(ids event.Identifiers) bool
+}
+
+// Eraser has persons erased. [stream.ErasureRequester] is one.
+type Eraser interface {
+	// Erase returns when the request stands in the ledger; it fails with [stream.ErrNotLedgered] where it does not before ctx ends.
+	Erase(ctx context.Context, request stream.ErasureRequest) (stream.ErasureState, error)
+}
+
 // Tenant is a property that events are taken in for.
 type Tenant struct {
 	Property config.Property
@@ -55,6 +68,10 @@ type Tenant struct {
 	Limiter Limiter
 	// Rejections is told what was refused; nil where nobody keeps that.
 	Rejections RejectionList
+	// Suppression is asked about each event; nil where nobody is suppressed.
+	Suppression Suppression
+	// Eraser is asked where a shop wants a person erased; nil where nobody can do that.
+	Eraser Eraser
 }
 
 // Options are what a [Handler] needs beside its tenants.
@@ -203,17 +220,36 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 		acceptance.Platforms = s.platforms
 	}
 	accepted := envelope.Pseudonymise(valid, acceptance)
+	addition := stream.Addition{Public: s.web != nil, IDSpace: uint8(accepted.Class)}
 	// The ids outlive the request where it has given up waiting, and must not keep the body's text for that.
-	parts := wire.Split(&accepted, s.sealsIdentity)
-	addition := stream.Addition{
-		Entry: parts.Entry, Sealed: parts.Sealed, EventID: strings.Clone(accepted.ID), Public: s.web != nil, IDSpace: uint8(accepted.Class),
-	}
-	var buffer [4]event.Identifier
-	if s.Property.JoinIdentities && acceptance.Class.Counts() {
-		addition.Identifiers = accepted.Identifiers(s.id, buffer[:0]).Packed()
-	}
+	addition.EventID = strings.Clone(accepted.ID)
 	if accepted.Name == event.Purchase {
 		addition.OrderID = strings.Clone(accepted.OrderID)
 	}
+	switch {
+	case !s.suppresses(&accepted):
+		var buffer [4]event.Identifier
+		if s.Property.JoinIdentities && acceptance.Class.Counts() {
+			addition.Identifiers = accepted.Identifiers(s.id, buffer[:0]).Packed()
+		}
+	case s.Property.Suppression == config.Refuse:
+		return stream.Addition{}, event.Errors{suppressed}
+	default:
+		accepted = accepted.Anonymous(h.newID())
+	}
+	parts := wire.Split(&accepted, s.sealsIdentity)
+	addition.Entry, addition.Sealed = parts.Entry, parts.Sealed
 	return addition, nil
 }
+
+// suppresses says whether an event is of a person who was erased and is to stay so. It costs nothing where nobody is.
+func (t *tenant) suppresses(e *event.Event) bool {
+	if t.Suppression == nil || !t.Suppression.Suppresses() {
+		return false
+	}
+	return t.Suppression.Suppressed(e.Identifiers(t.id, nil))
+}
+
+// suppressed is what is wrong with an event of a person who was erased and is to stay so, where such are refused. It does not
+// say by what the person is known.
+var suppressed = event.FieldError{Field: "event", Message: "The event is of a person who was erased, and the property refuses such events."}

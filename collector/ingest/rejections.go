@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -57,6 +58,9 @@ func (h *Handler) refuse(s *sender, w http.ResponseWriter, err error) {
 // rejectionOf tells of an event that the envelope has not been valid for, with the errors as the sender is told them.
 func (s *sender) rejectionOf(now time.Time, sent *envelope.Envelope, errs, told event.Errors) stream.Rejection {
 	rejection := s.newRejection(now, told.First(maxListedErrors))
+	if slices.Contains(errs, suppressed) {
+		return rejection // an id could tell whose it was
+	}
 	rejection.Event, rejection.EventID = sent.Identify(errs)
 	return rejection
 }

@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/collector/sources/shop"
@@ -152,8 +157,7 @@ func (h *Handler) Take(ctx context.Context, namespace, property, source string, 
 func (h *Handler) take(ctx context.Context, s *sender, source *sources.Source, report shop.Report, now time.Time) (taken, error) {
 	answer := taken{OK: true, Ignored: report.Ignored}
 	if report.Erasure != "" {
-		h.tellOfErasure(s, source, report.Erasure, now)
-		return answer, nil
+		return answer, h.takeErasure(ctx, s, source, report, now)
 	}
 	var additions []stream.Addition
 	for _, reported := range report.Events {
@@ -232,13 +236,46 @@ func (h *Handler) prepareReported(s *sender, reported shop.Event, now time.Time)
 	return addition, nil, nil
 }
 
-// tellOfErasure tells the owner of a shop's request about a person's data, which only the owner can see to. It holds
+// eraseTimeout is how long a shop waits until a request for an erasure stands in the ledger: Shopify waits for 5 s.
+const eraseTimeout = 3500 * time.Millisecond
+
+// takeErasure has a person erased where a shop names them, and tells the owner of what only the owner can see to. It keeps
 // nothing of the person.
-func (h *Handler) tellOfErasure(s *sender, source *sources.Source, topic string, now time.Time) {
+func (h *Handler) takeErasure(ctx context.Context, s *sender, source *sources.Source, report shop.Report, now time.Time) error {
+	told := "The shop asks by " + report.Erasure + " that a person's data be handed out or erased. Weir does not do that by itself: see to it, at the platforms too."
+	if request := s.erasureRequest(source, report); len(request.Identifiers) > 0 && s.Eraser != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseTimeout)
+		defer cancel()
+		if _, err := s.Eraser.Erase(ctx, request); err != nil {
+			s.reported(source, reportUnavailable)
+			return err
+		}
+		told = "The shop has asked by " + report.Erasure + " that a person be erased, and Weir does that. See to the platforms: the read API's erasures/" +
+			request.ID + " says what is to be done there."
+	}
 	s.reported(source, reportErasure)
-	s.list(s.newRejection(now, map[string]string{
-		"message": "The shop asks by " + topic + " that a person's data be handed out or erased. Weir does not do that by itself: see to it, at the platforms too.",
-	}))
+	s.list(s.newRejection(now, map[string]string{"message": told}))
+	return nil
+}
+
+// erasureRequest asks for whom a report names, by what of it events would have; it has no identifiers where that is nothing.
+// Where the shop asks again it has the same id.
+func (s *sender) erasureRequest(source *sources.Source, report shop.Report) stream.ErasureRequest {
+	request := stream.ErasureRequest{ID: uuid.NewString(), Origin: viaSources.name + "/" + source.Name}
+	if report.Repeat != "" {
+		request.ID = uuid.NewSHA1(uuid.Nil, []byte("weir erasure\x00"+s.id+"\x00"+source.Name+"\x00"+report.Repeat)).String()
+	}
+	for _, name := range slices.Sorted(maps.Keys(report.Subject)) {
+		object, err := json.Marshal(map[string]string{name: report.Subject[name]})
+		if err != nil {
+			continue // what is no text was never an event's
+		}
+		ids, errs := envelope.Subject(string(object), s.id)
+		if len(errs) == 0 { // what cannot be read could not in an event either
+			request.Identifiers = append(request.Identifiers, ids...)
+		}
+	}
+	return request
 }
 
 // reporting returns the sender as a source, which rejections name.

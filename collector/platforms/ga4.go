@@ -32,6 +32,12 @@ var ga4Traits = Traits{
 	// What is older is put at another time by GA4, or refused.
 	MaxAge:      72 * time.Hour,
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "Submit the person's client_id, and the user_id in a request of its own, to submitUserDeletion of the " +
+			"Google Analytics Admin API, or delete the user in the report User explorer. What was exported to " +
+			"BigQuery has to be deleted there.",
+		URL: "https://developers.google.com/analytics/devguides/config/admin/v1/rest/v1alpha/properties/submitUserDeletion",
+	},
 	Texts: []Text{
 		{
 			Name: "measurementID", MaxLength: 32, Pattern: "^G-[A-Z0-9]+$", Rule: "must be the id of a web data stream, such as G-ABC123DEF4",

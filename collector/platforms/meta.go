@@ -28,6 +28,12 @@ var metaTraits = Traits{
 	Limits:      Limits{Events: 100, Bytes: 1 << 20},
 	MaxAge:      7 * 24 * time.Hour,
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "Meta documents no interface that deletes the events of one person. Remove the person from the " +
+			"customer lists in Audiences of the Ads Manager, and ask Meta's support for businesses to erase what " +
+			"was sent to the dataset under the SHA-256 of the e-mail address or phone number.",
+		URL: "https://www.facebook.com/business/help",
+	},
 	Texts: []Text{
 		{
 			Name: "pixelID", MaxLength: 32, Pattern: digits, Rule: "must be the digits of a pixel's or dataset's id, in quotes",

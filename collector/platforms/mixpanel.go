@@ -22,6 +22,13 @@ var mixpanelTraits = Traits{
 	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "Create a deletion with the person's distinct_id, which is the client_id or user_id, in Mixpanel's " +
+			"organization settings under Data & Privacy, or by POST " +
+			"https://mixpanel.com/api/app/data-deletions/v3.0 (of projects in Europe and India on the hosts " +
+			"there). An owner or admin of the organization has to do it.",
+		URL: "https://docs.mixpanel.com/docs/privacy/end-user-data-management",
+	},
 	Texts: []Text{
 		{
 			Name: "projectID", MaxLength: 32, Pattern: digits, Rule: "must be the digits of a project's id, in quotes",

@@ -26,6 +26,13 @@ var pinterestTraits = Traits{
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},
 	MaxAge:      7 * 24 * time.Hour,
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "Send the person's e-mail address, in plain text, or epik to POST " +
+			"/v5/ad_accounts/AD_ACCOUNT/conversion_deletion_requests of Pinterest's API with the scopes ads:read " +
+			"and ads:write. Pinterest has that interface in a closed beta: where your account may not use it, ask " +
+			"Pinterest's support for businesses.",
+		URL: "https://developer.pinterest.com/docs/track-conversions/remove-users-from-events/",
+	},
 	Texts: []Text{
 		{
 			Name: "adAccountID", MaxLength: 18, Pattern: digits, Rule: "must be the digits of an ad account's id, in quotes",

@@ -110,11 +110,21 @@ type Traits struct {
 	MaxAge time.Duration
 	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
 	HasEndpoint bool
+	// Erasure is what the owner has to do there when a person is erased here.
+	Erasure Erasure
 	// Texts are the settings that are texts.
 	Texts []Text
 
 	// isSet says whether there are settings of this type; nil for a type without settings.
 	isSet func(*Settings) bool
+}
+
+// Erasure says how a person is erased at a platform. What was sent there is the platform's, and only the owner may ask for that.
+type Erasure struct {
+	// Instruction is a text of whole sentences that names the place or the interface, and by what the platform knows the person.
+	Instruction string
+	// URL is where the platform documents it; "" where nobody does.
+	URL string
 }
 
 // Limits bound one request to a platform.

@@ -40,6 +40,18 @@ func TestThePagesSayWhatTheTableSays(t *testing.T) {
 	}
 }
 
+func TestEveryTypeSaysHowAPersonIsErasedThere(t *testing.T) {
+	for _, platform := range platforms.Types() {
+		t.Run(string(platform), func(t *testing.T) {
+			traits, _ := platform.Traits()
+			page := strings.Join(strings.Fields(read(t, strings.ToLower(string(platform))+".md")), " ")
+			if traits.Erasure.Instruction == "" || !strings.Contains(page, traits.Erasure.Instruction) || !strings.Contains(page, traits.Erasure.URL) {
+				t.Errorf("its page does not say %q and %q", traits.Erasure.Instruction, traits.Erasure.URL)
+			}
+		})
+	}
+}
+
 // rows reads the list of pages: | [Type](page) | what it is | events a request | … | takes events of up to | … |.
 func rows(t *testing.T) map[string]row {
 	t.Helper()

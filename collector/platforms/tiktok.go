@@ -28,6 +28,13 @@ var tiktokTraits = Traits{
 	Limits:      Limits{Events: 100, Bytes: 1 << 20},
 	MaxAge:      7 * 24 * time.Hour,
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "TikTok documents no interface that deletes the events of one person. Remove the person from the " +
+			"customer files in Audience Manager of the TikTok Ads Manager, and ask TikTok's support for " +
+			"businesses to erase what was sent to the pixel under the SHA-256 of the e-mail address or phone " +
+			"number.",
+		URL: "https://ads.tiktok.com/help/",
+	},
 	Texts: []Text{
 		{
 			Name: "eventSourceID", MaxLength: 64, Pattern: "^[A-Za-z0-9]+$", Rule: "must be a pixel's code: letters and digits, such as C4A1B2C3D4E5F6G7H8I9",

@@ -17,6 +17,10 @@ var webhookTraits = Traits{
 	Credentials: []string{"signingSecret"},
 	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower, LastNameLower, Street, City, State, Zip, DateOfBirth, Gender},
 	Limits:      Limits{Events: 1},
+	Erasure: Erasure{
+		Instruction: "Erase the person in whatever stores what your receiver was sent: each event there has the client_id, " +
+			"the user_id and the hashes.",
+	},
 	Texts: []Text{
 		{
 			Name: "url", MaxLength: 2048, Rule: "must be an http or https URL with a host, such as https://crm.example.com/hook",

@@ -191,11 +191,12 @@ func (d *description) checkCSV(seen string, answer *httptest.ResponseRecorder, e
 	}
 }
 
-// propertyCalls are the described calls about a property, with a query that they can be asked with.
+// propertyCalls are the described calls about a property that may be made with the scope read, with a query that they can be
+// asked with.
 func (d *description) propertyCalls() map[string]string {
 	all := map[string]string{}
 	for path := range d.object("paths") {
-		if strings.HasPrefix(path, "/properties/{property}/") && d.at("paths", path, "get") != nil {
+		if strings.HasPrefix(path, "/properties/{property}/") && d.at("paths", path, "get") != nil && !strings.Contains(path, "/erasures/") {
 			all[path] = ""
 		}
 	}
@@ -264,6 +265,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	}
 
 	d.checkReplays(handler, api)
+	d.checkErasures(handler, api)
 
 	for _, refusal := range askAjv(t, openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
 		t.Errorf("Ajv: %s", refusal)
@@ -332,6 +334,65 @@ func (d *description) checkReplays(handler *Handler, api http.Handler) {
 	for range failureBurst + 1 {
 		ask("wt_guess", "berlin", typeJSON, `{}`)
 	}
+}
+
+// checkErasures asks for erasures, and for their states, in each way that is described.
+func (d *description) checkErasures(handler *Handler, api http.Handler) {
+	const call = "/properties/{property}/erasures"
+	handler.failures = newFailures()
+	i := indexOf(d.t, handler, "berlin")
+	erasing := &eraser{states: map[string]stream.ErasureState{anErasure: {
+		ID: anErasure, Requested: fixtureNow, Ledgered: fixtureNow, Hidden: fixtureNow, Purged: fixtureNow, Events: 1, Records: 2, Identifiers: 3, Linked: 4,
+		Platforms: []string{"crm", "gone"},
+	}}}
+	served := slices.Clone(*handler.tenants.Load())
+	served[i].Eraser = erasing
+	for _, platform := range platforms.Types() {
+		served[i].Property.Platforms = append(served[i].Property.Platforms, platforms.Platform{Name: strings.ToLower(string(platform)), Type: platform})
+	}
+	handler.Serve(served)
+	ask := func(method, token, property, contentType, path, body string) {
+		d.t.Helper()
+		request := httptest.NewRequest(method, apiPrefix+strings.Replace(call, "{property}", property, 1)+path, strings.NewReader(body))
+		request.Header.Set("Content-Type", contentType)
+		request.Header.Set("Authorization", "Bearer "+token)
+		answer := httptest.NewRecorder()
+		api.ServeHTTP(answer, request)
+		described := call
+		if path != "" {
+			described += "/{erasure}"
+		}
+		d.check(method, described, answer)
+	}
+	examples, _ := d.at("components", "schemas", "Subject", "examples").([]any)
+	for _, example := range examples {
+		body, err := json.Marshal(example)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		ask(http.MethodPost, tokens["admin"], "berlin", typeJSON, "", string(body))
+	}
+	erasing.err = stream.ErrNotLedgered
+	ask(http.MethodPost, tokens["admin"], "berlin", typeJSON, "", `{"client_id": 4711}`)
+	ask(http.MethodPost, tokens["admin"], "berlin", typeJSON, "", `{"name": "jane"}`)
+	ask(http.MethodPost, tokens["admin"], "berlin", typeJSON, "", `[]`)
+	ask(http.MethodPost, tokens["admin"], "berlin", typeJSON, "", strings.Repeat(" ", maxErasureBody+1))
+	ask(http.MethodPost, tokens["admin"], "berlin", "text/plain", "", `{}`)
+	ask(http.MethodPost, tokens["admin"], "nowhere", typeJSON, "", `{}`)
+	ask(http.MethodPost, tokens["write"], "berlin", typeJSON, "", `{}`)
+	erasing.err = nil
+	for _, path := range []string{"/" + anErasure, "/" + strings.ToUpper(anErasure), "/no-uuid", "/3e1f8e44-5a5c-4c0e-9d0b-000000000000", "/x?" + strings.Repeat("a", MaxQueryBytes+1)} {
+		ask(http.MethodGet, tokens["admin"], "berlin", typeJSON, path, "")
+	}
+	ask(http.MethodGet, tokens["write"], "berlin", typeJSON, "/"+anErasure, "")
+	erasing.err = errors.New("connection lost")
+	ask(http.MethodGet, tokens["admin"], "berlin", typeJSON, "/"+anErasure, "")
+	for range failureBurst + 1 {
+		ask(http.MethodPost, "wt_guess", "berlin", typeJSON, "", `{}`)
+	}
+	ask(http.MethodGet, "wt_guess", "berlin", typeJSON, "/"+anErasure, "")
+	handler.failures = newFailures()
+	ask(http.MethodGet, "wt_guess", "berlin", typeJSON, "/"+anErasure, "")
 }
 
 func TestEveryRouteIsDescribed(t *testing.T) {

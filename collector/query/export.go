@@ -206,7 +206,7 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 			return nil, fmt.Errorf("entry %s: %w", entries[i].Position, err)
 		}
 		if records[i].Anonymous { // also where nothing was sealed yet when it was stored
-			events[i].Anonymise()
+			events[i].DropIdentity()
 		}
 	}
 	return events, nil

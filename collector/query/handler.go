@@ -28,6 +28,8 @@ type Tenant struct {
 	View   *analytics.View
 	// Replayer is the property's stream.
 	Replayer Replayer
+	// Eraser is the property's stream.
+	Eraser Eraser
 	// Entries has the events themselves, of which the view keeps what it counts by.
 	Entries EntryReader
 	// Rejections has what the property's collectors refused.

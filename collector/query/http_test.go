@@ -100,6 +100,7 @@ var tokens = map[string]string{
 	"empty":        "wt_empty",
 	"replaying":    "wt_replaying",
 	"write":        "wt_write",
+	"admin":        "wt_admin",
 	"expired":      "wt_expired",
 	"expires next": "wt_expires_next",
 	"no scope":     "wt_no_scope",
@@ -203,6 +204,7 @@ func tokensOf(name string) []auth.Credential {
 	next := fixtureNow.Add(time.Millisecond)
 	return append(list,
 		auth.Credential{Name: "ops", Hash: auth.HashOf(tokens["write"]), Scope: auth.ScopeWrite},
+		auth.Credential{Name: "dpo", Hash: auth.HashOf(tokens["admin"]), Scope: auth.ScopeAdmin},
 		auth.Credential{Name: "old", Hash: auth.HashOf(tokens["expired"]), Scope: auth.ScopeAdmin, ExpirationTime: new(fixtureNow)},
 		auth.Credential{Name: "ageing", Hash: auth.HashOf(tokens["expires next"]), Scope: auth.ScopeRead, ExpirationTime: &next},
 		auth.Credential{Name: "none", Hash: auth.HashOf(tokens["no scope"])},

@@ -45,5 +45,9 @@ func (h *Handler) Routes(r chi.Router) {
 		get("/analytics/funnel", h.queued(h.funnel))
 		get("/analytics/attribution", h.queued(h.attribution))
 		r.Post("/deliveries/replay", h.authorised(auth.ScopeWrite, h.replay))
+		r.Post("/erasures", h.authorised(auth.ScopeAdmin, h.erase))
+		erasure := h.authorised(auth.ScopeAdmin, bounded(h.erasure))
+		r.Get("/erasures/{"+erasureParameter+"}", erasure)
+		r.Head("/erasures/{"+erasureParameter+"}", erasure)
 	})
 }

@@ -20,6 +20,7 @@ import (
 // deliveries runs a property's delivery engine, and a new one whenever the configuration has changed.
 type deliveries struct {
 	stream    *stream.Stream
+	ledger    *ledger
 	directory string
 	metrics   *deliver.Metrics
 	tracing   trace.TracerProvider
@@ -36,7 +37,7 @@ type deliveries struct {
 
 func newDeliveries(p *property, metrics *deliver.Metrics, tracing trace.TracerProvider, taker fetch.Taker, o Options) *deliveries {
 	return &deliveries{
-		stream: p.stream, directory: p.directory, metrics: metrics, tracing: tracing, consumer: o.Consumer,
+		stream: p.stream, ledger: p.ledger, directory: p.directory, metrics: metrics, tracing: tracing, consumer: o.Consumer,
 		logger: o.Logger.With("property", p.String()), current: p.config, stop: func() {}, taker: taker,
 	}
 }
@@ -52,8 +53,11 @@ func (d *deliveries) restart(changed config.Property) {
 
 // run delivers until ctx ends and what is in flight has been settled. When the configuration changes the next engine
 // starts while requests of the one before still end, so that a slow platform holds up no other. Beside each engine shops
-// are read.
+// are read. Nothing is sent before it is known who has been erased.
 func (d *deliveries) run(ctx context.Context) error {
+	if d.ledger.await(ctx) != nil {
+		return nil
+	}
 	engines, ctx := errgroup.WithContext(ctx)
 	for resume := true; ctx.Err() == nil; resume = false {
 		running, engine, fetcher := d.next(ctx, resume)
@@ -82,7 +86,7 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 		Credentials: func(source string) (map[string]string, error) { return config.SourceCredentials(d.directory, source) },
 	})
 	engine := deliver.New(deliver.Options{
-		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
+		Stream: d.stream, Property: property, Ledger: d.ledger, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if i := slices.IndexFunc(property.Platforms, func(p platforms.Platform) bool { return p.Name == platform }); i >= 0 {
 				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {

@@ -26,7 +26,8 @@ import (
 type property struct {
 	directory string
 	options   Options
-	watcher   *config.Watcher
+	// watcher is for all but the ledger of erasures, ledgerWatcher for that.
+	watcher, ledgerWatcher *config.Watcher
 	settings
 
 	client   *stream.Client
@@ -35,6 +36,7 @@ type property struct {
 	appender *stream.Appender   // not for query alone
 	rejected *stream.Rejections // not for query alone
 	view     *analytics.View    // only for query
+	ledger   *ledger
 	// reached is set once Redis has answered.
 	reached atomic.Bool
 }
@@ -51,9 +53,13 @@ type settings struct {
 
 // open loads a property and connects it with its Redis. It does not wait for that: the roles do.
 func open(directory string, o Options, registerer prometheus.Registerer) (*property, error) {
-	p := &property{directory: directory, options: o, watcher: config.NewWatcher(directory)}
+	p := &property{directory: directory, options: o, watcher: config.NewWatcher(directory), ledgerWatcher: config.NewLedgerWatcher(directory)}
 	var err error
 	if p.settings, err = p.load(); err != nil {
+		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
+	}
+	erased, err := config.LoadLedger(directory)
+	if err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
 	if p.client, err = stream.Dial(p.redis.URL, stream.DialOptions{TLS: p.redis.TLS}); err != nil {
@@ -66,12 +72,13 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
 	p.reading = p.stream.Opening(wire.Identity)
+	p.ledger = newLedger(p.String(), erased)
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.Retention.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
-		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes})
+		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes, Erased: p.ledger.Erased})
 		if err := watchView(p.view, prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
 		}
@@ -126,18 +133,25 @@ func (p *property) signingSecrets(list []sources.Source) map[string][]string {
 }
 
 func (p *property) collectTenant() ingest.Tenant {
-	return ingest.Tenant{Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected}
+	return ingest.Tenant{
+		Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected,
+		Suppression: p.ledger, Eraser: stream.ErasureRequester{Stream: p.stream},
+	}
 }
 
 func (p *property) queryTenant() query.Tenant {
-	return query.Tenant{Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream}, Entries: p.reading, Rejections: p.stream}
+	return query.Tenant{
+		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
+		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Rejections: p.stream,
+	}
 }
 
 // checks say when the property can be served. A process that only reads needs no Redis for that once its view has
 // caught up: it goes on answering from what it has. One that collects needs it to begin with. Nobody sends requests to
-// one that only delivers: its readiness tells people, and holds up a rollout to pods that do not reach Redis.
+// one that only delivers: its readiness tells people, and holds up a rollout to pods that do not reach Redis. None is ready
+// before it knows who has been erased.
 func (p *property) checks() []server.Check {
-	var checks []server.Check
+	checks := []server.Check{{Name: "ledger " + p.String(), Ready: p.ledger.ready}}
 	if p.options.has(Collect) || p.options.has(Deliver) {
 		checks = append(checks, server.Check{Name: "redis " + p.String(), Ready: p.reachRedis})
 	}
@@ -169,8 +183,11 @@ func (p *property) reachRedis(ctx context.Context) error {
 // replaying says whether the property has a view that has not yet caught up for the first time.
 func (p *property) replaying() bool { return p.view != nil && !p.view.Status().Ready }
 
-// follow keeps the view up to date until ctx ends.
+// follow keeps the view up to date until ctx ends. Nothing gets into it before it is known who has been erased.
 func (p *property) follow(ctx context.Context) error {
+	if p.ledger.await(ctx) != nil {
+		return nil
+	}
 	err := p.view.Follow(ctx, p.reading)
 	if ctx.Err() != nil {
 		return nil

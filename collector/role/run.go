@@ -164,6 +164,7 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 	front, running := errgroup.WithContext(ctx)
 
 	for _, property := range p.properties {
+		back.Go(func() error { property.ledger.follow(behind, property.stream); return nil })
 		if property.view != nil {
 			back.Go(func() error { return property.follow(behind) })
 		}

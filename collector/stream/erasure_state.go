@@ -25,6 +25,8 @@ const (
 	stateFollow   = "follow"
 	stateFollowed = "followed"
 	stateSuppress = "suppress"
+	// stateUnpurged is why Redis's files still have it.
+	stateUnpurged = "unpurged"
 	// statePlatform begins a field for each platform that may have got something.
 	statePlatform = "platform:"
 )
@@ -38,6 +40,9 @@ type ErasureState struct {
 	// Hidden is when nothing that can be asked for or is delivered had the person any more, Purged when Redis's files had
 	// not either; PurgeBy is until when that will be.
 	Hidden, Purged, PurgeBy time.Time
+	// Unpurged is why Redis's files still have the person: [UnpurgedDenied], [UnpurgedSnapshots] or [UnpurgedFailed]; "" where
+	// nothing stands in the way.
+	Unpurged string
 	// Events, Records and Identifiers count what was removed: events, what became of them on platforms, and who was joined
 	// with whom. Linked counts the identifiers that were seen with the subject.
 	Events, Records, Identifiers, Linked int64
@@ -82,6 +87,9 @@ func stateOf(id string, fields map[string]string) ErasureState {
 	}
 	if !state.Hidden.IsZero() {
 		state.PurgeBy = state.Hidden.Add(PurgedWithin)
+	}
+	if reason := fields[stateUnpurged]; slices.Contains([]string{UnpurgedDenied, UnpurgedSnapshots, UnpurgedFailed}, reason) {
+		state.Unpurged = reason
 	}
 	for field := range fields {
 		if platform, found := strings.CutPrefix(field, statePlatform); found {
@@ -134,6 +142,7 @@ func (s *Stream) NotePurged(ctx context.Context, purged []HiddenErasure) error {
 			_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 				pipe.ZRem(ctx, key, one.ID)
 				pipe.HSet(ctx, state, statePurged, now.UnixMilli())
+				pipe.HDel(ctx, state, stateUnpurged)
 				pipe.PExpire(ctx, state, erasureStateKept)
 				return nil
 			})

@@ -51,7 +51,7 @@ func (p *Problem) Unwrap() error { return p.kind }
 // kinds are the errors that [Explain] leaves as they are, in the order in which they count.
 var kinds = []error{
 	ErrURL, ErrCA, ErrClientCertificate, ErrReply, ErrAuthentication, ErrInfoDenied, ErrFunctions, ErrVersion, ErrEvictionEnabled, ErrDefaultUser, ErrDenied,
-	ErrLibrary, ErrNoGroup, ErrOtherRedis, ErrUnavailable, ErrTLS, ErrAddress, ErrUnreachable, ErrRefused,
+	ErrLibrary, ErrNoGroup, ErrOtherRedis, ErrUnavailable, ErrTLS, ErrAddress, ErrUnreachable, ErrRefused, ErrRewriteDenied, ErrSnapshots, ErrRewriteFailed,
 }
 
 // Explain says what an error of this package's methods is, in words from a closed list that may be shown to whoever

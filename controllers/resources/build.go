@@ -20,6 +20,9 @@ type Input struct {
 	RedisURLs map[Role]string
 	// RedisPort is the port that the pods may reach Redis at; 0 for any.
 	RedisPort int32
+	// LedgerParts is over how many Secrets the ledger of erasures is spread; 0 means 1. A further one replaces the pods, which
+	// know of what is in it from the stream until then.
+	LedgerParts int
 	// Withheld leaves out what exposes the Property, because it may not have the hosts.
 	Withheld bool
 	// Available says which of [OptionalKinds] the cluster has.

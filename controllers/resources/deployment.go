@@ -95,7 +95,7 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 			WithRunAsNonRoot(true).WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID).
 			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(container(property, role, in)).
-		WithVolumes(volumes(property, role)...)
+		WithVolumes(volumes(property, role, in.LedgerParts)...)
 	place(pod, options, selector(property, role))
 	return applycore.PodTemplateSpec().WithLabels(roleLabels(property, role)).WithAnnotations(annotations).WithSpec(pod)
 }
@@ -111,7 +111,7 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 		ports = append(ports, applycore.ContainerPort().WithName("http").WithContainerPort(httpPort).WithProtocol(corev1.ProtocolTCP))
 	}
 	var mounts []*applycore.VolumeMountApplyConfiguration
-	for _, volume := range volumes(property, role) {
+	for _, volume := range volumes(property, role, in.LedgerParts) {
 		mounts = append(mounts, applycore.VolumeMount().WithName(*volume.Name).WithMountPath(mountPath(*volume.Name)).WithReadOnly(true))
 	}
 	requests, limits := containerResources(traits, PodOptions(property, role).Resources)
@@ -155,6 +155,7 @@ const (
 	volumeProperty = "property"
 	volumeAuth     = "auth"
 	volumeRedis    = "redis"
+	volumeErasures = "erasures"
 	platformPrefix = "platform-"
 	sourcePrefix   = "source-"
 )
@@ -169,10 +170,11 @@ func mountPath(volume string) string {
 	return path.Join(configDir, volume)
 }
 
-func volumes(property *v1alpha1.Property, role Role) []*applycore.VolumeApplyConfiguration {
+func volumes(property *v1alpha1.Property, role Role, ledgerParts int) []*applycore.VolumeApplyConfiguration {
 	list := []*applycore.VolumeApplyConfiguration{
 		applycore.Volume().WithName(volumeProperty).WithConfigMap(applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)),
 		secretVolume(volumeRedis, RedisSecretName(property, role), slices.Sorted(maps.Keys(RedisSecretData(config.Redis{})))...),
+		ledgerVolume(property, ledgerParts),
 	}
 	traits := role.traits()
 	if traits.credentials != "" {

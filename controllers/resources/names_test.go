@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -41,6 +42,9 @@ func TestNoTwoPropertiesMakeTheSameNameOfAnything(t *testing.T) {
 			for _, role := range resources.Roles() {
 				secrets = append(secrets, resources.RedisSecretName(p, role))
 			}
+			for part := range config.MaxLedgerParts {
+				secrets = append(secrets, resources.ErasuresSecretName(p, part))
+			}
 			for _, name := range secrets {
 				mine[fmt.Sprintf("Secret %s/%s", p.Namespace, name)] = true
 			}
@@ -61,7 +65,7 @@ type namespacedName struct{ namespace, name string }
 
 // runTogether are Properties whose names are others' with what objects' names end in, or parts of it.
 func runTogether() []namespacedName {
-	parts := []string{"collector", "deliverer", "query", "config", "credentials", "api", "keys", "api-keys", "access", "access-tokens", "redis", "redis-collector", "pods", "b"}
+	parts := []string{"collector", "deliverer", "query", "config", "credentials", "api", "keys", "api-keys", "access", "access-tokens", "redis", "redis-collector", "pods", "erasures", "1", "b"}
 	names := []string{"a"}
 	for _, part := range parts {
 		names = append(names, "a-"+part)

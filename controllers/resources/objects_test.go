@@ -25,6 +25,7 @@ type objectsInput struct {
 	Property         json.RawMessage `json:"property"`
 	EgressAllowCIDRs []netip.Prefix  `json:"egressAllowCIDRs"`
 	Withheld         bool            `json:"withheld"`
+	LedgerParts      int             `json:"ledgerParts"`
 	// Network is the operator's, in the words of its flags.
 	Network struct {
 		Disabled    bool                             `json:"disabled"`
@@ -110,7 +111,7 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
 		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network)},
-		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld,
+		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
 	}
 	for _, key := range property.Spec.APIKeys {

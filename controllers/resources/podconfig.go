@@ -107,6 +107,9 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 			rendered.EventAliases[sent] = string(name)
 		}
 	}
+	if spec.Suppression == v1alpha1.SuppressionRefuse { // the other one is what holds where nothing is said
+		rendered.Suppression = config.Refuse
+	}
 	exclude, err := excludeConfig(&spec.Exclude)
 	rendered.Exclude = exclude
 	for i := range spec.Platforms {

@@ -25,7 +25,7 @@ type Part uint8
 const (
 	// Device is what tells of the visitor's device: IP address and user agent.
 	Device Part = iota
-	// Identity is what tells who the visitor is: everything that [event.Event.Anonymise] takes away.
+	// Identity is what tells who the visitor is: everything that [event.Event.DropIdentity] takes away.
 	Identity
 	// PartCount is how many there are.
 	PartCount
@@ -109,7 +109,7 @@ func Split(e *event.Event, identity bool) Parts {
 	open.Context.IP, open.Context.UserAgent = "", ""
 	parts.Sealed[Device] = appendContext(nil, &event.Context{IP: e.Context.IP, UserAgent: e.Context.UserAgent})
 	if identity {
-		open.Anonymise()
+		open.DropIdentity()
 		whose := event.Context{ClickIDs: e.Context.ClickIDs}
 		if open.Context.PageURL != e.Context.PageURL {
 			whose.PageURL = e.Context.PageURL

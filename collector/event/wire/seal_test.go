@@ -59,7 +59,7 @@ func TestASealedPartOpensWithItsKeyAlone(t *testing.T) {
 		e.Context.IP, e.Context.UserAgent = "", ""
 		return e
 	}
-	anonymous := func(e event.Event) event.Event { e.Anonymise(); return e }
+	anonymous := func(e event.Event) event.Event { e.DropIdentity(); return e }
 	// Which click ids there were stands in the clear, also beside those.
 	clicked := func(e event.Event) event.Event {
 		a := anonymous(e)
@@ -277,7 +277,7 @@ func FuzzOpen(f *testing.F) {
 		} else {
 			e.Person = event.Person{}
 			whole := e
-			whole.Anonymise()
+			whole.DropIdentity()
 			e.Context.Clicked = whole.Context.Clicked
 			if diff := cmp.Diff(e, again, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("sealed and opened (-before +after):\n%s", diff)

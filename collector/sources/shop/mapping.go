@@ -239,5 +239,19 @@ func made(name, eventID, order string, rules []rule, document any, when time.Tim
 	return Event{members: members, At: when}, nil
 }
 
+// subject reads who is to be erased; nil where the document names nobody.
+func subject(rules []rule, document any) map[string]string {
+	var named map[string]string
+	for name, value := range apply(rules, document) {
+		if said := text(value); said != "" {
+			if named == nil {
+				named = map[string]string{}
+			}
+			named[name] = said
+		}
+	}
+	return named
+}
+
 // join makes one list of rules.
 func join(lists ...[]rule) []rule { return slices.Concat(lists...) }

@@ -27,6 +27,11 @@ type Report struct {
 	Ignored string
 	// Erasure is the topic of a request to erase or to hand out what is known of a person, which is no event; "" for none.
 	Erasure string
+	// Subject is who is to be erased, by the members that an event of the shop would have of them; nil where nobody is, or where only
+	// the owner can see to it.
+	Subject map[string]string
+	// Repeat is the same where the shop asks for the same erasure again; "" where nobody can tell.
+	Repeat string
 }
 
 // Event is a purchase or a refund.
@@ -81,6 +86,8 @@ type system struct {
 	verify func(header http.Header, body []byte, secret string, now time.Time) bool
 	// topicHeader names the field of the header that says what a webhook is about; "" where the body says it.
 	topicHeader string
+	// repeatHeader names the field that is the same where a webhook is sent again; "" where there is none.
+	repeatHeader string
 	// read makes a report of a document about a topic; [topicChanged] for an order that was read back.
 	read func(source *sources.Source, topic string, document any) (Report, error)
 	// changed asks the shop's API for what has changed; see [API.Changed].
@@ -90,9 +97,9 @@ type system struct {
 }
 
 var systems = map[sources.Type]system{
-	sources.Shopify:     {verifyShopify, "X-Shopify-Topic", readShopify, changedShopify, nil},
-	sources.WooCommerce: {verifyWooCommerce, "X-Wc-Webhook-Topic", readWooCommerce, changedWooCommerce, mendWooCommerce},
-	sources.Stripe:      {verifyStripe, "", readStripe, changedStripe, nil},
+	sources.Shopify:     {verifyShopify, "X-Shopify-Topic", "X-Shopify-Webhook-Id", readShopify, changedShopify, nil},
+	sources.WooCommerce: {verifyWooCommerce, "X-Wc-Webhook-Topic", "", readWooCommerce, changedWooCommerce, mendWooCommerce},
+	sources.Stripe:      {verifyStripe, "", "", readStripe, changedStripe, nil},
 }
 
 // Verify says whether a webhook of a source was signed with one of the secrets, not too long before now where its
@@ -116,7 +123,11 @@ func Read(source *sources.Source, header http.Header, body []byte) (Report, erro
 	if system.topicHeader == "" {
 		topic = text(at(document, "type"))
 	}
-	return system.read(source, topic, document)
+	report, err := system.read(source, topic, document)
+	if report.Subject != nil {
+		report.Repeat = header.Get(system.repeatHeader)
+	}
+	return report, err
 }
 
 // decode reads a JSON object, with its numbers as they are written.

@@ -103,6 +103,9 @@ func told(t testing.TB, report shop.Report) []string {
 	lines := []string{}
 	if report.Erasure != "" {
 		lines = append(lines, "erasure "+report.Erasure)
+		if report.Subject != nil {
+			lines = append(lines, fmt.Sprint("of ", report.Subject))
+		}
 	}
 	if report.Ignored != "" {
 		lines = append(lines, "ignored")
@@ -172,7 +175,8 @@ func TestWhatAShopReports(t *testing.T) {
 		"Shopify: a partial refund, by two ways of pay": {sources.Shopify, "refunds/create", noSettings, "shopify-refund", nil, []string{shopifyRefund}},
 		"Shopify: a refund of a test order":             {sources.Shopify, "refunds/create", noSettings, "shopify-refund", []string{`"test": false`, `"test": true`}, []string{shopifyRefund + " test"}},
 		"Shopify: goods put back without money":         {sources.Shopify, "refunds/create", noSettings, "shopify-refund", []string{`"kind": "refund"`, `"kind": "void"`, `"kind": "refund"`, `"kind": "void"`}, []string{ignored}},
-		"Shopify: a request to erase a customer":        {sources.Shopify, "customers/redact", noSettings, "shopify-order", nil, []string{"erasure customers/redact"}},
+		"Shopify: a request to erase a customer":        {sources.Shopify, "customers/redact", noSettings, "shopify-order", nil, []string{"erasure customers/redact", "of map[email:jane.doe@example.com user_id:115310627314723954]"}},
+		"Shopify: to erase a customer without anything": {sources.Shopify, "customers/redact", noSettings, "shopify-order", []string{`"customer"`, `"nobody"`}, []string{"erasure customers/redact"}},
 		"Shopify: a request for a customer's data":      {sources.Shopify, "customers/data_request", noSettings, "shopify-order", nil, []string{"erasure customers/data_request"}},
 		"Shopify: a request to erase a shop":            {sources.Shopify, "shop/redact", noSettings, "shopify-order", nil, []string{"erasure shop/redact"}},
 		"Shopify: another topic":                        {sources.Shopify, "products/update", noSettings, "shopify-order", nil, []string{ignored}},

@@ -15,7 +15,17 @@ func verifyShopify(header http.Header, body []byte, secret string, _ time.Time) 
 }
 
 // shopifyErasures are the topics that every app of Shopify's has to answer.
-var shopifyErasures = []string{"customers/data_request", "customers/redact", "shop/redact"}
+var shopifyErasures = []string{"customers/data_request", shopifyRedact, "shop/redact"}
+
+// shopifyRedact asks that a customer be erased.
+const shopifyRedact = "customers/redact"
+
+// shopifySubject names a customer as [shopifyUser] does.
+var shopifySubject = []rule{
+	{"user_id", "customer.id", id},
+	{"email", "customer.email", nil},
+	{"phone", "customer.phone", phone},
+}
 
 // shopifyJustPaid are the topics that are told once, at the time at which an order was changed last: an order may be paid
 // weeks after it was made.
@@ -31,7 +41,11 @@ var shopifyPaid = []string{"paid", "partially_refunded", "refunded"}
 func readShopify(_ *sources.Source, topic string, document any) (Report, error) {
 	switch {
 	case slices.Contains(shopifyErasures, topic):
-		return Report{Erasure: topic}, nil
+		report := Report{Erasure: topic}
+		if topic == shopifyRedact {
+			report.Subject = subject(shopifySubject, document)
+		}
+		return report, nil
 	case topic == "refunds/create":
 		order := map[string]any{"id": at(document, "order_id")}
 		return shopifyRefunds(order, []any{document})

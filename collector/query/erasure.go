@@ -1,0 +1,236 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/envelope"
+	"github.com/weir-dev/weir/collector/event/outline"
+	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Eraser has persons erased and knows what has become of that. [stream.ErasureRequester] is one.
+type Eraser interface {
+	// Erase returns when the request stands in the ledger; it fails with [stream.ErrNotLedgered] where it does not before ctx ends.
+	Erase(ctx context.Context, request stream.ErasureRequest) (stream.ErasureState, error)
+	// Erasure fails with [stream.ErrNoErasure] where there is none of that id, or none that stands in the ledger.
+	Erasure(ctx context.Context, id string) (stream.ErasureState, error)
+}
+
+// erasureParameter names the path parameter that holds an erasure's id.
+const erasureParameter = "erasure"
+
+const (
+	// maxErasureBody bounds a request's body, in bytes.
+	maxErasureBody = 16 << 10
+	// ledgerTimeout is how long a request waits until it stands in the ledger.
+	ledgerTimeout = 8 * time.Second
+	// ledgerRetryAfter is when to ask again where it did not.
+	ledgerRetryAfter = 10 * time.Second
+)
+
+// erasureMembers are those that a request's body may have: the subject's, of which there is one, and two switches.
+var erasureMembers = slices.Concat(envelope.SubjectMembers[:], []string{"linked", "suppress"})
+
+// erase takes a request for a person's erasure, and answers once it stands in the ledger, from where nothing is forgotten. It
+// holds nothing that others wait for.
+func (h *Handler) erase(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		server.Message(w, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxErasureBody))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		server.Message(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must not be larger than %d bytes.", maxErasureBody))
+		return
+	}
+	object, undecoded := outline.Decode(body)
+	if err != nil || undecoded != nil {
+		server.Message(w, http.StatusBadRequest, "The body must be a JSON object.")
+		return
+	}
+	request, errs := erasureRequest(object, t.Property.Namespace+"/"+t.Property.Name)
+	if len(errs) > 0 {
+		server.Invalid(w, errs)
+		return
+	}
+	request.Origin = "api:" + tokenName(t, r, h.now())
+	ctx, cancel := context.WithTimeout(r.Context(), ledgerTimeout)
+	defer cancel()
+	state, err := t.Eraser.Erase(ctx, request)
+	switch {
+	case errors.Is(err, stream.ErrNotLedgered):
+		h.logger.WarnContext(r.Context(), "an erasure is requested, and nobody has written it to the ledger yet", "erasure", request.ID)
+		server.Unavailable(w, notLedgered, ledgerRetryAfter)
+		return
+	case err != nil:
+		h.logger.ErrorContext(r.Context(), "an erasure cannot be requested", "error", err)
+		server.Unavailable(w, "The erasure cannot be requested at the moment. Please ask again.", replayRetryAfter)
+		return
+	}
+	h.answerErasure(w, http.StatusAccepted, t, state)
+}
+
+// erasure answers what has become of a request.
+func (h *Handler) erasure(w http.ResponseWriter, r *http.Request, t *Tenant) {
+	id := server.PathParameter(r, erasureParameter)
+	if len(id) != len(uuid.Nil.String()) || uuid.Validate(id) != nil {
+		server.Message(w, http.StatusNotFound, unknownErasure)
+		return
+	}
+	state, err := t.Eraser.Erasure(r.Context(), strings.ToLower(id))
+	switch {
+	case errors.Is(err, stream.ErrNoErasure):
+		server.Message(w, http.StatusNotFound, unknownErasure)
+	case err != nil:
+		h.logger.ErrorContext(r.Context(), "the state of an erasure cannot be read", "error", err)
+		server.Unavailable(w, "The erasure's state cannot be read from Redis at the moment.", replayRetryAfter)
+	default:
+		h.answerErasure(w, http.StatusOK, t, state)
+	}
+}
+
+// The answers where there is no erasure to tell of.
+const (
+	unknownErasure = "Erasure not found."
+	notLedgered    = "The erasure is requested, but nobody has written it to the ledger yet. It is carried out once that is done; asking again does no harm."
+)
+
+// erasureRequest reads a request's body.
+func erasureRequest(object, property string) (stream.ErasureRequest, event.Errors) {
+	var errs event.Errors
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal([]byte(object), &members); err != nil {
+		panic(err) // outline.Decode has accepted it
+	}
+	var subjects []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch {
+		case !slices.Contains(erasureMembers, name):
+			if len(errs) < maxUnknown {
+				errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(erasureMembers, ", ")))
+			}
+		case slices.Contains(envelope.SubjectMembers[:], name) && !outline.Absent(string(members[name])):
+			subjects = append(subjects, name)
+		}
+	}
+	request := stream.ErasureRequest{ID: uuid.NewString()}
+	for name, into := range map[string]*bool{"linked": &request.Linked, "suppress": &request.Suppress} {
+		switch string(members[name]) {
+		case "", "null", "false":
+		case "true":
+			*into = true
+		default:
+			errs.Add(name, fmt.Sprintf("The %s field must be true or false.", name))
+		}
+	}
+	switch len(subjects) {
+	case 0:
+		errs.Add("email", "One of the fields "+strings.Join(envelope.SubjectMembers[:], ", ")+" is required.")
+	case 1:
+		ids, wrong := envelope.Subject(object, property)
+		request.Identifiers, errs = ids, append(errs, wrong...)
+	default:
+		errs.Add(subjects[1], "The "+subjects[1]+" field must be absent beside "+subjects[0]+": an erasure is of one subject.")
+	}
+	slices.SortStableFunc(errs, func(a, b event.FieldError) int { return strings.Compare(a.Field, b.Field) })
+	return request, errs
+}
+
+// tokenName returns the name of the token with which a request was authorised.
+func tokenName(t *Tenant, r *http.Request, now time.Time) string {
+	credential, _ := auth.Match(t.Tokens, bearerToken(r.Header), now)
+	return credential.Name
+}
+
+// erasureAnswer is an erasure as the API tells of it.
+type erasureAnswer struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	// The times are null where it has not come that far.
+	RequestedAt *string `json:"requested_at"`
+	LedgeredAt  *string `json:"ledgered_at"`
+	HiddenAt    *string `json:"hidden_at"`
+	PurgeBy     *string `json:"purge_by"`
+	PurgedAt    *string `json:"purged_at"`
+	// Unpurged is why Redis's files still have the person, where somebody has to mend something.
+	Unpurged    *string `json:"unpurged_reason"`
+	Events      int64   `json:"events"`
+	Records     int64   `json:"delivery_records"`
+	Identifiers int64   `json:"identifiers"`
+	Linked      int64   `json:"linked_identifiers"`
+
+	Platforms []platformErasure `json:"platforms"`
+}
+
+// platformErasure says what the owner has to do at a platform.
+type platformErasure struct {
+	Platform string `json:"platform"`
+	// Type is absent where the Property does not name the platform any more.
+	Type string `json:"type,omitempty"`
+	// Sent says that erased events were for this platform, as far as they are found yet.
+	Sent          bool    `json:"sent"`
+	Instruction   string  `json:"instruction"`
+	Documentation *string `json:"documentation"`
+}
+
+// answerErasure answers with an erasure's state.
+func (h *Handler) answerErasure(w http.ResponseWriter, status int, t *Tenant, state stream.ErasureState) {
+	moment := func(at time.Time) *string {
+		if at.IsZero() {
+			return nil
+		}
+		return optional(instant(at))
+	}
+	answer := erasureAnswer{
+		ID: state.ID, Status: erasureStatus(state), RequestedAt: moment(state.Requested), LedgeredAt: moment(state.Ledgered),
+		HiddenAt: moment(state.Hidden), PurgeBy: moment(state.Ledgered.Add(stream.PurgedWithin)), PurgedAt: moment(state.Purged), Unpurged: optional(state.Unpurged),
+		Events: state.Events, Records: state.Records, Identifiers: state.Identifiers, Linked: state.Linked,
+		Platforms: []platformErasure{},
+	}
+	for _, platform := range t.Property.Platforms {
+		traits, _ := platform.Type.Traits()
+		answer.Platforms = append(answer.Platforms, platformErasure{
+			Platform: platform.Name, Type: string(platform.Type), Sent: slices.Contains(state.Platforms, platform.Name),
+			Instruction: traits.Erasure.Instruction, Documentation: optional(traits.Erasure.URL),
+		})
+	}
+	for _, name := range state.Platforms {
+		if !slices.Contains(t.Property.PlatformNames(), name) {
+			answer.Platforms = append(answer.Platforms, platformErasure{Platform: name, Sent: true, Instruction: formerPlatform})
+		}
+	}
+	server.JSON(w, status, struct {
+		Data erasureAnswer `json:"data"`
+	}{answer})
+}
+
+// formerPlatform is what is known of a platform that the Property does not name any more.
+const formerPlatform = "The Property does not name this platform any more, but events of the person were for it: erase the person there."
+
+// erasureStatus says how far an erasure is, in one word.
+func erasureStatus(state stream.ErasureState) string {
+	switch {
+	case !state.Purged.IsZero():
+		return "purged"
+	case !state.Hidden.IsZero():
+		return "hidden"
+	default:
+		return "ledgered"
+	}
+}

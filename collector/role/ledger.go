@@ -1,0 +1,177 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/erasure"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// ledgerInterval is how often the ledger stream is looked at.
+const ledgerInterval = time.Second
+
+// ledgerAtOnce is how many entries of the ledger stream are read at once.
+const ledgerAtOnce = 1000
+
+// ledger is who of a property's persons has been erased, as far as this process knows: what the file has and what the ledger
+// stream has told since. It is safe for concurrent use.
+type ledger struct {
+	property string
+	known    atomic.Pointer[knownLedger]
+	// complete is closed once the file and the stream have both been read.
+	complete chan struct{}
+
+	mu sync.Mutex
+	// file is nil where there is none; told is what the stream has told.
+	file *erasure.Ledger
+	told erasure.Ledger
+}
+
+// knownLedger is a ledger that does not change any more.
+type knownLedger struct {
+	erasure.Ledger
+	// suppresses says that there is anybody in it whose later events are to be nobody's.
+	suppresses bool
+}
+
+// newLedger begins with what the file has.
+func newLedger(property string, file *erasure.Ledger) *ledger {
+	l := &ledger{property: property, complete: make(chan struct{})}
+	l.replace(file)
+	return l
+}
+
+// replace puts what the file has now in place of what it had. A file that has gone is no reason to forget whom it had.
+func (l *ledger) replace(file *erasure.Ledger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if file != nil {
+		l.file = file
+	}
+	l.merge()
+}
+
+// add adds what the stream has told.
+func (l *ledger) add(list []stream.LedgerEntry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, read := range list {
+		for _, entry := range read.Entries {
+			l.told.Add(entry)
+		}
+	}
+	l.merge()
+}
+
+// merge makes one of both. Without a file there is no salt by which anybody could be told.
+func (l *ledger) merge() {
+	known := &knownLedger{}
+	if l.file != nil {
+		known.Salt = l.file.Salt
+		for _, part := range []*erasure.Ledger{l.file, &l.told} {
+			for _, entry := range part.Entries() {
+				known.Add(entry)
+				known.suppresses = known.suppresses || entry.Suppress
+			}
+		}
+	}
+	l.known.Store(known)
+}
+
+// usable says whether what is known suffices: a stream that tells of erasures is of no use without the file's salt.
+func (l *ledger) usable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.file != nil || l.told.Len() == 0
+}
+
+// Suppresses says whether there is anybody whose later events are to be nobody's.
+func (l *ledger) Suppresses() bool { return l.known.Load().suppresses }
+
+// Suppressed says whether an event that arrives now is to be nobody's.
+func (l *ledger) Suppressed(ids event.Identifiers) bool { return l.known.Load().Suppressed(ids) }
+
+// Erased says whether an event that was received at a time is an erased person's.
+func (l *ledger) Erased(e *event.Event, received time.Time) bool {
+	known := l.known.Load()
+	if known.Len() == 0 {
+		return false
+	}
+	var buffer [12]event.Identifier
+	return known.Erased(erasure.Named(e, l.property, buffer[:]), received)
+}
+
+// Salt is what the digests are made with; false where there is no file yet.
+func (l *ledger) Salt() (erasure.Salt, bool) {
+	salt := l.known.Load().Salt
+	return salt, salt != erasure.Salt{}
+}
+
+// await waits until the ledger has been read once, or until ctx ends.
+func (l *ledger) await(ctx context.Context) error {
+	select {
+	case <-l.complete:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ready says whether it has been read once.
+func (l *ledger) ready(context.Context) error {
+	select {
+	case <-l.complete:
+		return nil
+	default:
+		return errors.New("the ledger of erasures has not been read yet")
+	}
+}
+
+// follow reads the ledger stream, and what comes to it, until ctx ends. A Redis that is away is asked again; that it is, others
+// say.
+func (l *ledger) follow(ctx context.Context, s *stream.Stream) {
+	ticker := time.NewTicker(ledgerInterval)
+	defer ticker.Stop()
+	read := stream.Position(0)
+	done := sync.OnceFunc(func() { close(l.complete) })
+	for {
+		last, err := l.catchUp(ctx, s, read)
+		read = last
+		if err == nil && l.usable() {
+			done()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// catchUp reads the ledger stream to its end, and returns the position up to which it has been read. Nothing is ever taken
+// out of that stream: where the last entry that was read is gone, it is another stream, and is read from its beginning.
+func (l *ledger) catchUp(ctx context.Context, s *stream.Stream, read stream.Position) (stream.Position, error) {
+	for {
+		before := read
+		if read > 0 {
+			before-- // so that the last entry is read again
+		}
+		list, last, err := s.ReadLedger(ctx, before, ledgerAtOnce)
+		switch {
+		case err != nil:
+			return read, err
+		case last == before && read > 0:
+			read = 0
+			continue
+		case last == read || last == before:
+			return last, nil
+		}
+		l.add(list)
+		read = last
+	}
+}
