@@ -67,7 +67,7 @@ func (o *opener) open(ctx context.Context, n int, at func(int) *Entry) error {
 	sealed, wanted := make([][]byte, n), map[keyOf]bool{}
 	for i := range n {
 		data := at(i).Data
-		for _, box := range wire.Boxes(data) {
+		for box := range wire.Boxes(data) {
 			if slices.Contains(o.parts, box.Part) {
 				sealed[i], wanted[keyOf{box.Part, box.Period}] = data, true
 			}
@@ -92,7 +92,7 @@ func (o *opener) open(ctx context.Context, n int, at func(int) *Entry) error {
 				sealed[i] = nil
 				continue
 			}
-			for _, box := range wire.Boxes(data) {
+			for box := range wire.Boxes(data) {
 				if slices.Contains(o.parts, box.Part) {
 					wanted[keyOf{box.Part, box.Period}] = true
 				}

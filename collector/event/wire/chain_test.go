@@ -138,3 +138,33 @@ func BenchmarkEncode(b *testing.B) {
 		entry = wire.Append(entry[:0], &e)
 	}
 }
+
+func BenchmarkSealAndOpen(b *testing.B) {
+	e, keys := accept(b, purchase+purchaseContext+"}"), keysOf(b, 'd', 'i')
+	for name, identity := range map[string]bool{"device": false, "device and identity": true} {
+		parts := wire.Split(&e, identity)
+		entry, _ := parts.Seal(nil, keys)
+		into := make([]byte, 0, 1024)
+		b.Run("seal "+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				into, _ = parts.Seal(into[:0], keys)
+			}
+		})
+		b.Run("open "+name, func(b *testing.B) {
+			key := held(keys, wire.Device, wire.Identity)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := wire.Open(entry, key); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("split "+name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				parts = wire.Split(&e, identity)
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/google/uuid"
@@ -161,26 +162,30 @@ type Box struct {
 }
 
 // Boxes returns the sealed parts of an entry; none where it has none or is none.
-func Boxes(entry []byte) []Box {
-	if len(entry) < headSize || entry[headSize-len(uuid.UUID{})-1] != byte(len(uuid.UUID{})) {
-		return nil
-	}
-	var boxes []Box
-	for rest := entry[headSize:]; ; {
-		number, kind, n := protowire.ConsumeTag(rest)
-		if n < 0 || kind != protowire.BytesType || number != fieldDevice && number != fieldIdentity || len(boxes) == int(PartCount) {
-			return boxes
+func Boxes(entry []byte) iter.Seq[Box] {
+	return func(yield func(Box) bool) {
+		if len(entry) < headSize || entry[headSize-len(uuid.UUID{})-1] != byte(len(uuid.UUID{})) {
+			return
 		}
-		content, m := protowire.ConsumeBytes(rest[n:])
-		if m < 0 {
-			return boxes
+		rest := entry[headSize:]
+		for range PartCount {
+			number, kind, n := protowire.ConsumeTag(rest)
+			if n < 0 || kind != protowire.BytesType || number != fieldDevice && number != fieldIdentity {
+				return
+			}
+			content, m := protowire.ConsumeBytes(rest[n:])
+			if m < 0 {
+				return
+			}
+			rest = rest[n+m:]
+			period, at := binary.Uvarint(content)
+			if at <= 0 || len(content) < at+nonceSize+tagSize {
+				return
+			}
+			if !yield(Box{Part(number - fieldDevice), period, content[at : at+nonceSize], content[at+nonceSize:]}) {
+				return
+			}
 		}
-		rest = rest[n+m:]
-		period, at := binary.Uvarint(content)
-		if at <= 0 || len(content) < at+nonceSize+tagSize {
-			return boxes
-		}
-		boxes = append(boxes, Box{Part(number - fieldDevice), period, content[at : at+nonceSize], content[at+nonceSize:]})
 	}
 }
 
@@ -192,23 +197,35 @@ var ErrOtherKey = errors.New("a sealed part does not open with the key of its pe
 func Open(entry []byte, key func(Part, uint64) *Key) ([]byte, error) {
 	var err error
 	opened := entry
-	for _, box := range Boxes(entry) {
+	for box := range Boxes(entry) {
 		k := key(box.Part, box.Period)
 		if k == nil {
 			continue
 		}
-		fields, failed := k.parts.Open(nil, box.nonce, box.fields, entry[headSize-len(uuid.UUID{}):headSize])
+		if len(opened) == len(entry) {
+			opened = append(make([]byte, 0, len(entry)+roomFor(entry)), entry...)
+		}
+		// Behind all others, since of a field that comes twice the last one counts.
+		more, failed := k.parts.Open(opened, box.nonce, box.fields, entry[headSize-len(uuid.UUID{}):headSize])
 		if failed != nil {
 			err = ErrOtherKey
 			continue
 		}
-		// Behind all others, since of a field that comes twice the last one counts.
-		opened = append(opened[:len(opened):len(opened)], fields...)
+		opened = more
 		if box.Part == Identity {
 			opened = appendPerson(opened, entry, k.mask(box.nonce))
 		}
 	}
 	return opened, err
+}
+
+// roomFor is how many bytes an entry's boxes take when they are opened, with a person.
+func roomFor(entry []byte) int {
+	room := 2 + len(event.Person{})
+	for box := range Boxes(entry) {
+		room += len(box.fields)
+	}
+	return room
 }
 
 // appendPerson appends the person whom an entry has masked.
