@@ -43,8 +43,8 @@ func fill(v reflect.Value) {
 			v.Set(reflect.ValueOf(time.Unix(1_700_000_000, 0).UTC()))
 			return
 		}
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	}
 }
