@@ -122,10 +122,10 @@ func TestAThousandAreErasedWhileEventsComeIn(t *testing.T) {
 	h := newHarness(t, hook.platform("crm"))
 	h.keepLedger()
 	a := h.joiner()
-	batch := func(n int, make func(i int) event.Event) {
+	batch := func(n int, one func(i int) event.Event) {
 		var additions []stream.Addition
 		for i := range n {
-			additions = append(additions, h.addition(make(i)))
+			additions = append(additions, h.addition(one(i)))
 		}
 		for some := range slices.Chunk(additions, 100) {
 			if _, err := a.Append(t.Context(), some); err != nil {

@@ -32,9 +32,9 @@ type sweep struct {
 	texts  map[string]struct{}
 }
 
-// events goes through the events behind a position, erases those that have to go, and returns the last position. The next
-// ones are read while some are looked at.
-func (s *sweep) events(ctx context.Context, after stream.Position) (stream.Position, error) {
+// events goes through the events behind a position, and erases those that have to go. The next ones are read while some are
+// looked at.
+func (s *sweep) events(ctx context.Context, after stream.Position) error {
 	type batch struct {
 		entries []stream.Entry
 		err     error
@@ -62,22 +62,21 @@ func (s *sweep) events(ctx context.Context, after stream.Position) (stream.Posit
 	}()
 	for b := range batches {
 		if b.err != nil {
-			return after, b.err
+			return b.err
 		}
 		for _, entry := range b.entries {
-			after = entry.Position
 			s.look(entry)
 			if len(s.doomed) >= sweepFlush {
 				if err := s.flush(ctx); err != nil {
-					return after, err
+					return err
 				}
 			}
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return after, err
+		return err
 	}
-	return after, s.flush(ctx)
+	return s.flush(ctx)
 }
 
 // look looks whose an event is.
