@@ -126,13 +126,13 @@ func (s *sweep) look(entry stream.Entry) {
 	}
 }
 
-// flush erases the events that are to go, and before them the rejections that have an id of theirs: what is gone tells
-// nobody any more which those are.
+// flush erases the events that are to go, and before them what senders were replied that has an id of theirs: what is gone
+// tells nobody any more which those are.
 func (s *sweep) flush(ctx context.Context) error {
 	if len(s.doomed) == 0 {
 		return nil
 	}
-	if err := s.rejections(ctx); err != nil {
+	if err := s.replies(ctx); err != nil {
 		return err
 	}
 	if err := s.stream.EraseEvents(ctx, s.doomed); err != nil {
@@ -145,17 +145,22 @@ func (s *sweep) flush(ctx context.Context) error {
 	return nil
 }
 
-// rejections erases the rejections whose event id is one of somebody who is to be erased.
-func (s *sweep) rejections(ctx context.Context) error {
-	return s.stream.EraseRejections(ctx, func(eventID string) bool {
+// replies erases what senders were told of events whose id is one of somebody who is to be erased: rejections, and answers
+// that are remembered for when a batch is sent once more.
+func (s *sweep) replies(ctx context.Context) error {
+	doomed := func(eventID string) bool {
 		_, known := s.texts[eventID]
 		return known || s.erasures.spelled(eventID)
-	})
+	}
+	if err := s.stream.EraseReplies(ctx, doomed); err != nil {
+		return err
+	}
+	return s.stream.EraseRejections(ctx, doomed)
 }
 
 // rest erases what is left when the events are gone: who was joined with whom, and what became of the events.
 func (s *sweep) rest(ctx context.Context) error {
-	if err := s.rejections(ctx); err != nil {
+	if err := s.replies(ctx); err != nil {
 		return err
 	}
 	if err := s.stream.EraseJoins(ctx, s.erasures.ofIdentifier); err != nil {

@@ -74,8 +74,8 @@ func TestEraseRecordsKeepsTheLastRecordOfEach(t *testing.T) {
 				t.Fatal(err)
 			}
 			erased := map[Position][]string{at(1): {"one"}}
-			for range 2 { // it may be done again
-				if err := s.EraseRecords(ctx, erased, func(id string) bool { return id == "one" }); err != nil {
+			for _, most := range []int{1, keptAtOnce} { // in several passes; and it may be done again
+				if err := s.eraseRecords(ctx, erased, func(id string) bool { return id == "one" }, most); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -196,6 +196,41 @@ func TestRecordsAreErasedWhileOthersAreWritten(t *testing.T) {
 	}
 }
 
+// What failed is put back by a replay once, and what was erased is not, whose records stood in the same entry.
+func TestAReplayAfterAnErasurePutsOthersBack(t *testing.T) {
+	s, ctx := newStream(t), t.Context()
+	if _, err := s.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
+		t.Fatal(err)
+	}
+	positions := fill(t, s, 4)
+	if _, err := s.Read(ctx, "meta", "pod", 4, 0); err != nil {
+		t.Fatal(err)
+	}
+	var settlements []Settlement
+	for i, p := range positions {
+		settlements = append(settlements, decided(p, []Status{Failed, Failed, Delivered, Failed}[i], 1))
+	}
+	if err := s.Settle(ctx, "meta", settlements); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EraseEvents(ctx, []ErasedEvent{{Position: positions[0], EventID: "filled-0", Erasures: []string{"one"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EraseRecords(ctx, map[Position][]string{}, func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	request := ReplayRequest{Platform: "meta", To: time.Now().Add(time.Hour), Statuses: []Status{Failed}, Now: time.Now()}
+	for _, want := range []int{2, 0} {
+		if n, err := s.Replay(ctx, request); n != want || err != nil {
+			t.Errorf("Replay = %d, %v, want %d", n, err, want)
+		}
+	}
+	due := mustDue(t, s, time.Now().Add(time.Second), time.Minute)
+	if diff := cmp.Diff([]Position{positions[1], positions[3]}, positionsOf(due)); diff != "" {
+		t.Errorf("events put back (-want +got):\n%s", diff)
+	}
+}
+
 func TestErasedEventsAreGoneFromEachGroup(t *testing.T) {
 	s, ctx := newStream(t), t.Context()
 	for _, group := range []string{"meta", "dead"} {
@@ -300,6 +335,47 @@ func TestEraseJoinsTakesIdentifiersAndWhomTheyStandFor(t *testing.T) {
 	}
 }
 
+// A repeated order is answered with the id of the event that had it first, and the answer is remembered for two minutes.
+func TestEraseRepliesForgetsBatchesThatName(t *testing.T) {
+	s, ctx := newStream(t), t.Context()
+	a := newAppender(t, s, AppenderOptions{})
+	mustAppend(t, a, addition("ada-1", "order-1"), addition("bob-1", "order-2"))
+	for i := range 20 {
+		mustAppend(t, a, addition(fmt.Sprint("again-", i), "order-1"))
+		mustAppend(t, a, addition(fmt.Sprint("more-", i), "order-2"), addition("bob-1", ""))
+	}
+	if err := s.EraseReplies(ctx, func(id string) bool { return id == "ada-1" }); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]int{}
+	batches := 0
+	for _, key := range s.redis.Keys(ctx, "*batches:*").Val() {
+		for _, reply := range s.redis.HGetAll(ctx, key).Val() {
+			batches++
+			for _, id := range repliedIDs(reply) {
+				ids[id]++
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"bob-1": 20}, ids); diff != "" || batches != 21 {
+		t.Errorf("%d batches are remembered, want 21; ids in their replies (-want +got):\n%s", batches, diff)
+	}
+}
+
+func FuzzRepliedIDs(f *testing.F) {
+	f.Add("r\x00\x01d\x00\x02id")
+	f.Add("r\x00\x01d\xff\xff")
+	f.Fuzz(func(t *testing.T, packed string) {
+		n := 0
+		for _, id := range repliedIDs(packed) {
+			n += len(id)
+		}
+		if n > len(packed) {
+			t.Errorf("%q has ids of %d bytes", packed, n)
+		}
+	})
+}
+
 func TestTheLockSaysWhoErases(t *testing.T) {
 	s, ctx := newStream(t), t.Context()
 	if err := s.LockErasures(ctx, ""); err == nil {
@@ -366,6 +442,7 @@ func TestEachRoleMayDoItsPartOfAnErasure(t *testing.T) {
 		func() error { return deliver.LockErasures(ctx, "one") },
 		func() error { _, err := deliver.ErasureLock(ctx); return err },
 		func() error { return deliver.EraseRejections(ctx, func(id string) bool { return id == "an-event" }) },
+		func() error { return deliver.EraseReplies(ctx, func(string) bool { return true }) },
 		func() error { return deliver.EraseEvents(ctx, doomed) },
 		func() error { return fetch.EraseEvents(ctx, doomed) },
 		func() error {
