@@ -27,6 +27,7 @@ func celRules() []celRule {
 		{at: "spec", says: "name platforms of spec.platforms", spec: "{currency: EUR, consent: {platforms: [{name: meta}]}}", field: "spec.consent.platforms"},
 		{at: "spec.consent.categories", says: "map from", spec: "{currency: EUR, consent: {categories: {'': [sale]}}}", field: "spec.consent.categories"},
 		{at: "spec", says: "immutable", spec: "{currency: EUR}", after: "{currency: EUR, redis: {urlSecretKeyRef: {name: a, key: b}}}", field: "spec.redis"},
+		{at: "spec.retention", says: "at most retention.days", spec: "{currency: EUR, retention: {days: 30, identifiersDays: 31}}", field: "spec.retention.identifiersDays"},
 		{at: "spec.currency", says: "ISO 4217", spec: "{currency: eur}", field: "spec.currency"},
 		{at: "spec.timeZone", says: "IANA", spec: "{currency: EUR, timeZone: Mars/Olympus}", field: "spec.timeZone"},
 		{at: "spec.accessTokens[].name", says: "lower-case", spec: "{currency: EUR, accessTokens: [{name: Bi}]}", field: "spec.accessTokens[0].name"},

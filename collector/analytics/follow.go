@@ -19,6 +19,7 @@ type Source interface {
 	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error)
 	Bounds(ctx context.Context) (stream.Bounds, error)
 	RecordBounds(ctx context.Context) (stream.Bounds, error)
+	Dropped(ctx context.Context) (stream.Dropped, error)
 }
 
 const (

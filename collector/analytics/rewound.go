@@ -12,7 +12,7 @@ import (
 // has come back with less than it had.
 var errRewound = errors.New("the stream was rewound")
 
-// look notices a rewound stream and forgets what has been trimmed.
+// look notices a rewound stream, forgets what has been trimmed, and makes nobody's what is older than identities are kept.
 func (f *follower) look(ctx context.Context) error {
 	events, records := stream.Position(f.events.Load()), stream.Position(f.records.Load())
 	checked := []stream.Position{events}
@@ -37,7 +37,12 @@ func (f *follower) look(ctx context.Context) error {
 	if newest := f.view.newestBefore(beginOf(bounds)); newest != 0 && (f.caughtUp || newest > bounds.MaxDeleted) {
 		f.view.Forget(beginOf(bounds))
 	}
-	return nil
+	// A view that reads events now whose identities are dropped finds them nobody's.
+	dropped, err := f.source.Dropped(ctx)
+	if err == nil && !dropped.Identities.IsZero() {
+		f.view.Anonymize(stream.At(dropped.Identities))
+	}
+	return err
 }
 
 // countTrimmed returns how many events have ever been trimmed, which are those that are gone and were not erased, and the

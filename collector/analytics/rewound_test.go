@@ -197,6 +197,8 @@ func (m *imitation) Bounds(context.Context) (stream.Bounds, error) {
 	return m.events.ends(), nil
 }
 
+func (m *imitation) Dropped(context.Context) (stream.Dropped, error) { return stream.Dropped{}, nil }
+
 func (m *imitation) RecordBounds(context.Context) (stream.Bounds, error) {
 	defer m.lock()()
 	return m.records.ends(), nil

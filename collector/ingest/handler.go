@@ -122,9 +122,11 @@ type tenant struct {
 	variants, accountVariants event.VariantSet
 
 	platforms []string
-	audience  audience
-	consents  consents
-	counters  [ways]counters
+	// sealsIdentity says that what tells whose an event is goes before the event.
+	sealsIdentity bool
+	audience      audience
+	consents      consents
+	counters      [ways]counters
 }
 
 // New makes a handler that serves no tenant yet.
@@ -151,7 +153,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	for _, t := range tenants {
 		owner := &tenant{
 			Tenant: t, id: t.Property.Namespace + "/" + t.Property.Name, platforms: t.Property.PlatformNames(),
-			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(),
+			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), sealsIdentity: t.Property.Retention.SealsIdentity(),
 			audience: newAudience(t.Property.Exclude, h.bots), consents: newConsents(&t.Property), counters: h.metrics.of(t.Property),
 		}
 		all.tenants = append(all.tenants, owner)
@@ -237,7 +239,8 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 	default:
 		accepted = accepted.Anonymized(h.newID())
 	}
-	addition.Entry = wire.Encode(&accepted)
+	parts := wire.Split(&accepted, s.sealsIdentity)
+	addition.Entry, addition.Sealed = parts.Entry, parts.Sealed
 	return addition, nil
 }
 

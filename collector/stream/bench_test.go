@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -56,7 +58,7 @@ func BenchmarkAppend(b *testing.B) {
 			for _, orders := range []bool{false, true} {
 				for _, aged := range []bool{false, true} {
 					b.Run(fmt.Sprintf("size=%d/fsync=%s/orders=%v/aged=%v", size, fsync, orders, aged), func(b *testing.B) {
-						benchmarkAppend(b, size, fsync, orders, aged)
+						benchmarkAppend(b, size, fsync, func() Addition { return benchAddition(orders) }, aged)
 					})
 				}
 			}
@@ -64,7 +66,26 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, aged bool) {
+// BenchmarkAppendSealed appends events with a context as a collector does: the device sealed, or the identity as well.
+func BenchmarkAppendSealed(b *testing.B) {
+	for _, size := range []int{1, 100} {
+		for name, seal := range map[string]func(event.Event) wire.Parts{
+			"nothing": func(e event.Event) wire.Parts { return wire.Parts{Entry: wire.Encode(&e)} },
+			"device":  func(e event.Event) wire.Parts { return wire.Split(&e, false) },
+			"both":    func(e event.Event) wire.Parts { return wire.Split(&e, true) },
+		} {
+			b.Run(fmt.Sprintf("size=%d/sealed=%s", size, name), func(b *testing.B) {
+				benchmarkAppend(b, size, redisserver.FsyncEverySec, func() Addition {
+					one, parts := benchAddition(false), seal(visit(""))
+					one.Entry, one.Sealed = parts.Entry, parts.Sealed
+					return one
+				}, false)
+			})
+		}
+	}
+}
+
+func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, addition func() Addition, aged bool) {
 	server := redistest.Start(b, redisserver.Options{Persist: true, Fsync: fsync})
 	s := dial(b, server.URL()).Stream("default", "shop")
 	options := AppenderOptions{Window: week}
@@ -75,7 +96,7 @@ func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, ag
 			for range 200 {
 				var additions []Addition
 				for range 500 {
-					additions = append(additions, benchAddition(orders))
+					additions = append(additions, addition())
 				}
 				mustAppend(b, old, additions...)
 			}
@@ -92,7 +113,7 @@ func benchmarkAppend(b *testing.B, size int, fsync redisserver.Fsync, orders, ag
 		additions := make([]Addition, size)
 		for pb.Next() {
 			for i := range additions {
-				additions[i] = benchAddition(orders)
+				additions[i] = addition()
 			}
 			added, err := a.Append(context.Background(), additions)
 			if err != nil {

@@ -261,7 +261,7 @@ func accept(kind platforms.Type, members map[string]any) (event.Event, error) {
 }
 
 // notSent are the fields of an event that no sender writes.
-var notSent = []string{"DeliveryID", "Anonymous", "Class", "Platforms", "Person", "Extra"}
+var notSent = []string{"DeliveryID", "Anonymous", "Class", "Platforms", "Person", "Extra", "Clicked"}
 
 // isWhole says which field of a stored event the sample leaves empty: a member of the envelope would have no row.
 func isWhole(full map[string]any) error {
