@@ -181,11 +181,11 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.events(ctx, 0); err != nil {
+	if err := s.events(ctx, 0); err != nil {
 		return err
 	}
 	// What has come in meanwhile.
-	if _, err := s.events(ctx, bounds.Newest); err != nil {
+	if err := s.events(ctx, bounds.Newest); err != nil {
 		return err
 	}
 	var done []stream.OpenErasure

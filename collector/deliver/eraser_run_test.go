@@ -122,10 +122,10 @@ func TestAThousandAreErasedWhileEventsComeIn(t *testing.T) {
 	h := newHarness(t, hook.platform("crm"))
 	h.keepLedger()
 	a := h.joiner()
-	batch := func(n int, make func(i int) event.Event) {
+	batch := func(n int, one func(i int) event.Event) {
 		var additions []stream.Addition
 		for i := range n {
-			additions = append(additions, h.addition(make(i)))
+			additions = append(additions, h.addition(one(i)))
 		}
 		for some := range slices.Chunk(additions, 100) {
 			if _, err := a.Append(t.Context(), some); err != nil {
@@ -230,6 +230,13 @@ func TestNoFileOfRedisHasWhoIsErased(t *testing.T) {
 	delete(adas, "client id")
 	// What she does without her e-mail address is hers by other identifiers.
 	h.visits(a, person{client: ada.client}.event(""), person{user: ada.user}.event(""))
+	// A repeated order is answered with the id of the event that had it first, and the answer is remembered for a while.
+	for _, order := range []string{"order-of-ada-3", "order-of-bob-3"} {
+		again, err := a.Append(t.Context(), []stream.Addition{h.addition(buys(person{client: "carol.3"}.event(""), order))})
+		if err != nil || !again[0].Duplicate {
+			t.Fatalf("%s again: %+v, %v", order, again, err)
+		}
+	}
 	rejections := stream.NewRejections(h.stream, slog.New(slog.DiscardHandler))
 	rejections.Add(stream.Rejection{ID: uuid.NewString(), EventID: "event-of-ada-1", Answer: []byte(`{}`)})
 	if err := rejections.Close(t.Context()); err != nil {

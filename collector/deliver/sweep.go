@@ -32,9 +32,9 @@ type sweep struct {
 	texts  map[string]struct{}
 }
 
-// events goes through the events behind a position, erases those that have to go, and returns the last position. The next
-// ones are read while some are looked at.
-func (s *sweep) events(ctx context.Context, after stream.Position) (stream.Position, error) {
+// events goes through the events behind a position, and erases those that have to go. The next ones are read while some are
+// looked at.
+func (s *sweep) events(ctx context.Context, after stream.Position) error {
 	type batch struct {
 		entries []stream.Entry
 		err     error
@@ -62,22 +62,21 @@ func (s *sweep) events(ctx context.Context, after stream.Position) (stream.Posit
 	}()
 	for b := range batches {
 		if b.err != nil {
-			return after, b.err
+			return b.err
 		}
 		for _, entry := range b.entries {
-			after = entry.Position
 			s.look(entry)
 			if len(s.doomed) >= sweepFlush {
 				if err := s.flush(ctx); err != nil {
-					return after, err
+					return err
 				}
 			}
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return after, err
+		return err
 	}
-	return after, s.flush(ctx)
+	return s.flush(ctx)
 }
 
 // look looks whose an event is.
@@ -127,13 +126,13 @@ func (s *sweep) look(entry stream.Entry) {
 	}
 }
 
-// flush erases the events that are to go, and before them the rejections that have an id of theirs: what is gone tells
-// nobody any more which those are.
+// flush erases the events that are to go, and before them what senders were replied that has an id of theirs: what is gone
+// tells nobody any more which those are.
 func (s *sweep) flush(ctx context.Context) error {
 	if len(s.doomed) == 0 {
 		return nil
 	}
-	if err := s.rejections(ctx); err != nil {
+	if err := s.replies(ctx); err != nil {
 		return err
 	}
 	if err := s.stream.EraseEvents(ctx, s.doomed); err != nil {
@@ -146,17 +145,22 @@ func (s *sweep) flush(ctx context.Context) error {
 	return nil
 }
 
-// rejections erases the rejections whose event id is one of somebody who is to be erased.
-func (s *sweep) rejections(ctx context.Context) error {
-	return s.stream.EraseRejections(ctx, func(eventID string) bool {
+// replies erases what senders were told of events whose id is one of somebody who is to be erased: rejections, and answers
+// that are remembered for when a batch is sent once more.
+func (s *sweep) replies(ctx context.Context) error {
+	doomed := func(eventID string) bool {
 		_, known := s.texts[eventID]
 		return known || s.erasures.spelled(eventID)
-	})
+	}
+	if err := s.stream.EraseReplies(ctx, doomed); err != nil {
+		return err
+	}
+	return s.stream.EraseRejections(ctx, doomed)
 }
 
 // rest erases what is left when the events are gone: who was joined with whom, and what became of the events.
 func (s *sweep) rest(ctx context.Context) error {
-	if err := s.rejections(ctx); err != nil {
+	if err := s.replies(ctx); err != nil {
 		return err
 	}
 	if err := s.stream.EraseJoins(ctx, s.erasures.ofIdentifier); err != nil {

@@ -141,15 +141,19 @@ func eraseGrants(k keys) []grant {
 		{[]string{"xdel"}, []string{"%W~" + k.events(), "%W~" + k.deliveries(), "%W~" + k.rejections()}},
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.dedupBuckets()}},
 		{[]string{"hset", "hdel"}, []string{"%W~" + k.dedupBuckets()}},
-		{[]string{"hscan"}, []string{"%R~" + k.joinBuckets()}},
-		{[]string{"hdel"}, []string{"%W~" + k.joinBuckets()}},
+		{[]string{"hscan"}, []string{"%R~" + k.joinBuckets(), "%R~" + k.batchMemories()}},
+		{[]string{"hdel"}, []string{"%W~" + k.joinBuckets(), "%W~" + k.batchMemories()}},
 		{[]string{"hgetall"}, []string{"%R~" + states}},
 		{[]string{"hset"}, []string{"%W~" + states}},
 		{[]string{"hincrby"}, []string{"~" + states}},
 		{[]string{"zrem"}, []string{"%W~" + k.openErasures()}},
 		{[]string{"zadd"}, []string{"%W~" + k.hiddenErasures()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
-		{[]string{"fcall"}, []string{"~" + k.openErasures(), "~" + k.hiddenErasures(), "~" + k.erasureState("")}},
+		// All keys of a call have to stand in one selector.
+		{[]string{"fcall"}, []string{
+			"~" + k.events(), "~" + k.deliveries(), "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(),
+			"~" + k.openErasures(), "~" + k.hiddenErasures(), "~" + k.erasureState(""),
+		}},
 	}
 }
 

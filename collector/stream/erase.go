@@ -64,7 +64,7 @@ func (s *Stream) OpenErasures(ctx context.Context, limit int) ([]OpenErasure, er
 func (s *Stream) NoteLinked(ctx context.Context, id string, identifiers int) error {
 	fields := []any{stateLinked, identifiers}
 	if identifiers == 0 {
-		fields = append(fields, stateFollowed, 1)
+		fields = []any{stateFollowed, 1} // what was found when the same was asked for before still counts
 	}
 	return describe("note what was seen with an erasure's subject", s.redis.HSet(ctx, s.keys.erasureState(id), fields...).Err())
 }

@@ -30,8 +30,13 @@ const (
 // one says something else of the same event and platform. So the last record of each stays the last, whatever is written
 // meanwhile.
 func (s *Stream) EraseRecords(ctx context.Context, erased map[Position][]string, wanted func(erasure string) bool) error {
+	return s.eraseRecords(ctx, erased, wanted, keptAtOnce)
+}
+
+// eraseRecords is EraseRecords with about so many records of other events held at a time.
+func (s *Stream) eraseRecords(ctx context.Context, erased map[Position][]string, wanted func(erasure string) bool, most int) error {
 	for again := true; again; {
-		pass := recordPass{stream: s, erased: erased, wanted: wanted, kept: map[recordKey]*Record{}, platforms: map[string][]*doomedRecords{}}
+		pass := recordPass{stream: s, erased: erased, wanted: wanted, most: most, kept: map[recordKey]*Record{}, platforms: map[string][]*doomedRecords{}}
 		if err := pass.read(ctx); err != nil {
 			return err
 		}
@@ -52,6 +57,8 @@ type recordPass struct {
 	stream *Stream
 	erased map[Position][]string
 	wanted func(erasure string) bool
+	// most is about how many records are kept.
+	most int
 
 	// known is up to where the stream has been read.
 	known Position
@@ -120,7 +127,7 @@ func (p *recordPass) announced(found Records) {
 // take notes an entry that is to be replaced, and what any entry says of events that another such entry has told of.
 func (p *recordPass) take(entry Entry, records []Record) {
 	doomed := slices.ContainsFunc(records, func(r Record) bool { _, gone := p.erased[r.Event]; return gone })
-	if doomed && len(p.kept) >= keptAtOnce {
+	if doomed && len(p.kept) >= p.most {
 		doomed, p.again = false, true
 	}
 	if !doomed {

@@ -2,7 +2,9 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +14,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/erasure"
+	"github.com/weir-dev/weir/collector/redisserver"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
 // TestEraseRecordsKeepsTheLastRecordOfEach goes through what may stand in the same entries as an erased event's records: in
@@ -69,8 +74,8 @@ func TestEraseRecordsKeepsTheLastRecordOfEach(t *testing.T) {
 				t.Fatal(err)
 			}
 			erased := map[Position][]string{at(1): {"one"}}
-			for range 2 { // it may be done again
-				if err := s.EraseRecords(ctx, erased, func(id string) bool { return id == "one" }); err != nil {
+			for _, most := range []int{1, keptAtOnce} { // in several passes; and it may be done again
+				if err := s.eraseRecords(ctx, erased, func(id string) bool { return id == "one" }, most); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -191,6 +196,41 @@ func TestRecordsAreErasedWhileOthersAreWritten(t *testing.T) {
 	}
 }
 
+// What failed is put back by a replay once, and what was erased is not, whose records stood in the same entry.
+func TestAReplayAfterAnErasurePutsOthersBack(t *testing.T) {
+	s, ctx := newStream(t), t.Context()
+	if _, err := s.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
+		t.Fatal(err)
+	}
+	positions := fill(t, s, 4)
+	if _, err := s.Read(ctx, "meta", "pod", 4, 0); err != nil {
+		t.Fatal(err)
+	}
+	var settlements []Settlement
+	for i, p := range positions {
+		settlements = append(settlements, decided(p, []Status{Failed, Failed, Delivered, Failed}[i], 1))
+	}
+	if err := s.Settle(ctx, "meta", settlements); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EraseEvents(ctx, []ErasedEvent{{Position: positions[0], EventID: "filled-0", Erasures: []string{"one"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EraseRecords(ctx, map[Position][]string{}, func(string) bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	request := ReplayRequest{Platform: "meta", To: time.Now().Add(time.Hour), Statuses: []Status{Failed}, Now: time.Now()}
+	for _, want := range []int{2, 0} {
+		if n, err := s.Replay(ctx, request); n != want || err != nil {
+			t.Errorf("Replay = %d, %v, want %d", n, err, want)
+		}
+	}
+	due := mustDue(t, s, time.Now().Add(time.Second), time.Minute)
+	if diff := cmp.Diff([]Position{positions[1], positions[3]}, positionsOf(due)); diff != "" {
+		t.Errorf("events put back (-want +got):\n%s", diff)
+	}
+}
+
 func TestErasedEventsAreGoneFromEachGroup(t *testing.T) {
 	s, ctx := newStream(t), t.Context()
 	for _, group := range []string{"meta", "dead"} {
@@ -295,6 +335,47 @@ func TestEraseJoinsTakesIdentifiersAndWhomTheyStandFor(t *testing.T) {
 	}
 }
 
+// A repeated order is answered with the id of the event that had it first, and the answer is remembered for two minutes.
+func TestEraseRepliesForgetsBatchesThatName(t *testing.T) {
+	s, ctx := newStream(t), t.Context()
+	a := newAppender(t, s, AppenderOptions{})
+	mustAppend(t, a, addition("ada-1", "order-1"), addition("bob-1", "order-2"))
+	for i := range 20 {
+		mustAppend(t, a, addition(fmt.Sprint("again-", i), "order-1"))
+		mustAppend(t, a, addition(fmt.Sprint("more-", i), "order-2"), addition("bob-1", ""))
+	}
+	if err := s.EraseReplies(ctx, func(id string) bool { return id == "ada-1" }); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]int{}
+	batches := 0
+	for _, key := range s.redis.Keys(ctx, "*batches:*").Val() {
+		for _, reply := range s.redis.HGetAll(ctx, key).Val() {
+			batches++
+			for _, id := range repliedIDs(reply) {
+				ids[id]++
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"bob-1": 20}, ids); diff != "" || batches != 21 {
+		t.Errorf("%d batches are remembered, want 21; ids in their replies (-want +got):\n%s", batches, diff)
+	}
+}
+
+func FuzzRepliedIDs(f *testing.F) {
+	f.Add("r\x00\x01d\x00\x02id")
+	f.Add("r\x00\x01d\xff\xff")
+	f.Fuzz(func(t *testing.T, packed string) {
+		n := 0
+		for _, id := range repliedIDs(packed) {
+			n += len(id)
+		}
+		if n > len(packed) {
+			t.Errorf("%q has ids of %d bytes", packed, n)
+		}
+	})
+}
+
 func TestTheLockSaysWhoErases(t *testing.T) {
 	s, ctx := newStream(t), t.Context()
 	if err := s.LockErasures(ctx, ""); err == nil {
@@ -312,5 +393,82 @@ func TestTheLockSaysWhoErases(t *testing.T) {
 	}
 	if lock, err = s.ErasureLock(ctx); lock != "" || err != nil {
 		t.Errorf("the lock is %q, %v, want none", lock, err)
+	}
+}
+
+// TestEachRoleMayDoItsPartOfAnErasure goes the whole way with the roles' own users.
+func TestEachRoleMayDoItsPartOfAnErasure(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{Loopback: true})
+	operator := dial(t, server.URL()).Stream("default", "shop")
+	collect, deliver := asUser(t, server, AppendAccess, "collect"), asUser(t, server, DeliverAccess, "deliver")
+	query, fetch := asUser(t, server, ReadAccess, "query"), asUser(t, server, FetchAccess, "fetch")
+	ctx := t.Context()
+	id := event.Identifier{1}
+	one := addition("an-event", "an-order")
+	one.Identifiers = event.Identifiers{List: []event.Identifier{id, {2}}, Client: -1}.Packed()
+	mustAppend(t, newAppender(t, collect, AppenderOptions{}), one)
+	position := allEvents(t, operator)[0].Position
+	if _, err := deliver.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := deliver.Record(ctx, "meta", []Record{decided(position, Failed, 1).Record, decided(position+1, Failed, 1).Record}); err != nil {
+		t.Fatal(err)
+	}
+	rejections := NewRejections(collect, slog.New(slog.DiscardHandler))
+	rejections.Add(Rejection{ID: "1", EventID: "an-event", Answer: []byte(`{}`)})
+	if err := rejections.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	asked := ErasureRequest{ID: uuid.NewString(), Origin: "api:test", Identifiers: []event.Identifier{id}}
+	var open []OpenErasure
+	doomed := []ErasedEvent{{Position: position, EventID: "an-event", OrderID: "an-order", Erasures: []string{asked.ID}}}
+	for i, step := range []func() error{
+		func() error { return query.RequestErasure(ctx, asked) },
+		func() error { return collect.RequestErasure(ctx, asked) },
+		func() error { return deliver.RequestErasure(ctx, asked) },
+		func() error {
+			requests, err := operator.ErasureRequests(ctx, 10)
+			for _, r := range requests {
+				err = errors.Join(err, operator.Ledgered(ctx, r, []erasure.Entry{entryOfLedger(1, time.Now())}))
+			}
+			return err
+		},
+		func() error { _, _, err := collect.ReadLedger(ctx, 0, 10); return err },
+		func() error { _, _, err := deliver.ReadLedger(ctx, 0, 10); return err },
+		func() error { _, _, err := query.ReadLedger(ctx, 0, 10); return err },
+		func() error { _, err := collect.Erasure(ctx, asked.ID); return err },
+		func() error { _, err := query.Erasure(ctx, asked.ID); return err },
+		func() (err error) { open, err = deliver.OpenErasures(ctx, 10); return err },
+		func() error { return deliver.LockErasures(ctx, "one") },
+		func() error { _, err := deliver.ErasureLock(ctx); return err },
+		func() error { return deliver.EraseRejections(ctx, func(id string) bool { return id == "an-event" }) },
+		func() error { return deliver.EraseReplies(ctx, func(string) bool { return true }) },
+		func() error { return deliver.EraseEvents(ctx, doomed) },
+		func() error { return fetch.EraseEvents(ctx, doomed) },
+		func() error {
+			return deliver.EraseJoins(ctx, func(one event.Identifier) []string {
+				if one == id {
+					return []string{asked.ID}
+				}
+				return nil
+			})
+		},
+		func() error {
+			return deliver.EraseRecords(ctx, map[Position][]string{}, func(id string) bool { return id == asked.ID })
+		},
+		func() error { return deliver.NoteLinked(ctx, asked.ID, 0) },
+		func() error { return deliver.HideErasures(ctx, open) },
+		func() error { return deliver.UnlockErasures(ctx) },
+	} {
+		if err := step(); err != nil {
+			t.Errorf("step %d: %v, want that the role may do it", i, err)
+		}
+	}
+	state, err := query.Erasure(ctx, asked.ID)
+	if err != nil || state.Hidden.IsZero() || state.Events != 1 || state.Records != 1 || state.Identifiers != 2 {
+		t.Errorf("%+v, %v, want an event, a record and two identifiers to be erased", state, err)
+	}
+	if left, err := query.Rejections(ctx, 10); len(left) != 0 || err != nil {
+		t.Errorf("rejections %v, %v, want none", left, err)
 	}
 }
