@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -33,9 +34,12 @@ var errCutShort = errors.New("events of the export were trimmed before their tur
 // errNoEntries says that the events of an export could not be had.
 var errNoEntries = errors.New("the events of the export cannot be read")
 
-// EntryReader returns the events at the positions, in their order, without those that are gone. [stream.Stream] is one.
+// EntryReader reads whole events. [stream.Stream] is one.
 type EntryReader interface {
+	// Entries returns the events at the positions, in their order, without those that are gone.
 	Entries(ctx context.Context, positions []stream.Position) ([]stream.Entry, error)
+	// Bounds returns the ends of the stream that has them.
+	Bounds(ctx context.Context) (stream.Bounds, error)
 }
 
 const (
@@ -84,6 +88,9 @@ func (r eventRow) appendJSON(b []byte) ([]byte, error) {
 	if !r.event.OccurredAt.IsZero() {
 		whole.Timestamp = new(instant(r.event.OccurredAt))
 	}
+	if r.Anonymous {
+		whole.UserID, whole.SessionID = nil, nil
+	}
 	rest, err := json.Marshal(whole, document.Options)
 	if err != nil {
 		return b, err
@@ -121,7 +128,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	limit := query.Limit
 	query.Limit = min(limit, exportPage)
 	page, err := h.page(r, q.tenant, query)
-	var events []event.Event
+	var events []*event.Event
 	if err == nil && f == typeNDJSON && r.Method != http.MethodHead {
 		events, err = wholeEvents(r.Context(), q.tenant, page.Records[:min(len(page.Records), entriesAtOnce)])
 	}
@@ -166,8 +173,8 @@ func writeRecords(rows *rowWriter, records []analytics.Record) error {
 	return nil
 }
 
-// writeWhole writes the events of a page; the first of them may be there already.
-func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analytics.Record, events []event.Event) error {
+// writeWhole writes the events of a page; the first of them may be there already. Erased ones are passed over.
+func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analytics.Record, events []*event.Event) error {
 	for len(records) > 0 {
 		if len(events) == 0 {
 			var err error
@@ -175,8 +182,11 @@ func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analy
 				return err
 			}
 		}
-		for i := range events {
-			if err := rows.write(eventRow{&records[i], &events[i]}); err != nil {
+		for i, e := range events {
+			if e == nil {
+				continue
+			}
+			if err := rows.write(eventRow{&records[i], e}); err != nil {
 				return err
 			}
 		}
@@ -185,8 +195,8 @@ func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analy
 	return nil
 }
 
-// wholeEvents has the events of records from Redis.
-func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]event.Event, error) {
+// wholeEvents has the events of records from Redis, nil for each that has been erased meanwhile.
+func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]*event.Event, error) {
 	positions := make([]stream.Position, len(records))
 	for i := range records {
 		positions[i] = records[i].Position
@@ -194,17 +204,26 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 	ctx, cancel := context.WithTimeout(ctx, entriesTimeout)
 	defer cancel()
 	entries, err := t.Entries.Entries(ctx, positions)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
-	case len(entries) != len(positions):
-		return nil, errCutShort
-	}
-	events := make([]event.Event, len(entries))
-	for i := range entries {
-		if events[i], err = wire.Decode(entries[i].Data); err != nil {
-			return nil, fmt.Errorf("entry %s: %w", entries[i].Position, err)
+	if err == nil && len(entries) < len(positions) {
+		var bounds stream.Bounds
+		bounds, err = t.Entries.Bounds(ctx)
+		if err == nil && (bounds.Length == 0 || slices.Min(positions) < bounds.First) {
+			return nil, errCutShort
 		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
+	}
+	events := make([]*event.Event, len(positions))
+	for i := range positions {
+		if len(entries) == 0 || entries[0].Position != positions[i] {
+			continue
+		}
+		e, err := wire.Decode(entries[0].Data)
+		if err != nil {
+			return nil, fmt.Errorf("entry %s: %w", entries[0].Position, err)
+		}
+		events[i], entries = &e, entries[1:]
 	}
 	return events, nil
 }

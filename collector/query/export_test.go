@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -428,7 +429,17 @@ func TestNDJSONHasTheWholeEvent(t *testing.T) {
 // oneEvent serves a property with one event.
 func oneEvent(t *testing.T, body string) (http.Handler, *memory) {
 	t.Helper()
-	sent := fixture{Events: []fixtureEvent{{At: fixtureNow.Add(-time.Hour), Envelope: []byte(body)}}}
+	api, source, _ := fewEvents(t, body)
+	return api, source
+}
+
+// fewEvents serves a property with some events, a minute apart.
+func fewEvents(t *testing.T, bodies ...string) (http.Handler, *memory, *analytics.View) {
+	t.Helper()
+	var sent fixture
+	for i, body := range bodies {
+		sent.Events = append(sent.Events, fixtureEvent{At: fixtureNow.Add(-time.Hour + time.Duration(i)*time.Minute), Envelope: []byte(body)})
+	}
 	entries, _ := sent.entries(t, nil)
 	source := &memory{entries: entries}
 	view := analytics.NewView(analytics.Options{Property: "default/berlin", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
@@ -438,7 +449,73 @@ func oneEvent(t *testing.T, body string) (http.Handler, *memory) {
 		Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), View: view,
 		Entries: source,
 	}})
-	return routes(handler), source
+	return routes(handler), source, view
+}
+
+// exportedIDs lists the event ids of an export.
+func exportedIDs(t *testing.T, api http.Handler) []string {
+	t.Helper()
+	answer := getAs(api, typeNDJSON, "berlin/events")
+	if answer.Code != 200 {
+		t.Fatalf("got %d %s", answer.Code, answer.Body)
+	}
+	var ids []string
+	for line := range strings.Lines(answer.Body.String()) {
+		var row struct {
+			ID string `json:"event_id"`
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+func TestAnExportPassesOverErasedEvents(t *testing.T) {
+	api, source, view := fewEvents(t, `{"event":"lead","event_id":"oldest"}`, `{"event":"lead","event_id":"erased"}`, `{"event":"lead","event_id":"newest"}`)
+	erased := source.entries[1].Position
+	source.entries = slices.Delete(slices.Clone(source.entries), 1, 2) // the view has not heard of it yet
+	for range 2 {
+		if diff := cmp.Diff([]string{"newest", "oldest"}, exportedIDs(t, api)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if err := view.Erase([]stream.Position{erased}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(listedRecords(t, api, "berlin/events")); got != 2 {
+		t.Errorf("the listing has %d events, want 2", got)
+	}
+}
+
+func TestAPageBeginsBehindAnEventThatIsErased(t *testing.T) {
+	api, source, view := fewEvents(t, `{"event":"lead","event_id":"oldest"}`, `{"event":"lead","event_id":"middle"}`, `{"event":"lead","event_id":"newest"}`)
+	var first struct {
+		Next string `json:"next_cursor"`
+	}
+	if err := json.Unmarshal(getAs(api, typeJSON, "berlin/events?limit=2").Body.Bytes(), &first); err != nil || first.Next == "" {
+		t.Fatalf("the first page has no cursor: %v", err)
+	}
+	if err := view.Erase([]stream.Position{source.entries[1].Position}); err != nil {
+		t.Fatal(err)
+	}
+	rest := listedRecords(t, api, "berlin/events?limit=2&cursor="+first.Next)
+	if len(rest) != 1 || !strings.Contains(string(rest[0]), `"oldest"`) {
+		t.Errorf("behind the erased event the listing has %s, want the oldest event", rest)
+	}
+}
+
+func TestAnExportTellsNobodyOfOldEvents(t *testing.T) {
+	api, source, view := fewEvents(t, `{"event":"lead","event_id":"old","client_id":"secret c","user_id":"secret u","session_id":"secret s"}`,
+		`{"event":"lead","event_id":"new","client_id":"c","user_id":"u","session_id":"s"}`)
+	view.Anonymize(source.entries[1].Position)
+	for _, accept := range []string{typeJSON, typeCSV, typeNDJSON} {
+		answer := getAs(api, accept, "berlin/events")
+		if text := answer.Body.String(); strings.Contains(text, "secret") || !strings.Contains(text, "old") || !strings.Contains(text, "new") {
+			t.Errorf("%s: got %s, want both events, the old one without who it was", accept, text)
+		}
+	}
 }
 
 func TestNDJSONNeedsRedisAndSaysSo(t *testing.T) {

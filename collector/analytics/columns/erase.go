@@ -8,7 +8,7 @@ import (
 
 const (
 	// chunksAtOnce is how many chunks one [Table.Erase] changes at most: readers wait for no more than that.
-	chunksAtOnce = 32
+	chunksAtOnce = 8
 	// maxUnread is how many positions of erased events may wait for their event.
 	maxUnread = 200_000
 )
