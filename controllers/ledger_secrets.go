@@ -225,18 +225,20 @@ func spread(entries []erasure.Entry, before [][]erasure.Entry, room int) []ledge
 	for _, entry := range entries {
 		left[entry.Digest] = entry
 	}
-	parts := make([]ledgerPart, len(before))
-	for i := range before {
-		for _, was := range before[i] {
+	parts := make([]ledgerPart, 0, len(before)+1)
+	for _, held := range before {
+		var part ledgerPart
+		for _, was := range held {
 			entry, found := left[was.Digest]
 			if !found {
-				parts[i].changed = true
+				part.changed = true
 				continue
 			}
 			delete(left, was.Digest)
-			parts[i].entries = append(parts[i].entries, entry)
-			parts[i].changed = parts[i].changed || entry != was
+			part.entries = append(part.entries, entry)
+			part.changed = part.changed || entry != was
 		}
+		parts = append(parts, part)
 	}
 	added := slices.Collect(maps.Values(left))
 	for i := 0; len(added) > 0; i++ {
