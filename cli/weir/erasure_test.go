@@ -261,8 +261,8 @@ func TestAPersonIsErased(t *testing.T) {
 		before := len(receiver.received())
 		weir.send(strings.Replace(janes[1], "jane-2", "jane-4", 1), `{"event": "lead", "event_id": "jane-5", "client_id": "jane-client"}`, `{"event": "lead", "event_id": "joe-3", "client_id": "joe-client"}`)
 		await(t, "joe's event is delivered", func() bool { return len(receiver.received()) > before })
-		got := weir.read("/analytics/summary")
-		if !strings.Contains(got.body, `"purchases":2,`) || !strings.Contains(got.body, `"unique_visitors":1,`) {
+		await(t, "the purchase counts", func() bool { return strings.Contains(weir.read("/analytics/summary").body, `"purchases":2,`) })
+		if got := weir.read("/analytics/summary"); !strings.Contains(got.body, `"unique_visitors":1,`) {
 			t.Errorf("got %s", got.body)
 		}
 		for _, body := range receiver.received()[before:] {

@@ -18,7 +18,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/auth"
-	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -194,41 +193,6 @@ func credentials(dir, below, kind, name string) (map[string]string, error) {
 		found[entry.Name()] = strings.TrimRight(string(value), "\r\n")
 	}
 	return found, nil
-}
-
-// MaxLedgerParts is how many files a ledger of erasures may have.
-const MaxLedgerParts = 16
-
-// LoadLedger reads the ledger of erasures below dir, all its parts; nil where there is none.
-func LoadLedger(dir string) (*erasure.Ledger, error) {
-	var whole *erasure.Ledger
-	for part := range MaxLedgerParts {
-		file := LedgerFile
-		if part > 0 {
-			file += "-" + strconv.Itoa(part)
-		}
-		text, err := readFile(dir, file)
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		ledger, err := erasure.Decode(text)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", file, err)
-		case whole == nil:
-			whole = ledger
-		case whole.Salt != ledger.Salt:
-			return nil, fmt.Errorf("%s: must have the salt of %s", file, LedgerFile)
-		default:
-			for _, entry := range ledger.Entries() {
-				whole.Add(entry)
-			}
-		}
-	}
-	return whole, nil
 }
 
 // readJSON reads a file strictly into v. Errors name the file and the member, never the member's value.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,8 +102,8 @@ func TestWhatARedisDoesNotRewrite(t *testing.T) {
 	user := func(rights string) func(testing.TB, *Client) string {
 		return func(t testing.TB, admin *Client) string {
 			rules := []any{"acl", "setuser", "weir", "on", ">secret", "+ping", "+info"}
-			for _, right := range bytes.Fields([]byte(rights)) {
-				rules = append(rules, string(right))
+			for right := range strings.FieldsSeq(rights) {
+				rules = append(rules, right)
 			}
 			if err := admin.redis.Do(t.Context(), rules...).Err(); err != nil {
 				t.Fatal(err)

@@ -108,6 +108,7 @@ func TestASealedPartOpensWithItsKeyAlone(t *testing.T) {
 
 func TestAMaskedPersonIsReadWithTheIdentitysKeyAlone(t *testing.T) {
 	keys, e := keysOf(t, 'd', 'i'), whole()
+	e.Anonymous = false
 	parts := wire.Split(&e, true)
 	entry, mask := parts.Seal(nil, keys)
 	want := event.Person{1, 2, 3, 4, 5, 6, 7, 8}
