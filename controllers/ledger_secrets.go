@@ -26,6 +26,8 @@ const (
 	annotationErasures = "weir.dev/erasures"
 	// ledgerPartBytes is how large a part of a ledger may be: as large as a Secret.
 	ledgerPartBytes = corev1.MaxSecretSize
+	// smallLedgerBytes is how large a ledger may be of which several are in memory at a time: some 10,000 identifiers.
+	smallLedgerBytes = 150_000
 )
 
 // ledgerCapacity is how many identifiers a Property's ledger of erasures has room for.
@@ -33,6 +35,9 @@ func ledgerCapacity() int { return config.MaxLedgerParts * erasure.Capacity(ledg
 
 // errNoLedger says that the Secret with a Property's ledger is not there; a reconcile makes it.
 var errNoLedger = errors.New("there is no ledger of erasures yet")
+
+// errLedgerLarge says that a ledger is larger than it was taken to be.
+var errLedgerLarge = errors.New("the ledger of erasures is a large one")
 
 // ledgerInvalidError says that a Secret does not hold what it has to.
 type ledgerInvalidError struct{ secret string }
@@ -47,6 +52,8 @@ type ledgerSecrets struct {
 	live     client.Reader
 	property *v1alpha1.Property
 
+	// most is how many bytes are loaded at most.
+	most int
 	// loaded are the parts as they were loaded last, with their values until [ledgerSecrets.drop]; written counts the bytes that
 	// were saved since.
 	loaded  []*corev1.Secret
@@ -57,10 +64,11 @@ type ledgerSecrets struct {
 	versions []string
 }
 
-// Load implements [ledger.Store]. It fails with errNoLedger, or with a [*ledgerInvalidError].
+// Load implements [ledger.Store]. It fails with errNoLedger, errLedgerLarge or a [*ledgerInvalidError].
 func (l *ledgerSecrets) Load(ctx context.Context) (*erasure.Ledger, error) {
 	l.loaded = nil
 	var whole *erasure.Ledger
+	left := l.most
 	for part := range config.MaxLedgerParts {
 		secret := &corev1.Secret{}
 		name := resources.ErasuresSecretName(l.property, part)
@@ -70,6 +78,9 @@ func (l *ledgerSecrets) Load(ctx context.Context) (*erasure.Ledger, error) {
 		}
 		if err != nil {
 			return nil, objectFailed("read", secretKey(name), nil, err)
+		}
+		if left -= len(secret.Data[resources.LedgerKey]); left < 0 {
+			return nil, errLedgerLarge
 		}
 		read, err := erasure.Decode(secret.Data[resources.LedgerKey])
 		if err != nil || !ledgerOf(secret, l.property) || whole != nil && whole.Salt != read.Salt {

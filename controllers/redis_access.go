@@ -54,6 +54,9 @@ type RedisAccess struct {
 	// guard is asked where a tenant's Redis may be.
 	guard egress.Guard
 
+	// rooms bound the ledgers of erasures that are in memory: those in the operator's own Redis, and those in others.
+	rooms map[bool]ledgerRoom
+
 	mu sync.Mutex
 	// desired says where each Property is kept and what shall be there, also when the Secret that says so is gone.
 	desired map[types.NamespacedName]*desiredProperty
@@ -92,6 +95,7 @@ func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix) 
 	return &RedisAccess{
 		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
 		desired: map[types.NamespacedName]*desiredProperty{}, servers: map[redisTarget]*redisServer{},
+		rooms: map[bool]ledgerRoom{true: newLedgerRoom(), false: newLedgerRoom()},
 	}
 }
 

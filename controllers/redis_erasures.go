@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/ledger"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -27,6 +28,8 @@ const (
 type ledgerKeeping struct {
 	keeper  *ledger.Keeper
 	secrets *ledgerSecrets
+	// large says that the ledger was found to be a large one.
+	large bool
 	// generation is that of the Property for which it was made.
 	generation int64
 	// next is when the ledger may be looked at again, problem what stood in the way the last time.
@@ -85,7 +88,7 @@ func (a *RedisAccess) lookAtErasures(whole context.Context, server *redisServer)
 	problems := make([]*conditionReason, len(properties))
 	var hidden []*stream.Stream
 	for _, i := range pressing(work) {
-		problems[i] = known[properties[i]].ledger.look(ctx, server.target, streams[i], work[i])
+		problems[i] = known[properties[i]].ledger.look(ctx, a.rooms[server.target.own], server.target, streams[i], work[i])
 		if work[i].Unpurged() {
 			hidden = append(hidden, streams[i])
 		}
@@ -120,16 +123,55 @@ func pressing(work []stream.ErasureWork) []int {
 	return append(first, then...)
 }
 
+// ledgerRoom bounds how many ledgers are in memory at a time: of those that are kept in the operator's Redis, and of those in
+// tenants', which may all be large.
+type ledgerRoom struct{ small, large chan struct{} }
+
+func newLedgerRoom() ledgerRoom {
+	const small, large = 8, 1
+	return ledgerRoom{make(chan struct{}, small), make(chan struct{}, large)}
+}
+
+// enter takes a place for a ledger, where there is one; leave gives it back.
+func (r ledgerRoom) enter(isLarge bool) (leave func(), entered bool) {
+	places := r.small
+	if isLarge {
+		places = r.large
+	}
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, true
+	default:
+		return nil, false
+	}
+}
+
 // look keeps one Property's ledger, and returns what stands in the way.
-func (k *ledgerKeeping) look(ctx context.Context, target redisTarget, s *stream.Stream, work stream.ErasureWork) *conditionReason {
+func (k *ledgerKeeping) look(ctx context.Context, room ledgerRoom, target redisTarget, s *stream.Stream, work stream.ErasureWork) *conditionReason {
 	now := time.Now()
 	if now.Before(k.next) || work.Requests == 0 && k.keeper.Complete(work.Ledger) {
 		return k.problem
+	}
+	leave, entered := room.enter(k.large)
+	if !entered {
+		return k.problem // until the next look
+	}
+	defer leave()
+	if !target.own {
+		limited, cancel := context.WithTimeout(ctx, redisTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	k.secrets.most = smallLedgerBytes
+	if k.large {
+		k.secrets.most = config.MaxLedgerParts * ledgerPartBytes
 	}
 	k.keeper.Stream = s // by the connection that there is now
 	_, err := k.keeper.Look(ctx, now)
 	k.next = now.Add(time.Duration(k.secrets.drop()) * time.Second / ledgerBytesPerSecond)
 	switch {
+	case errors.Is(err, errLedgerLarge):
+		k.large = true // by the next look
 	case err == nil, errors.Is(err, errNoLedger), errors.Is(err, ledger.ErrConflict):
 		k.problem = nil
 	default:

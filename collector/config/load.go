@@ -196,8 +196,9 @@ func credentials(dir, below, kind, name string) (map[string]string, error) {
 	return found, nil
 }
 
-// MaxLedgerParts is how many files a ledger of erasures may have.
-const MaxLedgerParts = 16
+// MaxLedgerParts is how many files a ledger of erasures may have. Whoever keeps it has all of it in memory when it is added to,
+// some 110 MiB.
+const MaxLedgerParts = 4
 
 // LoadLedger reads the ledger of erasures below dir, all its parts; nil where there is none.
 func LoadLedger(dir string) (*erasure.Ledger, error) {

@@ -88,9 +88,6 @@ func (r eventRow) appendJSON(b []byte) ([]byte, error) {
 	if !r.event.OccurredAt.IsZero() {
 		whole.Timestamp = new(instant(r.event.OccurredAt))
 	}
-	if r.Anonymous {
-		whole.UserID, whole.SessionID = nil, nil
-	}
 	rest, err := json.Marshal(whole, document.Options)
 	if err != nil {
 		return b, err
@@ -210,9 +207,6 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		if err == nil && (bounds.Length == 0 || slices.Min(positions) < bounds.First) {
 			return nil, errCutShort
 		}
-		if records[i].Anonymous { // also where nothing was sealed yet when it was stored
-			events[i].DropIdentity()
-		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
@@ -225,6 +219,9 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		e, err := wire.Decode(entries[0].Data)
 		if err != nil {
 			return nil, fmt.Errorf("entry %s: %w", entries[0].Position, err)
+		}
+		if records[i].Anonymous { // also where nothing was sealed yet when it was stored
+			e.DropIdentity()
 		}
 		events[i], entries = &e, entries[1:]
 	}
