@@ -56,7 +56,7 @@ func (n *notebook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (n *notebook) last() (told visitorTold, any bool) {
+func (n *notebook) last() (told visitorTold, made bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.told) == 0 {
@@ -96,7 +96,7 @@ func TestAnAttemptTellsWhatIsStillKept(t *testing.T) {
 			at := h.accept(`{"event":"lead","client_id":"1.2","user":{"email":"ada@example.com"},"context":{"ip":"203.0.113.9","user_agent":"Agent"}}`)
 			first := h.start("one", nil)
 			h.await("an attempt", func() string {
-				if got, any := book.last(); !any || got != (visitorTold{true, true, true, true}) {
+				if got, made := book.last(); !made || got != (visitorTold{true, true, true, true}) {
 					return cmp.Diff(visitorTold{true, true, true, true}, got)
 				}
 				return ""

@@ -88,9 +88,6 @@ func (r eventRow) appendJSON(b []byte) ([]byte, error) {
 	if !r.event.OccurredAt.IsZero() {
 		whole.Timestamp = new(instant(r.event.OccurredAt))
 	}
-	if r.Anonymous {
-		whole.UserID, whole.SessionID = nil, nil
-	}
 	rest, err := json.Marshal(whole, document.Options)
 	if err != nil {
 		return b, err

@@ -83,7 +83,7 @@ func (s *sealer) ask(part wire.Part) (sealKey, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), appendAttempt)
 	defer cancel()
 	var offered [keyNameSize + wire.SecretSize]byte
-	rand.Read(offered[:]) //nolint:errcheck // it never fails
+	rand.Read(offered[:]) // it never fails
 	asked := time.Now()
 	reply, err := s.stream.redis.FCall(ctx, functionSeal, []string{s.stream.keys.clock(), s.stream.keys.seal(part)},
 		s.witness().UnixMilli(), offered[:]).Slice()

@@ -140,7 +140,7 @@ func (p *Parts) Seal(b []byte, keys [PartCount]PeriodKey) ([]byte, Mask) {
 		var head [binary.MaxVarintLen64 + nonceSize]byte
 		period := binary.AppendUvarint(head[:0], keys[part].Period)
 		nonce := head[len(period) : len(period)+nonceSize]
-		rand.Read(nonce) //nolint:errcheck // it never fails
+		rand.Read(nonce) // it never fails
 		b = protowire.AppendTag(b, fieldOf[part], protowire.BytesType)
 		b = protowire.AppendVarint(b, uint64(len(period)+nonceSize+len(fields)+tagSize))
 		b = append(append(b, period...), nonce...)

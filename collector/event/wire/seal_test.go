@@ -23,14 +23,14 @@ const hour, dayNumber = 498_660, 20_777
 // keysOf makes keys of a letter, for the parts of which the letters are.
 func keysOf(t testing.TB, device, identity byte) [wire.PartCount]wire.PeriodKey {
 	t.Helper()
-	make := func(letter byte) *wire.Key {
+	of := func(letter byte) *wire.Key {
 		key, err := wire.NewKey(bytes.Repeat([]byte{letter}, wire.SecretSize))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return key
 	}
-	return [wire.PartCount]wire.PeriodKey{{Period: hour, Key: make(device)}, {Period: dayNumber, Key: make(identity)}}
+	return [wire.PartCount]wire.PeriodKey{{Period: hour, Key: of(device)}, {Period: dayNumber, Key: of(identity)}}
 }
 
 // held returns the keys of some parts, as a reader has them.
