@@ -53,9 +53,14 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 		}
 		r.letGo(ctx, property, err)
 	}
+	published, err := r.allPublished(ctx, property)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.deleteOwned(ctx, property, r.Available(), nil); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.revokeAll(ctx, property, published)
 	before := property.DeepCopy()
 	controllerutil.RemoveFinalizer(property, Finalizer)
 	if err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

@@ -95,6 +95,8 @@ func appendGrants(k keys) []grant {
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
+		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedKeys()}},
+		{[]string{"zscore"}, []string{"%R~" + k.usedKeys()}},
 	}
 }
 
@@ -143,5 +145,7 @@ func readGrants(k keys) []grant {
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
+		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedTokens()}},
+		{[]string{"zscore"}, []string{"%R~" + k.usedTokens()}},
 	}
 }

@@ -111,6 +111,13 @@ func (k keys) replayAnswers() string { return k.prefix + "replay:answers" }
 // after it was written last.
 func (k keys) source(name string) string { return k.prefix + "source:" + name }
 
+// usedKeys is a sorted set: the first 8 bytes of the SHA-256 of each API key that has been used, by the microsecond of its
+// first use. It has the newest 1,024.
+func (k keys) usedKeys() string { return k.prefix + "audit:keys" }
+
+// usedTokens is the same of access tokens.
+func (k keys) usedTokens() string { return k.prefix + "audit:tokens" }
+
 // paused is a string: why a platform gets nothing until a person has fixed something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].
 func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }
