@@ -96,7 +96,8 @@ func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
 	credentials := before.renewed(run.properties, "http://"+reachable(run.listener.Addr()))
 	redises := &redisSet{logger: run.logger}
 	defer func() { err = errors.Join(err, redises.close()) }()
-	directories, err := o.render(ctx, run, credentials, redises)
+	erasures := &devErasures{logger: run.logger}
+	directories, err := o.render(ctx, run, credentials, redises, erasures)
 	if err != nil {
 		return err
 	}
@@ -110,6 +111,7 @@ func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
 	keeping, stop := context.WithCancel(ctx)
 	defer stop()
 	go redises.keepLibraries(keeping)
+	go erasures.keep(keeping)
 	return role.Run(ctx, role.Options{
 		Roles: o.roles, Directories: directories, Listener: run.listener, MetricsListener: run.metricsListener,
 		Consumer: consumer, Logger: run.logger, Audit: auditLog,
@@ -145,8 +147,8 @@ func closeAll(listeners ...net.Listener) {
 	}
 }
 
-// render makes each property's Redis ready and writes its configuration. It returns the directories.
-func (o *devOptions) render(ctx context.Context, run devRun, credentials devCredentials, redises *redisSet) ([]string, error) {
+// render makes each property's Redis ready, its ledger of erasures too, and writes its configuration. It returns the directories.
+func (o *devOptions) render(ctx context.Context, run devRun, credentials devCredentials, redises *redisSet, erasures *devErasures) ([]string, error) {
 	if err := run.state.removePods(); err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
@@ -175,6 +177,9 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 		directory, err := run.state.writePod(p.Namespace, p.Name, files)
 		if err != nil {
 			return nil, err
+		}
+		if err := erasures.add(ctx, redises.clients[redis], p, run.state.ledgerFile(p.Namespace, p.Name), directory); err != nil {
+			return nil, fmt.Errorf("%s: Property %s: the ledger of erasures: %w", p.file, p.id(), err)
 		}
 		directories = append(directories, directory)
 	}

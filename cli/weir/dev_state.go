@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"syscall"
+
+	"github.com/weir-dev/weir/collector/config"
 )
 
 // stateDir is the directory in which `weir dev` keeps what outlives it:
 //
 //	credentials.json     the keys and tokens of every property, for the person who runs it
 //	redis/               the data of its own Redis
+//	erasures/NAMESPACE/NAME/ledger
+//	                     who of each property's persons has been erased, as digests: whatever Redis comes back with, they stay so
 //	pods/NAMESPACE/NAME  each property's configuration, as its pods would see it; written again at every start
 //	audit.jsonl          who did what, a line for each act; only ever appended to
 //	lock                 held while it runs
@@ -49,6 +54,11 @@ func (s *stateDir) openAudit() (*os.File, error) {
 }
 
 func (s *stateDir) credentialsFile() string { return filepath.Join(s.path, "credentials.json") }
+
+// ledgerFile returns where a property's ledger of erasures lies.
+func (s *stateDir) ledgerFile(namespace, name string) ledgerFile {
+	return ledgerFile{filepath.Join(s.path, "erasures", namespace, name, path.Base(config.LedgerFile))}
+}
 
 // podDir returns where a property's configuration is written.
 func (s *stateDir) podDir(namespace, name string) string {

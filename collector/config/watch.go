@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"hash"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,9 +20,15 @@ type Watcher struct {
 	seen [sha256.Size]byte
 }
 
-// NewWatcher remembers what dir holds now. Make it before loading the configuration, so that no change between
-// the two is missed.
+// NewWatcher remembers what dir holds now, but for the ledger of erasures: that changes while everything else stays. Make it
+// before loading the configuration, so that no change between the two is missed.
 func NewWatcher(dir string) *Watcher { return &Watcher{dir: dir, seen: fingerprint(dir)} }
+
+// NewLedgerWatcher is [NewWatcher] for the ledger of erasures below dir.
+func NewLedgerWatcher(dir string) *Watcher { return NewWatcher(filepath.Join(dir, ledgerDir)) }
+
+// ledgerDir holds the ledger of erasures.
+var ledgerDir = path.Dir(LedgerFile)
 
 // Run looks at the directory every interval and calls onChange when its content is another than at the last
 // look, until ctx ends. It waits for onChange; a change in the meantime is noticed at the next look.
@@ -62,6 +69,9 @@ func addDirectory(sum hash.Hash, dir, name string, depth int) {
 			continue // the kubelet's own directories; their files are seen by their proper names
 		}
 		path := filepath.Join(name, entry.Name())
+		if path == ledgerDir {
+			continue // it has a watcher of its own
+		}
 		info, err := os.Stat(filepath.Join(dir, path))
 		switch {
 		case err != nil:

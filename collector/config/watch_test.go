@@ -39,6 +39,9 @@ func TestWatcherNoticesWhatChangesTheConfiguration(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, 1},
+		"the ledger of erasures, which has a watcher of its own": {func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, config.LedgerFile), "two")
+		}, 0},
 		"only the kubelet's own links change": {func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "property", "..3", "property.json"), "three")
 		}, 0},
@@ -57,6 +60,28 @@ func TestWatcherNoticesWhatChangesTheConfiguration(t *testing.T) {
 				watcher.Run(ctx, 10*time.Second, func() { changes++ })
 				if changes != c.want {
 					t.Errorf("got %d changes, want %d", changes, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestTheLedgerOfErasuresHasAWatcherOfItsOwn(t *testing.T) {
+	for name, test := range map[string]struct {
+		change string
+		want   int
+	}{"the ledger": {config.LedgerFile, 1}, "a part of it": {config.LedgerFile + "-1", 1}, "anything else": {"redis/url", 0}} {
+		t.Run(name, func(t *testing.T) {
+			dir := directory(t, map[string]string{config.LedgerFile: "one"})
+			watcher := config.NewLedgerWatcher(dir)
+			write(t, filepath.Join(dir, test.change), "two")
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				changes := 0
+				watcher.Run(ctx, 10*time.Second, func() { changes++ })
+				if changes != test.want {
+					t.Errorf("got %d changes, want %d", changes, test.want)
 				}
 			})
 		})

@@ -22,11 +22,12 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Options are what an [Engine] needs. All but Now and DrainTimeout are required.
+// Options are what an [Engine] needs. All but Ledger, Now and DrainTimeout are required.
 type Options struct {
 	// Stream is the property's.
 	Stream *stream.Stream
@@ -43,6 +44,8 @@ type Options struct {
 	// Changed says that an engine of another configuration, or with other credentials, ran before this one: events that
 	// wait for another attempt are tried soon.
 	Changed bool
+	// Ledger says who has been erased. Nobody is, where it is nil.
+	Ledger Ledger
 	// Metrics are shared with the engines before and after.
 	Metrics *Metrics
 	// Logger gets the lines of the Log platform too.
@@ -76,6 +79,9 @@ type timing struct {
 	pendingIdle, reclaim time.Duration
 	// replay is how often to look for requests for replays.
 	replay time.Duration
+	// erase is how often to look for persons who are to be erased, eraseGrace for how long collectors must have had the time to
+	// learn of them, and erasePatience for how long to wait for another that erases, or for whoever keeps the ledger.
+	erase, eraseGrace, erasePatience time.Duration
 	// trim is how often the streams are trimmed.
 	trim time.Duration
 	// lag is how often it is measured what platforms still have to be handed.
@@ -104,6 +110,7 @@ func defaultTiming() timing {
 		pendingIdle: 45 * time.Second,
 		reclaim:     15 * time.Second,
 		replay:      time.Second,
+		erase:       time.Second, eraseGrace: 3 * time.Second, erasePatience: 30 * time.Second,
 		trim:        time.Minute,
 		lag:         5 * time.Second,
 		redis:       backoff{unit: 500 * time.Millisecond, cap: 15 * time.Second, floor: 100 * time.Millisecond},
@@ -168,6 +175,9 @@ func (e *Engine) Run(taking context.Context) error {
 	platforms.Go(func() { e.trim(taking) })
 	platforms.Go(func() { e.measureLag(taking) })
 	platforms.Go(func() { e.answerReplays(taking) })
+	if e.options.Ledger != nil {
+		platforms.Go(func() { e.eraser().run(taking) })
+	}
 	platforms.Wait()
 	return nil
 }
@@ -273,6 +283,11 @@ func (e *Engine) open(taking context.Context, cfg platforms.Platform, pauses *pa
 	}
 }
 
+// erased says whether an event is an erased person's.
+func (e *Engine) erased(ev *event.Event, position stream.Position) bool {
+	return e.options.Ledger != nil && e.options.Ledger.Erased(ev, position.Time())
+}
+
 func (e *Engine) group(cfg platforms.Platform, logger *slog.Logger) *group {
 	return &group{
 		stream: e.options.Stream, platform: cfg.Name, backoff: e.timing.redis, pendingIdle: e.timing.pendingIdle,
@@ -303,6 +318,7 @@ func (e *Engine) sender(
 		scheduler: scheduler{e.timing.backoff, e.clock.Now, e.clock.Latest},
 		queue:     q,
 		settler:   newSettler(q, g, o.Metrics, logger),
+		erased:    e.erased,
 		slow:      e.timing.slow,
 		logger:    logger,
 	}

@@ -43,6 +43,8 @@ type harness struct {
 	metrics  *Metrics
 	registry *prometheus.Registry
 	log      *logBuffer
+	// ledger is the engines' one; nil for none.
+	ledger Ledger
 
 	mu          sync.Mutex
 	credentials map[string]map[string]string
@@ -214,7 +216,7 @@ func (h *harness) start(consumer string, adjust func(*Engine)) *running {
 	}
 	e := New(Options{
 		Stream: client.Stream("default", "shop"), Property: h.property, Credentials: h.credentialsOf, Consumer: consumer, Metrics: h.metrics,
-		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, DrainTimeout: 5 * time.Second,
+		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, DrainTimeout: 5 * time.Second, Ledger: h.ledger,
 	})
 	started := time.Now()
 	e.monotonic = func() time.Duration { return h.now().Sub(started) }
@@ -268,6 +270,7 @@ func quickTiming() timing {
 		backoff: quick, breaker: quick, request: 5 * time.Second, slow: 2 * time.Second, block: 50 * time.Millisecond,
 		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
 		pendingIdle: 2 * time.Second, reclaim: 50 * time.Millisecond, trim: 50 * time.Millisecond, replay: 20 * time.Millisecond,
+		erase: 20 * time.Millisecond, eraseGrace: 50 * time.Millisecond, erasePatience: 500 * time.Millisecond,
 		redis: quick, reopen: 20 * time.Millisecond, lag: 10 * time.Millisecond,
 		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -29,6 +30,8 @@ type sender struct {
 	scheduler scheduler
 	queue     *queue
 	settler   *settler
+	// erased says whether an event is an erased person's. Nothing of it is sent, and nothing recorded.
+	erased func(e *event.Event, position stream.Position) bool
 	// slow is how long a request may take before others need not wait for it.
 	slow   time.Duration
 	logger *slog.Logger
@@ -126,7 +129,8 @@ func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes)
 	return tasks, decided
 }
 
-// prepare decodes and maps an event. It says whether the event names this platform; the others are ignored.
+// prepare decodes and maps an event. It says whether the event names this platform and is nobody's who was erased; the others
+// are ignored.
 func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdict, bool) {
 	t := task{position: delivery.Position, kind: k, attempts: delivery.Attempts}
 	e, err := wire.Decode(delivery.Data)
@@ -134,9 +138,10 @@ func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdic
 		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
 		return t, adapter.Verdict{Class: adapter.Permanent, Reason: "undecodable"}, true
 	}
-	if !slices.Contains(e.Platforms, s.queue.platform) {
+	if !slices.Contains(e.Platforms, s.queue.platform) || s.erased(&e, delivery.Position) {
 		return t, adapter.Verdict{}, false
 	}
+	t.event = &e
 	var verdict adapter.Verdict
 	t.payload, verdict = s.platform.Map(&adapter.Event{
 		Event: e, ReceivedAt: delivery.Position.Time(), ReplayedAt: delivery.Replayed,
@@ -153,6 +158,34 @@ func (s *sender) deliver(sending context.Context, p permit, batch []task) outcom
 	if left, ok := s.breaker.allows(p); !ok {
 		return s.scheduler.postpone(batch, left)
 	}
+	batch, gone := s.dropErased(batch)
+	if len(batch) == 0 {
+		s.breaker.release(p)
+		return outcomes{ignored: gone}
+	}
+	all := s.attempt(sending, p, batch)
+	all.ignored = append(all.ignored, gone...)
+	return all
+}
+
+// dropErased parts a batch into what may be sent and the events of persons who have been erased since it was put together: it
+// may have waited for long.
+func (s *sender) dropErased(batch []task) (rest []task, gone []stream.Position) {
+	if !slices.ContainsFunc(batch, func(t task) bool { return s.erased(t.event, t.position) }) {
+		return batch, nil
+	}
+	for _, t := range batch {
+		if s.erased(t.event, t.position) {
+			gone = append(gone, t.position)
+		} else {
+			rest = append(rest, t)
+		}
+	}
+	return rest, gone
+}
+
+// attempt sends a batch of which everything may be sent.
+func (s *sender) attempt(sending context.Context, p permit, batch []task) outcomes {
 	verdicts, latency := s.requester.attempt(sending, batch)
 	worst := worstOf(verdicts)
 	assessed := s.breaker.record(p, batch[0].position, worst, latency)

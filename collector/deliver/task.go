@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -20,6 +21,8 @@ type task struct {
 	kind     kind
 	attempts int
 	payload  adapter.Payload
+	// event is who it is about, until it is sent: they may be erased before that.
+	event *event.Event
 }
 
 // split parts tasks into batches within the limits, those that were attempted more often into smaller ones.

@@ -163,6 +163,8 @@ type erasureAnswer struct {
 	HiddenAt    *string `json:"hidden_at"`
 	PurgeBy     *string `json:"purge_by"`
 	PurgedAt    *string `json:"purged_at"`
+	// Unpurged is why Redis's files still have the person, where somebody has to mend something.
+	Unpurged    *string `json:"unpurged_reason"`
 	Events      int64   `json:"events"`
 	Records     int64   `json:"delivery_records"`
 	Identifiers int64   `json:"identifiers"`
@@ -192,7 +194,7 @@ func (h *Handler) answerErasure(w http.ResponseWriter, status int, t *Tenant, st
 	}
 	answer := erasureAnswer{
 		ID: state.ID, Status: erasureStatus(state), RequestedAt: moment(state.Requested), LedgeredAt: moment(state.Ledgered),
-		HiddenAt: moment(state.Hidden), PurgeBy: moment(state.Ledgered.Add(stream.PurgedWithin)), PurgedAt: moment(state.Purged),
+		HiddenAt: moment(state.Hidden), PurgeBy: moment(state.Ledgered.Add(stream.PurgedWithin)), PurgedAt: moment(state.Purged), Unpurged: optional(state.Unpurged),
 		Events: state.Events, Records: state.Records, Identifiers: state.Identifiers, Linked: state.Linked,
 		Platforms: []platformErasure{},
 	}

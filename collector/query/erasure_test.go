@@ -187,6 +187,8 @@ func TestTheStateOfAnErasure(t *testing.T) {
 	hidden.Hidden, hidden.Events, hidden.Records, hidden.Identifiers, hidden.Linked, hidden.Platforms = at(9), 3, 2, 4, 1, []string{"crm", "old"}
 	purged := hidden
 	purged.Purged = at(3600)
+	unpurged := hidden
+	unpurged.Unpurged = stream.UnpurgedSnapshots
 	const webhook = `"instruction":"Erase the person in whatever stores what your receiver was sent: each event there has the client_id, the user_id and the hashes.","documentation":null}`
 	begin := `{"data":{"id":"` + anErasure + `","status":`
 	const times = `"requested_at":"2026-10-26T10:00:01.000Z","ledgered_at":"2026-10-26T10:00:02.000Z",`
@@ -194,12 +196,13 @@ func TestTheStateOfAnErasure(t *testing.T) {
 		state stream.ErasureState
 		want  string
 	}{
-		"in the ledger, and nothing done yet": {ledgered, begin + `"ledgered",` + times + `"hidden_at":null,"purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,` +
+		"in the ledger, and nothing done yet": {ledgered, begin + `"ledgered",` + times + `"hidden_at":null,"purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unpurged_reason":null,` +
 			`"events":0,"delivery_records":0,"identifiers":0,"linked_identifiers":0,"platforms":[{"platform":"crm","type":"Webhook","sent":false,` + webhook + `]}}`},
 		"hidden, with a platform that the Property names no more": {hidden, begin + `"hidden",` + times +
-			`"hidden_at":"2026-10-26T10:00:10.000Z","purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"events":3,"delivery_records":2,"identifiers":4,"linked_identifiers":1,` +
+			`"hidden_at":"2026-10-26T10:00:10.000Z","purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unpurged_reason":null,"events":3,"delivery_records":2,"identifiers":4,"linked_identifiers":1,` +
 			`"platforms":[{"platform":"crm","type":"Webhook","sent":true,` + webhook + `,{"platform":"old","sent":true,"instruction":"` + formerPlatform + `","documentation":null}]}}`},
 		"purged": {purged, `"status":"purged"`},
+		"hidden, in a Redis that writes snapshots": {unpurged, `"purged_at":null,"unpurged_reason":"snapshots"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			e := &eraser{states: map[string]stream.ErasureState{anErasure: test.state}}

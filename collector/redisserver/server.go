@@ -249,8 +249,10 @@ func (s *Server) configuration() string {
 		`logfile ""`,
 	}
 	if s.options.Persist {
+		// Without the preamble a rewritten file has commands alone, of what there is. In the other format a stream has its nodes
+		// as they are in memory, where what XDEL has deleted is marked as deleted and stays: an erased person's bytes.
 		lines = append(lines, "appendonly yes", "appendfsync "+string(s.options.Fsync),
-			"aof-use-rdb-preamble yes", "aof-load-truncated no") // see cutTorn
+			"aof-use-rdb-preamble no", "aof-load-truncated no") // see cutTorn
 	} else {
 		lines = append(lines, "appendonly no")
 	}

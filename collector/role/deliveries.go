@@ -86,7 +86,7 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 		Credentials: func(source string) (map[string]string, error) { return config.SourceCredentials(d.directory, source) },
 	})
 	engine := deliver.New(deliver.Options{
-		Stream: d.stream, Property: property, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
+		Stream: d.stream, Property: property, Ledger: d.ledger, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if i := slices.IndexFunc(property.Platforms, func(p platforms.Platform) bool { return p.Name == platform }); i >= 0 {
 				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {

@@ -46,11 +46,13 @@ func newLedger(property string, file *erasure.Ledger) *ledger {
 	return l
 }
 
-// replace puts what the file has now in place of what it had.
+// replace puts what the file has now in place of what it had. A file that has gone is no reason to forget whom it had.
 func (l *ledger) replace(file *erasure.Ledger) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.file = file
+	if file != nil {
+		l.file = file
+	}
 	l.merge()
 }
 
@@ -102,6 +104,12 @@ func (l *ledger) Erased(e *event.Event, received time.Time) bool {
 	}
 	var buffer [12]event.Identifier
 	return known.Erased(erasure.Named(e, l.property, buffer[:]), received)
+}
+
+// Salt is what the digests are made with; false where there is no file yet.
+func (l *ledger) Salt() (erasure.Salt, bool) {
+	salt := l.known.Load().Salt
+	return salt, salt != erasure.Salt{}
 }
 
 // await waits until the ledger has been read once, or until ctx ends.

@@ -14,7 +14,6 @@ import (
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
@@ -27,7 +26,8 @@ import (
 type property struct {
 	directory string
 	options   Options
-	watcher   *config.Watcher
+	// watcher is for all but the ledger of erasures, ledgerWatcher for that.
+	watcher, ledgerWatcher *config.Watcher
 	settings
 
 	client   *stream.Client
@@ -50,14 +50,17 @@ type settings struct {
 	signing  map[string][]string // only for collect
 	tokens   []auth.Credential   // only for query
 	location *time.Location
-	erased   *erasure.Ledger // nil where nobody keeps one
 }
 
 // open loads a property and connects it with its Redis. It does not wait for that: the roles do.
 func open(directory string, o Options, registerer prometheus.Registerer) (*property, error) {
-	p := &property{directory: directory, options: o, watcher: config.NewWatcher(directory)}
+	p := &property{directory: directory, options: o, watcher: config.NewWatcher(directory), ledgerWatcher: config.NewLedgerWatcher(directory)}
 	var err error
 	if p.settings, err = p.load(); err != nil {
+		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
+	}
+	erased, err := config.LoadLedger(directory)
+	if err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
 	if p.client, err = stream.Dial(p.redis.URL, stream.DialOptions{TLS: p.redis.TLS}); err != nil {
@@ -69,7 +72,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	}
 	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
-	p.ledger = newLedger(p.String(), p.erased)
+	p.ledger = newLedger(p.String(), erased)
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.RetentionAge(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
@@ -81,7 +84,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 		p.usedTokens = audit.NewFirstUses(p.String(), o.Audit, p.stream.TokenUses(), o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
-		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes})
+		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes, Erased: p.ledger.Erased})
 		if err := watchView(p.view, prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
 		}
@@ -103,9 +106,6 @@ func (p *property) load() (loaded settings, err error) {
 		return settings{}, err
 	}
 	if loaded.redis, err = config.LoadRedis(p.directory); err != nil {
-		return settings{}, err
-	}
-	if loaded.erased, err = config.LoadLedger(p.directory); err != nil {
 		return settings{}, err
 	}
 	if p.options.has(Collect) {

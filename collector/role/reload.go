@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/weir-dev/weir/collector/config"
 )
 
 // reload looks after the properties' configurations until ctx ends and serves what changes in them.
@@ -18,6 +20,7 @@ func (p *process) reload(ctx context.Context) {
 				p.reloadOne(property)
 			})
 		})
+		all.Go(func() { property.ledgerWatcher.Run(ctx, reloadInterval, func() { p.reloadLedger(property) }) })
 	}
 	all.Wait()
 }
@@ -42,7 +45,6 @@ func (p *process) reloadOne(property *property) {
 		return
 	}
 	property.settings = loaded
-	property.ledger.replace(loaded.erased)
 	if property.appender != nil {
 		property.appender.SetWindow(after.DeduplicationWindow())
 		property.appender.SetJoinedFor(after.RetentionAge())
@@ -53,4 +55,15 @@ func (p *process) reloadOne(property *property) {
 	}
 	p.Logger.Info("configuration reloaded", "property", property.String(), "platforms", len(after.Platforms),
 		"roles", slices.Clone(p.Roles))
+}
+
+// reloadLedger knows of a property's erasures what the ledger's file says now. An error in it leaves everything as it was.
+func (p *process) reloadLedger(property *property) {
+	erased, err := config.LoadLedger(property.directory)
+	if err != nil {
+		p.Logger.Error("the changed ledger of erasures cannot be read; what was known before goes on being known",
+			"property", property.String(), "error", err)
+		return
+	}
+	property.ledger.replace(erased)
 }

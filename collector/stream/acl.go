@@ -62,9 +62,9 @@ func (a Access) grants(k keys) []grant {
 	case AppendAccess:
 		return appendGrants(k)
 	case DeliverAccess:
-		return deliverGrants(k)
+		return slices.Concat(deliverGrants(k), eraseGrants(k))
 	case FetchAccess:
-		return slices.Concat(deliverGrants(k), appendGrants(k), []grant{{[]string{"get"}, []string{"%R~" + k.source("*")}}, {[]string{"set"}, []string{"%W~" + k.source("*")}}})
+		return slices.Concat(deliverGrants(k), eraseGrants(k), appendGrants(k), []grant{{[]string{"get"}, []string{"%R~" + k.source("*")}}, {[]string{"set"}, []string{"%W~" + k.source("*")}}})
 	default:
 		return readGrants(k)
 	}
@@ -94,7 +94,7 @@ func appendGrants(k keys) []grant {
 		{[]string{"xadd", "pexpire"}, []string{"%W~" + k.rejections()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
-		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
+		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedKeys()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedKeys()}},
 	}
@@ -129,9 +129,29 @@ func deliverGrants(k keys) []grant {
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},
-		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
+	}
+}
+
+// eraseGrants are what a deliverer needs beside those to erase persons.
+func eraseGrants(k keys) []grant {
+	states := k.erasureState("?*")
+	return []grant{
+		{[]string{"zrange", "zscore"}, []string{"%R~" + k.openErasures()}},
+		{[]string{"getrange"}, []string{"%R~" + k.erasureLock()}},
+		{[]string{"set", "unlink"}, []string{"%W~" + k.erasureLock()}},
+		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger(), "%R~" + k.rejections()}},
+		{[]string{"xdel"}, []string{"%W~" + k.events(), "%W~" + k.deliveries(), "%W~" + k.rejections()}},
+		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.dedupBuckets()}},
+		{[]string{"hset", "hdel"}, []string{"%W~" + k.dedupBuckets()}},
+		{[]string{"hscan"}, []string{"%R~" + k.joinBuckets()}},
+		{[]string{"hdel"}, []string{"%W~" + k.joinBuckets()}},
+		{[]string{"hgetall"}, []string{"%R~" + states}},
+		{[]string{"hset"}, []string{"%W~" + states}},
+		{[]string{"hincrby"}, []string{"~" + states}},
+		{[]string{"zrem"}, []string{"%W~" + k.openErasures()}},
+		{[]string{"zadd"}, []string{"%W~" + k.hiddenErasures()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
-		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
+		{[]string{"fcall"}, []string{"~" + k.openErasures(), "~" + k.hiddenErasures(), "~" + k.erasureState("")}},
 	}
 }
 
@@ -144,7 +164,7 @@ func readGrants(k keys) []grant {
 		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
-		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("*")}},
+		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedTokens()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedTokens()}},
 	}

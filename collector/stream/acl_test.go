@@ -33,13 +33,15 @@ var ownKeys = map[string]string{
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
 	"audit:keys": "audit:keys", "audit:tokens": "audit:tokens",
 	"import:events": "import:events", "import:deliveries": "import:deliveries",
+	"erasure:requests": "erasure:requests", "erasure:ledger": "erasure:ledger", "erasure:state:": "erasure:state:", "erasure:state:ID": "erasure:state:4-1",
+	"erasure:open": "erasure:open", "erasure:hidden": "erasure:hidden", "erasure:lock": "erasure:lock",
 }
 
 // foreignKeys are keys that no role may touch: those that Weir does not have, and those of other properties.
 var foreignKeys = []string{
 	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:", "rate:0", "rate:17", "rate:100", "rate:1:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
 	"dedup:[0-7]", "join:", "join:8", "join:77", "join:0:1", "join:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
-	"retry:meta:due:1", "retry:due", "paused", "replay:request:1", "replay:", "import:", "audit:", "audit:keys:1", "*",
+	"retry:meta:due:1", "retry:due", "paused", "replay:request:1", "replay:", "import:", "audit:", "audit:keys:1", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "*",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
 }
 
@@ -50,10 +52,10 @@ var arguments = map[string]string{
 	"command|count": "", "command|docs": "", "command|getkeys": "get x", "command|getkeysandflags": "get x", "command|help": "",
 	"command|info": "", "command|list": "",
 	"fcall": "weir_append 1 KEY", "get": "KEY", "getrange": "KEY 0 -1", "set": "KEY v", "unlink": "KEY", "exists": "KEY", "pexpire": "KEY 1",
-	"hget": "KEY f", "hstrlen": "KEY f", "hmget": "KEY f", "hlen": "KEY", "hset": "KEY f v", "hdel": "KEY f",
+	"hget": "KEY f", "hstrlen": "KEY f", "hmget": "KEY f", "hlen": "KEY", "hset": "KEY f v", "hdel": "KEY f", "hgetall": "KEY", "hscan": "KEY 0", "hincrby": "KEY f 1",
 	"zadd": "KEY 1 m", "zrem": "KEY m", "zcard": "KEY", "zscore": "KEY m", "zmscore": "KEY m", "zrange": "KEY 0 -1",
 	"zremrangebyrank": "KEY 0 1", "zrangebyscore": "KEY 0 1", "xadd": "KEY MAXLEN 0 * e x", "xlen": "KEY", "xrange": "KEY - +", "xrevrange": "KEY + -", "xread": "STREAMS KEY 0",
-	"xtrim": "KEY MAXLEN 0", "xack": "KEY g 1-1", "xclaim": "KEY g c 0 1-1", "xautoclaim": "KEY g c 0 0", "xpending": "KEY g",
+	"xtrim": "KEY MAXLEN 0", "xdel": "KEY 1-1", "xack": "KEY g 1-1", "xclaim": "KEY g c 0 1-1", "xautoclaim": "KEY g c 0 0", "xpending": "KEY g",
 	"xreadgroup": "GROUP g c STREAMS KEY >", "xgroup|create": "KEY g 0 MKSTREAM", "xgroup|destroy": "KEY g",
 	"xinfo|stream": "KEY FULL COUNT 0", "xinfo|groups": "KEY",
 }
@@ -254,7 +256,7 @@ func TestAThiefIsDenied(t *testing.T) {
 	streams := []string{
 		"SET EVENTS x", "SET EVENTS x GET", "GETSET EVENTS x", "GETDEL EVENTS", "DEL EVENTS", "UNLINK EVENTS", "PEXPIRE EVENTS 1", "EXPIREAT EVENTS 1",
 		"PERSIST EVENTS", "RENAME EVENTS JUNK", "RENAMENX EVENTS JUNK", "COPY EVENTS JUNK", "MOVE EVENTS 1", "DUMP EVENTS", "RESTORE EVENTS 0 x REPLACE",
-		"SORT DEDUP STORE EVENTS", "SORT_RO EVENTS", "XDEL EVENTS 1-1", "XSETID EVENTS 9999999999999-0", "XGROUP SETID EVENTS meta $",
+		"SORT DEDUP STORE EVENTS", "SORT_RO EVENTS", "XSETID EVENTS 9999999999999-0", "XGROUP SETID EVENTS meta $",
 		"MIGRATE 127.0.0.1 1 EVENTS 0 1000", "GEORADIUS DEDUP 0 0 1 m STORE EVENTS", "ZUNIONSTORE EVENTS 1 DEDUP", "BITOP AND EVENTS DEDUP",
 		"OBJECT FREQ EVENTS", "MEMORY USAGE EVENTS", "TYPE EVENTS", "XREVRANGE EVENTS + -", "XINFO CONSUMERS EVENTS meta",
 	}
@@ -279,6 +281,11 @@ func TestAThiefIsDenied(t *testing.T) {
 		"XADD JUNK * e x", "SET JUNK x", "HSET JUNK f v", "ZADD JUNK 1 m", "HSET DEDUP:8 f v", "HSET DEDUP:0:1 f v", "XADD SHOP2 * e x", "XRANGE SHOP2 - +",
 		"HSET SHOP2 f v", "XADD DEDUP:0 * e x", "SET DEDUP x",
 	}
+	erasures := []string{
+		"XADD LEDGER * l x", "XDEL LEDGER 1-1", "XTRIM LEDGER MAXLEN 0", "XRANGE REQUESTS - +", "XDEL REQUESTS 1-1", "UNLINK LEDGER", "UNLINK STATE",
+		"ZADD TODO 1 4-1", "ZREM HIDDEN 4-1", "HDEL STATE events", "FCALL weir_requests 1 REQUESTS 10",
+	}
+	theirs := []string{"HSET STATE hidden 1", "ZREM TODO 4-1", "ZADD HIDDEN 1 4-1", "SET LOCK x", "XDEL DELIVERIES 1-1", "HSCAN JOIN:0 0"}
 	functions := []string{
 		"FCALL weir_due 4 EVENTS DUE OPEN ATTEMPTS 1 2 3 1", "FCALL weir_trim 3 EVENTS DELIVERIES RETRY 1 1 1 1",
 		"FCALL weir_destroy_group 4 EVENTS DUE OPEN ATTEMPTS meta", "FCALL weir_ensure_group 4 EVENTS DUE OPEN ATTEMPTS x 0-0 0 0",
@@ -287,21 +294,21 @@ func TestAThiefIsDenied(t *testing.T) {
 	}
 	for role, lists := range map[string][][]string{
 		"collector": {
-			streams, commands, reads, junk, functions, writes[2:], {"UNLINK DEDUP:0 EVENTS", "SET RATE x GET", "HGETALL DEDUP", "SET REQUEST x"},
+			streams, commands, reads, junk, erasures, theirs, functions, writes[2:], {"UNLINK DEDUP:0 EVENTS", "XDEL EVENTS 1-1", "SET RATE x GET", "HGETALL DEDUP", "SET REQUEST x"},
 		},
 		"query": {
-			streams, commands, writes, junk[:10], functions, {
-				"FCALL weir_allow 1 RATE 1 1 1", "FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "HMGET DEDUP:0 x", "SET RATE 1", "GET REQUEST",
+			streams, commands, writes, junk[:10], erasures, theirs, functions, {
+				"XDEL EVENTS 1-1", "FCALL weir_allow 1 RATE 1 1 1", "FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "HMGET DEDUP:0 x", "SET RATE 1", "GET REQUEST",
 				"HSET ANSWERS x 1", "ZADD DUE 1 1-1", "HSET ATTEMPTS 1-1 1", "XPENDING EVENTS meta", "XACK EVENTS meta 1-1", "HGETALL ANSWERS",
 			},
 		},
 		"deliverer": {
-			streams, commands, junk, writes[:2], {
-				"FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "FCALL weir_allow 1 RATE 1 1 1", "SET RATE 1", "HSET DEDUP:0 f v", "UNLINK DELIVERIES",
+			streams, commands, junk, erasures, writes[:2], {
+				"FCALL weir_append 3 EVENTS DEDUP BATCHES 1 1 1 1 1", "FCALL weir_allow 1 RATE 1 1 1", "SET RATE 1", "HSET JOIN:0 f v", "UNLINK DELIVERIES",
 				"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "SET SOURCE 1", "GET SOURCE",
 			},
 		},
-		fetcher: {streams, commands, junk, {"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "UNLINK SOURCE"}},
+		fetcher: {streams, commands, junk, erasures, {"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "UNLINK SOURCE"}},
 	} {
 		for _, text := range slices.Concat(lists...) {
 			err := roles[role].redis.Do(ctx, attack(text)...).Err()
@@ -323,6 +330,8 @@ func attack(text string) []any {
 		"DEDUP:0:1": k.dedup() + ":0:1", "BATCHES": k.batches(), "RATE": k.rate(0), "DUE": k.due("meta"), "OPEN": k.open("meta"),
 		"ATTEMPTS": k.attempts("meta"), "RETRY": k.retryPrefix(), "REQUEST": k.replayRequest(), "SOURCE": k.source("shop"), "ANSWERS": k.replayAnswers(),
 		"JUNK": k.prefix + "junk", "SHOP2": keysOf("default", "shop2").events(),
+		"JOIN:0": k.join() + ":0", "REQUESTS": k.erasureRequests(), "LEDGER": k.erasureLedger(), "STATE": k.erasureState("4-1"), "TODO": k.openErasures(),
+		"HIDDEN": k.hiddenErasures(), "LOCK": k.erasureLock(),
 	}
 	var words []any
 	for word := range strings.FieldsSeq(text) {

@@ -48,6 +48,19 @@ func callsOf(k keys) map[string]call {
 		functionTrim: {
 			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
 		},
+		functionRequests: {keys: []string{k.erasureRequests()}, args: []any{10}},
+		functionErase: {
+			keys:     []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.erasureState("")},
+			args:     []any{1, "1-1", strings.Repeat("p", 9), strings.Repeat("d", digestSize), "\x01", "4-1", "head"},
+			repeated: 2, empty: []int{3}, free: []int{5, 6},
+		},
+		functionReplace: {
+			keys: []string{k.deliveries(), k.erasureState("")}, args: []any{"0-0", "meta", "head", 1, 1, "1-1", "records", "4-1", 1, "1"},
+			repeated: 3, empty: []int{9}, events: 7, free: []int{2, 6, 7},
+		},
+		functionHide: {
+			keys: []string{k.openErasures(), k.hiddenErasures(), k.erasureState(""), k.clock()}, args: []any{"4-1", 1}, repeated: 2, free: []int{0},
+		},
 		functionLook: {keys: []string{k.clock()}, args: []any{1, 1}, empty: []int{0}},
 	}
 }
@@ -108,7 +121,7 @@ func TestFunctionsRefuseAbsurdArguments(t *testing.T) {
 			if fine.repeated > 0 || name == functionAppend {
 				many := slices.Clone(fine.args)
 				for range 10_000 {
-					many = append(many, fine.args[len(fine.args)-max(fine.repeated, 3):]...)
+					many = append(many, fine.args[max(0, len(fine.args)-max(fine.repeated, 3)):]...)
 				}
 				try("20,000 arguments and more", fine.keys, many)
 				try("an argument too many", fine.keys, append(slices.Clone(fine.args), "1"))

@@ -2,8 +2,12 @@ package stream
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Clock is a property's clock: Redis's, by which events are dated, as far as it is believed. Redis's clock may be set, or
@@ -79,4 +83,36 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) Latest() time.Time {
 	last := c.last.Load()
 	return last.latest.Add(c.monotonic() - last.at)
+}
+
+// now is the time that is believed, as events are dated by it.
+func (s *Stream) now(ctx context.Context) (time.Time, error) {
+	var clock *redis.TimeCmd
+	var seen *redis.StringCmd
+	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		clock, seen = pipe.Time(ctx), pipe.GetRange(ctx, s.keys.clock(), 0, 63)
+		return nil
+	})
+	if err != nil {
+		return time.Time{}, describe("ask for the time", err)
+	}
+	return believed(clock.Val(), seen.Val()), nil
+}
+
+// believed returns the time that is believed where Redis's clock says now and what a deliverer saw last is as weir.lua
+// wrote it down: SEEN:AHEAD:SINCE.
+func believed(now time.Time, seen string) time.Time {
+	parts := strings.Split(seen, ":")
+	if len(parts) != 3 {
+		return now.UTC()
+	}
+	at, err := strconv.ParseInt(parts[0], 10, 64)
+	ahead, alsoErr := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || alsoErr != nil {
+		return now.UTC()
+	}
+	if looked := time.UnixMilli(at); now.Sub(looked).Abs() > followed {
+		now = looked
+	}
+	return now.Add(-time.Duration(ahead) * time.Millisecond).UTC()
 }

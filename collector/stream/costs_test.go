@@ -44,6 +44,22 @@ func TestWhatOneCallCosts(t *testing.T) {
 	trimKeys := func(k keys) []string {
 		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}
 	}
+	eraseKeys := func(k keys) []string {
+		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.erasureState("")}
+	}
+	eraseOf := func(events, erasures int) []any {
+		by, args := make([]byte, erasures), []any{events}
+		for i := range by {
+			by[i] = byte(i + 1)
+		}
+		for i := range events {
+			args = append(args, fmt.Sprint(1000+i, "-0"), strings.Repeat("p", 9), strings.Repeat("d", 8*digestSize), by)
+		}
+		for i := range erasures {
+			args = append(args, fmt.Sprint("erasure-", i), "head")
+		}
+		return args
+	}
 	group := func(k keys) []string { return append([]string{k.events()}, k.retries("meta")...) }
 	for name, c := range map[string]struct {
 		prepare  func(*testing.T, *Stream)
@@ -158,6 +174,106 @@ func TestWhatOneCallCosts(t *testing.T) {
 		"weir_trim of entries with thousands of fields": {
 			func(t *testing.T, s *Stream) { putFields(t, s, s.keys.events(), 100, 2000) },
 			functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "",
+		},
+		"weir_erase of the most events, by the most erasures": {
+			stored(20_000, 400), functionErase, eraseKeys, func(keys) []any { return eraseOf(eraseCap, erasureCap) }, "",
+		},
+		"weir_erase of events as large as there are": {
+			stored(16, 1<<20), functionErase, eraseKeys, func(keys) []any { return eraseOf(16, 1) }, "",
+		},
+		"weir_erase of entries with thousands of fields": {
+			func(t *testing.T, s *Stream) { putFields(t, s, s.keys.events(), 100, 2000) }, functionErase, eraseKeys,
+			func(keys) []any { return eraseOf(100, 1) }, "",
+		},
+		"weir_erase where all eight buckets have 64 KiB of deduplication keys under each field": {
+			func(t *testing.T, s *Stream) {
+				stored(300, 400)(t, s)
+				fillBuckets(8)(t, s)
+				for slot := range dedupSlots {
+					for i := range 8 {
+						key, field := fmt.Sprint(s.keys.dedup(), ":", slot), fmt.Sprintf("%06d", i)
+						if err := s.redis.HSet(t.Context(), key, field, strings.Repeat("restTT", 10_000)).Err(); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}, functionErase, eraseKeys, func(keys) []any {
+				args := eraseOf(eraseCap, 1)
+				for i := range eraseCap {
+					digests := ""
+					for d := range 8 {
+						digests += fmt.Sprintf("%06dREST", d)
+					}
+					args[3+4*i] = digests
+				}
+				return args
+			}, "",
+		},
+		"weir_erase where there are as many groups as may be, which hold all events": {
+			func(t *testing.T, s *Stream) {
+				stored(300, 400)(t, s)
+				for i := range 127 { // and meta
+					name := fmt.Sprint("group-", i)
+					if err := s.redis.XGroupCreate(t.Context(), s.keys.events(), name, "0").Err(); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.Read(t.Context(), name, "c", 300, 0); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}, functionErase, eraseKeys, func(keys) []any { return eraseOf(eraseCap, erasureCap) }, "",
+		},
+		"weir_erase where there are thousands of groups": {
+			manyGroups, functionErase, eraseKeys, func(keys) []any { return eraseOf(1, 1) }, "the stream has more than 128 groups",
+		},
+		"weir_requests where somebody asks with megabytes": {
+			func(t *testing.T, s *Stream) { put(t, s, s.keys.erasureRequests(), requestField, 16, 1<<20) },
+			functionRequests, func(k keys) []string { return []string{k.erasureRequests()} }, func(keys) []any { return []any{mostEvents} }, "",
+		},
+		"weir_requests of as many as there may be": {
+			func(t *testing.T, s *Stream) { put(t, s, s.keys.erasureRequests(), requestField, 2000, 500) },
+			functionRequests, func(k keys) []string { return []string{k.erasureRequests()} }, func(keys) []any { return []any{mostEvents} }, "",
+		},
+		"weir_replace_records of the most entries": {
+			func(t *testing.T, s *Stream) { put(t, s, s.keys.deliveries(), recordField, 1000, 4000) },
+			functionReplace, func(k keys) []string { return []string{k.deliveries(), k.erasureState("")} }, func(keys) []any {
+				args := []any{latest, "meta", "head", mostEvents, mostEvents}
+				args[0] = fmt.Sprint(latest, "-0")
+				for i := range mostEvents {
+					args = append(args, fmt.Sprint(1000+i, "-0"))
+				}
+				for range mostEvents {
+					args = append(args, strings.Repeat("r", 4000))
+				}
+				for i := range 4000 {
+					args = append(args, fmt.Sprint("erasure-", i), 1, "1")
+				}
+				return args
+			}, "",
+		},
+		"weir_replace_records where somebody has written thousands of fields since": {
+			func(t *testing.T, s *Stream) { putFields(t, s, s.keys.deliveries(), 100, 2000) },
+			functionReplace, func(k keys) []string { return []string{k.deliveries(), k.erasureState("")} },
+			func(keys) []any { return []any{"0-0", "meta", "head", 1, 0, "1-1"} }, "",
+		},
+		"weir_hide of the most erasures": {
+			func(t *testing.T, s *Stream) {
+				for i := range mostEvents {
+					if err := s.redis.ZAdd(t.Context(), s.keys.openErasures(), redis.Z{Score: 1, Member: fmt.Sprint("erasure-", i)}).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}, functionHide,
+			func(k keys) []string {
+				return []string{k.openErasures(), k.hiddenErasures(), k.erasureState(""), k.clock()}
+			},
+			func(keys) []any {
+				var args []any
+				for i := range mostEvents {
+					args = append(args, fmt.Sprint("erasure-", i), 1)
+				}
+				return args
+			}, "",
 		},
 		"weir_trim where there are thousands of groups": {
 			manyGroups, functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "the stream has more than 128 groups",

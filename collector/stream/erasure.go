@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +29,8 @@ const (
 	MaxErasureIdentifiers = 1000
 	// maxErasureRequest is how long a request may be as it is stored, in bytes; maxErasureOrigin how long its origin.
 	maxErasureRequest, maxErasureOrigin = 16 << 10, 255
+	// maxErasureRequests is how many requests are read at once.
+	maxErasureRequests = 1000
 	// erasureStateKept is for how long it is remembered what became of an erasure.
 	erasureStateKept = 400 * 24 * time.Hour
 	// PurgedWithin is how long after an erasure was hidden its bytes may still be in Redis's files.
@@ -43,26 +44,6 @@ const (
 const (
 	requestField = "r"
 	ledgerField  = "l"
-)
-
-// The fields of an erasure's state.
-const (
-	stateRequested   = "requested"
-	stateLedgered    = "ledgered"
-	stateHidden      = "hidden"
-	statePurged      = "purged"
-	stateEvents      = "events"
-	stateRecords     = "records"
-	stateIdentifiers = "identifiers"
-	stateLinked      = "linked"
-	// stateFollow is "1" where what was seen with the subject is to go too, stateFollowed when that has been found.
-	stateFollow   = "follow"
-	stateFollowed = "followed"
-	stateSuppress = "suppress"
-	// stateUnpurged is why Redis's files still have it.
-	stateUnpurged = "unpurged"
-	// statePlatform begins a field for each platform that may have got something.
-	statePlatform = "platform:"
 )
 
 // ErasureRequest asks for a person's erasure.
@@ -149,22 +130,32 @@ func isErasureID(id string) bool {
 	return len(id) == 36 && uuid.Validate(id) == nil && strings.ToLower(id) == id
 }
 
-// ErasureRequests returns up to limit requests, the oldest first. What is none among them is removed.
+// ErasureRequests returns up to limit requests, the oldest first, or fewer where they are large. What is none among them is
+// removed.
 func (s *Stream) ErasureRequests(ctx context.Context, limit int) ([]ErasureRequest, error) {
-	messages, err := s.redis.XRangeN(ctx, s.keys.erasureRequests(), "-", "+", int64(limit)).Result()
+	var reply *redis.Cmd
+	var seen *redis.StringCmd
+	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		reply = pipe.FCall(ctx, functionRequests, []string{s.keys.erasureRequests()}, min(limit, maxErasureRequests))
+		seen = pipe.GetRange(ctx, s.keys.clock(), 0, 63)
+		return nil
+	})
 	if err != nil {
 		return nil, describe("read requests for erasures", err)
 	}
-	requests, malformed := make([]ErasureRequest, 0, len(messages)), []string(nil)
-	for _, message := range messages {
-		text, _ := message.Values[requestField].(string)
-		r, err := decodeRequest(text)
-		at, unreadable := ParsePosition(message.ID)
-		if err != nil || unreadable != nil || len(message.Values) > 1 {
-			malformed = append(malformed, message.ID)
+	list, err := reply.StringSlice()
+	if err != nil || len(list)%2 != 0 {
+		return nil, malformedReply(functionRequests)
+	}
+	requests, malformed := make([]ErasureRequest, 0, len(list)/2), []string(nil)
+	for message := range slices.Chunk(list, 2) {
+		r, err := decodeRequest(message[1])
+		at, unreadable := ParsePosition(message[0])
+		if err != nil || unreadable != nil {
+			malformed = append(malformed, message[0])
 			continue
 		}
-		r.At, r.Key = at.Time(), message.ID
+		r.At, r.Key = believed(at.Time(), seen.Val()), message[0]
 		requests = append(requests, r)
 	}
 	if len(malformed) > 0 {
@@ -278,160 +269,4 @@ func (s *Stream) LedgerLength(ctx context.Context) (identifiers int64, err error
 		}
 		after = last
 	}
-}
-
-// ErasureState is what has become of an erasure. Times are zero where it has not come that far.
-type ErasureState struct {
-	ID string
-	// Requested is when it was asked for, Ledgered when it was written to the ledger (the last part of it, where what was
-	// seen with the subject goes too).
-	Requested, Ledgered time.Time
-	// Hidden is when nothing that can be asked for or is delivered had the person any more, Purged when Redis's files had
-	// not either; PurgeBy is until when that will be.
-	Hidden, Purged, PurgeBy time.Time
-	// Unpurged is why Redis's files still have the person: [UnpurgedDenied], [UnpurgedSnapshots] or [UnpurgedFailed]; "" where
-	// nothing stands in the way.
-	Unpurged string
-	// Events, Records and Identifiers count what was removed: events, what became of them on platforms, and who was joined
-	// with whom. Linked counts the identifiers that were seen with the subject.
-	Events, Records, Identifiers, Linked int64
-	// Platforms are those that may have got something of the person, in order; there it has to be deleted by the owner.
-	Platforms []string
-
-	// follow says that what was seen with the subject is to go too, followed that it is in the ledger.
-	follow, followed, suppress bool
-}
-
-// Erasure returns what has become of an erasure, or [ErrNoErasure].
-func (s *Stream) Erasure(ctx context.Context, id string) (ErasureState, error) {
-	fields, err := s.redis.HGetAll(ctx, s.keys.erasureState(id)).Result()
-	if err != nil {
-		return ErasureState{}, describe("read an erasure's state", err)
-	}
-	if len(fields) == 0 {
-		return ErasureState{}, ErrNoErasure
-	}
-	return stateOf(id, fields), nil
-}
-
-// stateOf reads an erasure's state; what is no number counts for none.
-func stateOf(id string, fields map[string]string) ErasureState {
-	number := func(field string) int64 {
-		n, err := strconv.ParseInt(fields[field], 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n
-	}
-	moment := func(field string) time.Time {
-		if n := number(field); n > 0 {
-			return time.UnixMilli(n).UTC()
-		}
-		return time.Time{}
-	}
-	state := ErasureState{
-		ID: id, Requested: moment(stateRequested), Ledgered: moment(stateLedgered), Hidden: moment(stateHidden), Purged: moment(statePurged),
-		Events: number(stateEvents), Records: number(stateRecords), Identifiers: number(stateIdentifiers), Linked: number(stateLinked),
-		follow: fields[stateFollow] == "1", followed: number(stateFollowed) > 0, suppress: fields[stateSuppress] == "1",
-	}
-	if !state.Hidden.IsZero() {
-		state.PurgeBy = state.Hidden.Add(PurgedWithin)
-	}
-	if reason := fields[stateUnpurged]; slices.Contains([]string{UnpurgedDenied, UnpurgedSnapshots, UnpurgedFailed}, reason) {
-		state.Unpurged = reason
-	}
-	for field := range fields {
-		if platform, found := strings.CutPrefix(field, statePlatform); found {
-			state.Platforms = append(state.Platforms, platform)
-		}
-	}
-	slices.Sort(state.Platforms)
-	return state
-}
-
-// HiddenErasures returns the ids of up to limit erasures that are hidden and not purged, the oldest first, and since when
-// each is hidden.
-func (s *Stream) HiddenErasures(ctx context.Context, limit int) ([]HiddenErasure, error) {
-	members, err := s.redis.ZRangeWithScores(ctx, s.keys.hiddenErasures(), 0, int64(limit)-1).Result()
-	if err != nil {
-		return nil, describe("list erasures that are to be purged", err)
-	}
-	hidden := make([]HiddenErasure, 0, len(members))
-	for _, member := range members {
-		id, _ := member.Member.(string)
-		hidden = append(hidden, HiddenErasure{ID: id, Hidden: time.UnixMilli(int64(member.Score)).UTC()})
-	}
-	return hidden, nil
-}
-
-// HiddenErasure is an erasure whose bytes may still be in Redis's files.
-type HiddenErasure struct {
-	ID string
-	// Hidden is since when.
-	Hidden time.Time
-}
-
-// NotePurged notes of erasures that Redis's files have nothing of them any more. They are named as
-// [Stream.HiddenErasures] returned them: one that was begun again meanwhile stays to be purged.
-func (s *Stream) NotePurged(ctx context.Context, purged []HiddenErasure) error {
-	now, err := s.now(ctx)
-	if err != nil {
-		return err
-	}
-	for _, one := range purged {
-		key, state := s.keys.hiddenErasures(), s.keys.erasureState(one.ID)
-		err := s.redis.Watch(ctx, func(tx *redis.Tx) error {
-			score, err := tx.ZScore(ctx, key, one.ID).Result()
-			if errors.Is(err, redis.Nil) || err == nil && int64(score) != one.Hidden.UnixMilli() {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-				pipe.ZRem(ctx, key, one.ID)
-				pipe.HSet(ctx, state, statePurged, now.UnixMilli())
-				pipe.HDel(ctx, state, stateUnpurged)
-				pipe.PExpire(ctx, state, erasureStateKept)
-				return nil
-			})
-			return err
-		}, key)
-		if err != nil && !errors.Is(err, redis.TxFailedErr) {
-			return describe("note that an erasure is purged", err)
-		}
-	}
-	return nil
-}
-
-// now is the time that is believed, as events are dated by it.
-func (s *Stream) now(ctx context.Context) (time.Time, error) {
-	var clock *redis.TimeCmd
-	var seen *redis.StringCmd
-	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		clock, seen = pipe.Time(ctx), pipe.GetRange(ctx, s.keys.clock(), 0, 63)
-		return nil
-	})
-	if err != nil {
-		return time.Time{}, describe("ask for the time", err)
-	}
-	return believed(clock.Val(), seen.Val()), nil
-}
-
-// believed returns the time that is believed where Redis's clock says now and what a deliverer saw last is as weir.lua
-// wrote it down: SEEN:AHEAD:SINCE.
-func believed(now time.Time, seen string) time.Time {
-	parts := strings.Split(seen, ":")
-	if len(parts) != 3 {
-		return now.UTC()
-	}
-	at, err := strconv.ParseInt(parts[0], 10, 64)
-	ahead, alsoErr := strconv.ParseInt(parts[1], 10, 64)
-	if err != nil || alsoErr != nil {
-		return now.UTC()
-	}
-	if looked := time.UnixMilli(at); now.Sub(looked).Abs() > followed {
-		now = looked
-	}
-	return now.Add(-time.Duration(ahead) * time.Millisecond).UTC()
 }

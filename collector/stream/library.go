@@ -27,6 +27,10 @@ const (
 	functionReplay       = "weir_replay"
 	functionTrim         = "weir_trim"
 	functionLook         = "weir_look"
+	functionRequests     = "weir_requests"
+	functionErase        = "weir_erase"
+	functionReplace      = "weir_replace_records"
+	functionHide         = "weir_hide"
 )
 
 var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)

@@ -23,6 +23,7 @@ const (
 	headBase       protowire.Number = 3
 	headDeliveries protowire.Number = 4
 	headErased     protowire.Number = 5
+	headErasure    protowire.Number = 6
 
 	deliveryEvent    protowire.Number = 1
 	deliveryStatus   protowire.Number = 2
@@ -45,6 +46,19 @@ func recordsHead(platform string, base Position) []byte {
 func headOf(platform string) []byte {
 	b := protowire.AppendTag(nil, headPlatform, protowire.BytesType)
 	return protowire.AppendString(b, platform)
+}
+
+// announcementHead returns the fields that stand before the positions of events that were erased.
+func announcementHead(erasure string) []byte {
+	b := protowire.AppendTag(nil, headVersion, protowire.VarintType)
+	b = protowire.AppendVarint(b, recordVersion)
+	b = protowire.AppendTag(b, headErasure, protowire.BytesType)
+	return protowire.AppendString(b, erasure)
+}
+
+// announced returns what an announcement says of one event. Like records they stand independently of each other.
+func announced(event Position) []byte {
+	return protowire.AppendFixed64(protowire.AppendTag(nil, headErased, protowire.Fixed64Type), uint64(event))
 }
 
 // appendRecord appends one record, whose event must not lie before base. Records stand independently of each other,
@@ -70,17 +84,22 @@ func appendRecord(b []byte, base Position, r *Record) []byte {
 	return protowire.AppendBytes(b, d)
 }
 
-// recordsEntry is the command that adds one entry with all the records.
-func recordsEntry(key, platform string, records []Record) *redis.XAddArgs {
+// encodeRecords returns an entry with records of one platform, at least one.
+func encodeRecords(platform string, records []Record) []byte {
 	base := records[0].Event
-	for _, r := range records {
-		base = min(base, r.Event)
+	for i := range records {
+		base = min(base, records[i].Event)
 	}
 	b := recordsHead(platform, base)
 	for i := range records {
 		b = appendRecord(b, base, &records[i])
 	}
-	return &redis.XAddArgs{Stream: key, Values: []any{recordField, b}}
+	return b
+}
+
+// recordsEntry is the command that adds one entry with all the records.
+func recordsEntry(key, platform string, records []Record) *redis.XAddArgs {
+	return &redis.XAddArgs{Stream: key, Values: []any{recordField, encodeRecords(platform, records)}}
 }
 
 // decode adds what an entry says. Fields it does not know are passed over.
@@ -114,13 +133,12 @@ func (r *Records) decode(b []byte) error {
 				}
 				r.Records = append(r.Records, record)
 			}
-		case field == headErased && kind == protowire.BytesType:
-			var packed []byte
-			if packed, n = protowire.ConsumeBytes(b); n >= 0 {
-				if err := r.decodeErased(packed); err != nil {
-					return err
-				}
-			}
+		case field == headErased && kind == protowire.Fixed64Type:
+			var value uint64
+			value, n = protowire.ConsumeFixed64(b)
+			r.Erased = append(r.Erased, Position(value))
+		case field == headErasure && kind == protowire.BytesType:
+			r.erasure, n = protowire.ConsumeString(b)
 		default:
 			n = protowire.ConsumeFieldValue(field, kind, b)
 		}
@@ -128,18 +146,6 @@ func (r *Records) decode(b []byte) error {
 			return protowire.ParseError(n)
 		}
 		b = b[n:]
-	}
-	return nil
-}
-
-func (r *Records) decodeErased(packed []byte) error {
-	for len(packed) > 0 {
-		value, n := protowire.ConsumeFixed64(packed)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		r.Erased = append(r.Erased, Position(value))
-		packed = packed[n:]
 	}
 	return nil
 }

@@ -8,14 +8,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-func encodeRecords(platform string, base Position, records ...Record) []byte {
-	b := recordsHead(platform, base)
-	for i := range records {
-		b = appendRecord(b, base, &records[i])
-	}
-	return b
-}
-
 func TestRecordsReadBack(t *testing.T) {
 	event := At(time.Date(2026, 7, 8, 9, 10, 11, 120e6, time.UTC)) | 17
 	for name, want := range map[string]Record{
@@ -30,7 +22,7 @@ func TestRecordsReadBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got Records
-			if err := got.decode(encodeRecords(want.Platform, min(event, want.Event), want)); err != nil {
+			if err := got.decode(encodeRecords(want.Platform, []Record{want})); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]Record{want}, got.Records); diff != "" {
@@ -50,7 +42,7 @@ func TestRecordsAreCompact(t *testing.T) {
 
 func TestRecordsOfAnotherVersion(t *testing.T) {
 	record := decided(At(time.UnixMilli(5)), Delivered, 1).Record
-	known := encodeRecords("meta", record.Event, record)
+	known := encodeRecords("meta", []Record{record})
 	for name, test := range map[string]struct {
 		encoded []byte
 		bad     bool
@@ -70,7 +62,7 @@ func TestRecordsOfAnotherVersion(t *testing.T) {
 
 func FuzzDecodeRecords(f *testing.F) {
 	event := At(time.UnixMilli(1_700_000_000_000))
-	f.Add(encodeRecords("meta", event, decided(event, Delivered, 1).Record, decided(event+9, Failed, 2).Record))
+	f.Add(encodeRecords("meta", []Record{decided(event, Delivered, 1).Record, decided(event+9, Failed, 2).Record}))
 	f.Add([]byte{0x22, 2, 0x10, 9})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var records Records

@@ -48,6 +48,9 @@ type Records struct {
 	Erased []Position
 	// Last is the last entry's position, from which to read on.
 	Last Position
+
+	// erasure is what those of the last entry were erased by.
+	erasure string
 }
 
 // ReadRecords returns the records of up to count entries of the deliveries stream behind after, in order. Last is after

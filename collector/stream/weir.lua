@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 13
+local VERSION = 14
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -47,6 +47,14 @@ local MOST_RATED = 16          -- keys of a property that have a rate of their o
 local MOST_MADE = 1048576      -- bytes of deduplication keys that one call of weir_append writes
 local ASKED = 16               -- fields that are read before their bytes are counted
 local FIELD = 1024             -- bytes that a field too many of an entry counts for, beside its own
+local MOST_ERASED = 256        -- events of one call of weir_erase, and MOST_SHARED by the number of groups
+local MOST_SHARED = 1024
+local MOST_ERASURES = 255      -- that one call is about: a byte says which
+local MOST_COUNTED = 4000      -- that the records of one call of weir_replace_records are counted for
+local MOST_DIGESTS = 8         -- deduplication keys that may be an event's
+local MOST_FIELD = 65536       -- bytes of a field of deduplication keys, many times what there is
+local MOST_REQUEST = 16384     -- bytes of a request for an erasure
+local MOST_REQUESTS = 524288   -- bytes of requests that one call replies with, and one request more
 local REST = 128               -- entries below an id that are trimmed one by one, more than a stream's node has
 local LATEST = 9999999999999   -- a ms beyond all plans
 local LONGEST = 100000000000    -- ms of a window: three years
@@ -299,8 +307,8 @@ local function ask(key, args, first, last, left)
   return values
 end
 
--- find looks for a deduplication key among those of its field. Returns the id that it stores, "" for none, and the step
--- at which it was recorded; nil where it is not there.
+-- find looks for a deduplication key among those of its field. Returns the id that it stores, "" for none, the step at
+-- which it was recorded, where its record begins, and where the next one does; nil where it is not there.
 local function find(records, rest, left)
   local at, last = 1, #records
   while at < last do
@@ -315,7 +323,7 @@ local function find(records, rest, left)
       after = at + 8 + first * 256 + second
       step, id = step - WITH_ID, string.sub(records, at + 8, after - 1)
     end
-    if string.sub(records, at, at + 3) == rest then return id, step end
+    if string.sub(records, at, at + 3) == rest then return id, step, at, after end
     at = after
   end
   return nil
@@ -1005,6 +1013,241 @@ local function trim(keys, args)
   return { removed + hard, (more or hard_more or records_more) and 1 or 0, lost }
 end
 
+----------------------------------------------------------------------------------------------------------------
+-- Erasures (erasure.go, erase.go)
+
+-- weir_requests: KEYS erasure:requests; ARGV count. Replies with a flat list of requests, the oldest first: id, text. What
+-- is too long, or has other fields, is no request and is removed.
+local function requests(keys, args)
+  expect(keys, 'erasure:requests')
+  local count = whole(args[1], 'the count', 1, MOST_EVENTS)
+  local list, from, bytes = {}, '-', MOST_REQUESTS
+  while count > 0 and bytes > 0 do
+    local entry = redis.call('XRANGE', keys[1], from, '+', 'COUNT', 1)[1]
+    if not entry then break end
+    if #entry[2] == 2 and #entry[2][2] <= MOST_REQUEST then
+      list[#list + 1], list[#list + 2] = entry[1], entry[2][2]
+    else
+      redis.call('XDEL', keys[1], entry[1])
+    end
+    count, bytes, from = count - 1, bytes - weight(entry), '(' .. entry[1]
+  end
+  return list
+end
+
+-- forget_ids removes deduplication keys from all buckets: packed are their digests, one behind the other. A field that
+-- somebody has filled beyond all measure goes as a whole: an erasure must not fail for its sake.
+local function forget_ids(buckets, packed, left)
+  for from = 1, #packed, 10 do
+    local field, rest = string.sub(packed, from, from + 5), string.sub(packed, from + 6, from + 9)
+    for _, bucket in pairs(buckets) do
+      local size = redis.call('HSTRLEN', bucket.key, field)
+      local records = size > 0 and size <= MOST_FIELD and redis.call('HGET', bucket.key, field)
+      local at, after, _ = 1, size + 1, nil
+      if records then _, _, at, after = find(records, rest, left) end
+      if left.records < 0 then at, after = 1, size + 1 end
+      if at == 1 and after > size and size > 0 then
+        redis.call('HDEL', bucket.key, field)
+      elseif at and size > 0 then
+        redis.call('HSET', bucket.key, field, string.sub(records, 1, at - 1) .. string.sub(records, after))
+      end
+    end
+  end
+end
+
+-- erasure_id is an argument that is the id of an erasure.
+local function erasure_id(text)
+  if not text or #text > 64 or not string.find(text, '^[%w-]+$') then wrong('an erasure must have an id of at most 64 letters') end
+end
+
+-- check_erased looks at the arguments of weir_erase, which has n events.
+local function check_erased(args, n)
+  local first = 2 + 4 * n
+  local erasures = (#args - first + 1) / 2
+  if erasures < 1 or erasures ~= math.floor(erasures) or erasures > MOST_ERASURES then
+    wrong('there must be 4 arguments for each event and then 2 for each of at most ' .. MOST_ERASURES .. ' erasures')
+  end
+  for i = 2, first - 1, 4 do
+    position(args[i], 'an event')
+    if i > 2 and not before(args[i - 4], args[i]) then wrong('the events must be in order') end
+    if #args[i + 1] ~= 9 then wrong('an announcement must have 9 bytes') end
+    if #args[i + 2] % 10 ~= 0 or #args[i + 2] > 10 * MOST_DIGESTS then
+      wrong('there must be at most ' .. MOST_DIGESTS .. ' digests of 10 bytes')
+    end
+    if #args[i + 3] == 0 or #args[i + 3] > MOST_ERASURES then wrong('an event must be of an erasure') end
+    for at = 1, #args[i + 3] do
+      local number = string.byte(args[i + 3], at)
+      if number < 1 or number > erasures then wrong('an event must be of one of the erasures') end
+    end
+  end
+  for i = first, #args, 2 do
+    erasure_id(args[i])
+    bounded(args[i + 1], 'the head of the announcement', MOST_RECORD)
+  end
+end
+
+-- release takes events from a group, whether it holds them or they wait, and notes the platform where it may have got one
+-- or may be getting it.
+local function release(events, retry, name, ids, erasures_of, state)
+  local noted = {}
+  for id in pairs(pending_of(events, name, ids, ids[1], ids[#ids])) do
+    for _, erasure in ipairs(erasures_of[id] or {}) do
+      if not noted[erasure] and #name <= MOST_NAME then redis.call('HSET', state .. erasure, 'platform:' .. name, '1') end
+      noted[erasure] = true
+    end
+  end
+  redis.call('XACK', events, name, unpack(ids))
+  redis.call('ZREM', retry .. name .. ':due', unpack(ids))
+  redis.call('ZREM', retry .. name .. ':open', unpack(ids))
+  redis.call('HDEL', retry .. name .. ':attempts', unpack(ids))
+end
+
+-- group_names returns the names of a stream's groups.
+local function group_names(events)
+  if info_of(events, 'groups') > MOST_GROUPS then
+    wrong('the stream has more than ' .. MOST_GROUPS .. ' groups; those of no platform have to be destroyed first')
+  end
+  local names = {}
+  if redis.call('EXISTS', events) == 0 then return names end
+  for _, flat in ipairs(redis.call('XINFO', 'GROUPS', events)) do
+    for i = 1, #flat, 2 do
+      if flat[i] == 'name' then names[#names + 1] = flat[i + 1] end
+    end
+  end
+  return names
+end
+
+-- there returns which of a call's events the stream still has, in order, and by the id the number of the argument where
+-- each begins; and how many it has looked at.
+local function there(events, args, count)
+  local ids, at, bytes, seen = {}, {}, MOST_READ, 0
+  for i = 2, 1 + 4 * count, 4 do
+    if bytes <= 0 then break end
+    local entry = redis.call('XRANGE', events, args[i], args[i])[1]
+    if entry then
+      bytes = bytes - weight(entry)
+      ids[#ids + 1] = args[i]
+      at[args[i]] = i
+    end
+    seen = seen + 1
+  end
+  return ids, at, seen
+end
+
+-- weir_erase: KEYS events, deliveries, retry:, dedup, erasure:state:; ARGV number of events, then for each, in order: id,
+-- its part of an announcement, the digests of its deduplication keys one behind the other, and a byte for each erasure
+-- that it is erased by, which one counted from 1; then for each erasure: id, head of its announcements. Removes events, all
+-- that is kept of their ids, and what groups still have to do with them; announces them and counts them for their erasures.
+-- Replies with how many of the events it has seen to, from the first; the others are to be asked for again.
+--
+-- The events go last: were this broken off, they would be found again.
+local function erase(keys, args)
+  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'erasure:state:')
+  local events, deliveries, retry, state = keys[1], keys[2], keys[3], keys[5]
+  local n = whole(args[1], 'the number of events', 1, MOST_ERASED)
+  check_erased(args, n)
+  local names = group_names(events)
+  local ids, at, seen = there(events, args, math.min(n, math.floor(MOST_SHARED / math.max(1, #names))))
+  if #ids == 0 then return seen end
+  local erasures_of, parts, first = {}, {}, 2 + 4 * n
+  local buckets, left = buckets_in_use(keys[4], 0), allowance(MOST_DIGESTS * #ids, 'deduplication keys')
+  for _, id in ipairs(ids) do
+    local i = at[id]
+    forget_ids(buckets, args[i + 2], left)
+    erasures_of[id] = {}
+    for b = 1, #args[i + 3] do
+      local erasure = first + 2 * (string.byte(args[i + 3], b) - 1)
+      erasures_of[id][b] = args[erasure]
+      parts[erasure] = parts[erasure] or { args[erasure + 1] }
+      parts[erasure][#parts[erasure] + 1] = args[i + 1]
+    end
+  end
+  for _, name in ipairs(names) do release(events, retry, name, ids, erasures_of, state) end
+  for i = first, #args, 2 do
+    if parts[i] then
+      redis.call('XADD', deliveries, '*', 'd', table.concat(parts[i]))
+      redis.call('HINCRBY', state .. args[i], 'events', #parts[i] - 1)
+    end
+  end
+  redis.call('XDEL', events, unpack(ids))
+  return seen
+end
+
+-- check_replaced looks at the arguments of weir_replace_records, which removes k entries and adds r.
+local function check_replaced(args, k, r)
+  local erasures = (#args - 5 - k - r) / 3
+  if erasures < 0 or erasures ~= math.floor(erasures) or erasures > MOST_COUNTED then
+    wrong('there must be 5 arguments, one for each entry, and 3 for each of at most ' .. MOST_COUNTED .. ' erasures')
+  end
+  position(args[1], 'the last records')
+  if bounded(args[2], 'the platform', MOST_NAME) == '' then wrong('a platform must have a name') end
+  bounded(args[3], 'the beginning of the records', MOST_RECORD)
+  local bytes = 0
+  for i = 6, 5 + k do position(args[i], 'an entry') end
+  for i = 6 + k, 5 + k + r do bytes = bytes + #bounded(args[i], 'a new entry', MOST_ENTRY) end
+  if bytes > MOST_READ then wrong('the new entries must have at most ' .. MOST_READ .. ' bytes together') end
+  for i = 6 + k + r, #args, 3 do
+    erasure_id(args[i])
+    whole(args[i + 1], 'the number of records', 0, LATEST)
+    if args[i + 2] ~= '' and args[i + 2] ~= '1' then wrong('whether the platform may have got something must be 1 or empty') end
+  end
+end
+
+-- weir_replace_records: KEYS deliveries, erasure:state:; ARGV id of the last delivery records that the caller knows,
+-- platform, how its records begin behind their version, number of entries to remove, number of entries to add; the ids of
+-- the ones, the records of the others; then for each erasure: id, how many records it removes, and 1 where the platform
+-- may have got something of it, else "". Replies with -1 and does nothing where the platform has records that the caller
+-- does not know, with -2 where one of the entries is gone; else with 1.
+local function replace_records(keys, args)
+  expect(keys, 'deliveries', 'erasure:state:')
+  local deliveries, state = keys[1], keys[2]
+  local k = whole(args[4], 'the number of entries to remove', 1, MOST_EVENTS)
+  local r = whole(args[5], 'the number of entries to add', 0, MOST_EVENTS)
+  check_replaced(args, k, r)
+  local newer, all = range(deliveries, '(' .. args[1], '+', MOST_EVENTS, MOST_READ)
+  if not all then return -1 end
+  for _, entry in ipairs(newer) do
+    if string.sub(entry[2][2], 3, 2 + #args[3]) == args[3] then return -1 end
+  end
+  local bytes = 2 * MOST_READ
+  for i = 6, 5 + k do
+    local entry = redis.call('XRANGE', deliveries, args[i], args[i])[1]
+    if not entry then return -2 end
+    bytes = bytes - weight(entry)
+    if bytes < 0 and k > 1 then wrong('the entries to remove must have at most ' .. 2 * MOST_READ .. ' bytes together') end
+  end
+  for i = 6 + k, 5 + k + r do redis.call('XADD', deliveries, '*', 'd', args[i]) end
+  for i = 6 + k + r, #args, 3 do
+    redis.call('HINCRBY', state .. args[i], 'records', args[i + 1])
+    if args[i + 2] == '1' then redis.call('HSET', state .. args[i], 'platform:' .. args[2], '1') end
+  end
+  redis.call('XDEL', deliveries, unpack(args, 6, 5 + k))
+  return 1
+end
+
+-- weir_hide: KEYS erasure:open, erasure:hidden, erasure:state:, clock; ARGV for each erasure its id, and the ms in which it
+-- stood in the ledger. Notes that there is nothing of them any more. One that has got a further part since stays open.
+-- Replies with how many were noted.
+local function hide(keys, args)
+  expect(keys, 'erasure:open', 'erasure:hidden', 'erasure:state:', 'clock')
+  if listed(args, 0, 2, MOST_EVENTS) == 0 then wrong('there must be an erasure') end
+  for i = 1, #args, 2 do
+    erasure_id(args[i])
+    time(args[i + 1], 'when it stood in the ledger')
+  end
+  local now, noted = number(believed(keys[4])), 0
+  for i = 1, #args, 2 do
+    local since = redis.call('ZSCORE', keys[1], args[i])
+    if since and tonumber(since) == tonumber(args[i + 1]) then
+      redis.call('ZADD', keys[2], now, args[i])
+      redis.call('HSET', keys[3] .. args[i], 'hidden', now)
+      redis.call('ZREM', keys[1], args[i])
+      noted = noted + 1
+    end
+  end
+  return noted
+end
+
 redis.register_function('weir_append', append)
 redis.register_function('weir_allow', allow)
 redis.register_function('weir_replay', replay)
@@ -1015,3 +1258,7 @@ redis.register_function { function_name = 'weir_settle', callback = settle, flag
 redis.register_function { function_name = 'weir_ensure_group', callback = ensure_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_destroy_group', callback = destroy_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_trim', callback = trim, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_requests', callback = requests, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_erase', callback = erase, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_replace_records', callback = replace_records, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_hide', callback = hide, flags = { 'allow-oom' } }

@@ -9,7 +9,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -22,10 +24,24 @@ type Salt [32]byte
 type Digest [8]byte
 
 // Digest returns what stands for an identifier: the first bytes of its HMAC-SHA256.
-func (s *Salt) Digest(id event.Identifier) Digest {
-	mac := hmac.New(sha256.New, s[:])
-	mac.Write(id[:])
-	return Digest(mac.Sum(nil))
+func (s *Salt) Digest(id event.Identifier) Digest { return s.Digester().Digest(id) }
+
+// Digester returns what makes digests one after the other, at less than half of what [Salt.Digest] costs.
+func (s *Salt) Digester() *Digester { return &Digester{mac: hmac.New(sha256.New, s[:])} }
+
+// Digester makes digests. It is not safe for concurrent use.
+type Digester struct {
+	mac hash.Hash
+	sum [sha256.Size]byte
+	id  event.Identifier
+}
+
+// Digest is [Salt.Digest].
+func (d *Digester) Digest(id event.Identifier) Digest {
+	d.id = id // so that it is no memory of its own
+	d.mac.Reset()
+	d.mac.Write(d.id[:])
+	return Digest(d.mac.Sum(d.sum[:0]))
 }
 
 // Entry is what a ledger says of one identifier.
@@ -40,8 +56,11 @@ type Entry struct {
 
 // Ledger is what a property's erasures leave behind. It is not safe for concurrent use while it is added to.
 type Ledger struct {
+	// Salt stays what it was before the first question.
 	Salt    Salt
 	entries map[Digest]Entry
+	// digesters are those that are not in use: questions come from many sides at once.
+	digesters sync.Pool
 }
 
 // Add adds an entry; of two for one digest the later time counts, and suppression lasts.
@@ -95,8 +114,13 @@ func (l *Ledger) any(ids event.Identifiers, holds func(Entry) bool) bool {
 	if l == nil || len(l.entries) == 0 {
 		return false
 	}
+	digester, ok := l.digesters.Get().(*Digester)
+	if !ok {
+		digester = l.Salt.Digester()
+	}
+	defer l.digesters.Put(digester)
 	for _, id := range ids.List {
-		if entry, found := l.entries[l.Salt.Digest(id)]; found && holds(entry) {
+		if entry, found := l.entries[digester.Digest(id)]; found && holds(entry) {
 			return true
 		}
 	}

@@ -1,0 +1,183 @@
+package deliver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+const (
+	// sweepRead is how many events are read at a time, and sweepFlush how many are erased at a time.
+	sweepRead, sweepFlush = 1000, 256
+)
+
+// sweep is one way through a property's events, for some erasures.
+type sweep struct {
+	stream   *stream.Stream
+	erasures *erasures
+	// erased are the events that went, with the erasures that they went by.
+	erased map[stream.Position][]string
+	// linked are what was seen with the subjects of those erasures that ask for it.
+	linked map[string]map[event.Identifier]struct{}
+	// waiting are the erasures that have an event which cannot go yet.
+	waiting map[string]bool
+	// unreadable counts entries that do not say whose they are.
+	unreadable int
+
+	// doomed are events that are to go next, and texts their ids, client ids and user ids.
+	doomed []stream.ErasedEvent
+	texts  map[string]struct{}
+}
+
+// events goes through the events behind a position, erases those that have to go, and returns the last position. The next
+// ones are read while some are looked at.
+func (s *sweep) events(ctx context.Context, after stream.Position) (stream.Position, error) {
+	type batch struct {
+		entries []stream.Entry
+		err     error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches := make(chan batch)
+	go func() {
+		defer close(batches)
+		for next := after; ; {
+			entries, err := s.stream.ReadEvents(ctx, next, sweepRead, 0)
+			if err == nil && len(entries) == 0 {
+				return
+			}
+			select {
+			case batches <- batch{entries, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+			next = entries[len(entries)-1].Position
+		}
+	}()
+	for b := range batches {
+		if b.err != nil {
+			return after, b.err
+		}
+		for _, entry := range b.entries {
+			after = entry.Position
+			s.look(entry)
+			if len(s.doomed) >= sweepFlush {
+				if err := s.flush(ctx); err != nil {
+					return after, err
+				}
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return after, err
+	}
+	return after, s.flush(ctx)
+}
+
+// look looks whose an event is.
+func (s *sweep) look(entry stream.Entry) {
+	identity, err := wire.DecodeIdentity(entry.Data)
+	if err != nil {
+		s.unreadable++
+		return
+	}
+	by := s.erasures.of(&identity, entry.Position.Time())
+	if len(by) == 0 {
+		return
+	}
+	waits := false
+	for _, id := range by {
+		if !s.erasures.follow[id] {
+			continue
+		}
+		waits = true
+		if s.linked[id] == nil {
+			s.linked[id] = map[event.Identifier]struct{}{}
+		}
+		for _, linked := range s.erasures.linkedBy(id, &identity) {
+			s.linked[id][linked] = struct{}{}
+		}
+	}
+	if waits {
+		for _, id := range by {
+			s.waiting[id] = true
+		}
+		return // what it was seen with has to stand in the ledger first
+	}
+	doomed := stream.ErasedEvent{Position: entry.Position, Erasures: by}
+	texts := []string{identity.ClientID, identity.UserID}
+	if whole, err := wire.Decode(entry.Data); err == nil {
+		doomed.EventID, doomed.IDSpace = whole.ID, uint8(whole.Class)
+		texts = append(texts, whole.ID)
+		if whole.Name == event.Purchase {
+			doomed.OrderID = whole.OrderID
+		}
+	}
+	s.doomed = append(s.doomed, doomed)
+	for _, text := range texts {
+		if text != "" {
+			s.texts[text] = struct{}{}
+		}
+	}
+}
+
+// flush erases the events that are to go, and before them the rejections that have an id of theirs: what is gone tells
+// nobody any more which those are.
+func (s *sweep) flush(ctx context.Context) error {
+	if len(s.doomed) == 0 {
+		return nil
+	}
+	if err := s.rejections(ctx); err != nil {
+		return err
+	}
+	if err := s.stream.EraseEvents(ctx, s.doomed); err != nil {
+		return err
+	}
+	for _, one := range s.doomed {
+		s.erased[one.Position] = one.Erasures
+	}
+	s.doomed = s.doomed[:0]
+	return nil
+}
+
+// rejections erases the rejections whose event id is one of somebody who is to be erased.
+func (s *sweep) rejections(ctx context.Context) error {
+	return s.stream.EraseRejections(ctx, func(eventID string) bool {
+		_, known := s.texts[eventID]
+		return known || s.erasures.spelled(eventID)
+	})
+}
+
+// rest erases what is left when the events are gone: who was joined with whom, and what became of the events.
+func (s *sweep) rest(ctx context.Context) error {
+	if err := s.rejections(ctx); err != nil {
+		return err
+	}
+	if err := s.stream.EraseJoins(ctx, s.erasures.ofIdentifier); err != nil {
+		return err
+	}
+	return s.stream.EraseRecords(ctx, s.erased, func(id string) bool { _, ours := s.erasures.follow[id]; return ours })
+}
+
+// request asks for what was seen with an erasure's subject, as a further part of the same erasure.
+func (s *sweep) request(ctx context.Context, open stream.OpenErasure) error {
+	var linked []event.Identifier
+	for id := range s.linked[open.ID] {
+		linked = append(linked, id)
+	}
+	for part := range slices.Chunk(linked, stream.MaxErasureIdentifiers) {
+		err := s.stream.RequestErasure(ctx, stream.ErasureRequest{
+			ID: open.ID, Identifiers: part, Suppress: open.Suppress, Origin: stream.OriginLinked,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.stream.NoteLinked(ctx, open.ID, len(linked))
+}

@@ -1,0 +1,156 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The fields of an erasure's state.
+const (
+	stateRequested   = "requested"
+	stateLedgered    = "ledgered"
+	stateHidden      = "hidden"
+	statePurged      = "purged"
+	stateEvents      = "events"
+	stateRecords     = "records"
+	stateIdentifiers = "identifiers"
+	stateLinked      = "linked"
+	// stateFollow is "1" where what was seen with the subject is to go too, stateFollowed when that has been found.
+	stateFollow   = "follow"
+	stateFollowed = "followed"
+	stateSuppress = "suppress"
+	// stateUnpurged is why Redis's files still have it.
+	stateUnpurged = "unpurged"
+	// statePlatform begins a field for each platform that may have got something.
+	statePlatform = "platform:"
+)
+
+// ErasureState is what has become of an erasure. Times are zero where it has not come that far.
+type ErasureState struct {
+	ID string
+	// Requested is when it was asked for, Ledgered when it was written to the ledger (the last part of it, where what was
+	// seen with the subject goes too).
+	Requested, Ledgered time.Time
+	// Hidden is when nothing that can be asked for or is delivered had the person any more, Purged when Redis's files had
+	// not either; PurgeBy is until when that will be.
+	Hidden, Purged, PurgeBy time.Time
+	// Unpurged is why Redis's files still have the person: [UnpurgedDenied], [UnpurgedSnapshots] or [UnpurgedFailed]; "" where
+	// nothing stands in the way.
+	Unpurged string
+	// Events, Records and Identifiers count what was removed: events, what became of them on platforms, and who was joined
+	// with whom. Linked counts the identifiers that were seen with the subject.
+	Events, Records, Identifiers, Linked int64
+	// Platforms are those that may have got something of the person, in order; there it has to be deleted by the owner.
+	Platforms []string
+
+	// follow says that what was seen with the subject is to go too, followed that it is in the ledger.
+	follow, followed, suppress bool
+}
+
+// Erasure returns what has become of an erasure, or [ErrNoErasure].
+func (s *Stream) Erasure(ctx context.Context, id string) (ErasureState, error) {
+	fields, err := s.redis.HGetAll(ctx, s.keys.erasureState(id)).Result()
+	if err != nil {
+		return ErasureState{}, describe("read an erasure's state", err)
+	}
+	if len(fields) == 0 {
+		return ErasureState{}, ErrNoErasure
+	}
+	return stateOf(id, fields), nil
+}
+
+// stateOf reads an erasure's state; what is no number counts for none.
+func stateOf(id string, fields map[string]string) ErasureState {
+	number := func(field string) int64 {
+		n, err := strconv.ParseInt(fields[field], 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	moment := func(field string) time.Time {
+		if n := number(field); n > 0 {
+			return time.UnixMilli(n).UTC()
+		}
+		return time.Time{}
+	}
+	state := ErasureState{
+		ID: id, Requested: moment(stateRequested), Ledgered: moment(stateLedgered), Hidden: moment(stateHidden), Purged: moment(statePurged),
+		Events: number(stateEvents), Records: number(stateRecords), Identifiers: number(stateIdentifiers), Linked: number(stateLinked),
+		follow: fields[stateFollow] == "1", followed: number(stateFollowed) > 0, suppress: fields[stateSuppress] == "1",
+	}
+	if !state.Hidden.IsZero() {
+		state.PurgeBy = state.Hidden.Add(PurgedWithin)
+	}
+	if reason := fields[stateUnpurged]; slices.Contains([]string{UnpurgedDenied, UnpurgedSnapshots, UnpurgedFailed}, reason) {
+		state.Unpurged = reason
+	}
+	for field := range fields {
+		if platform, found := strings.CutPrefix(field, statePlatform); found {
+			state.Platforms = append(state.Platforms, platform)
+		}
+	}
+	slices.Sort(state.Platforms)
+	return state
+}
+
+// HiddenErasures returns the ids of up to limit erasures that are hidden and not purged, the oldest first, and since when
+// each is hidden.
+func (s *Stream) HiddenErasures(ctx context.Context, limit int) ([]HiddenErasure, error) {
+	members, err := s.redis.ZRangeWithScores(ctx, s.keys.hiddenErasures(), 0, int64(limit)-1).Result()
+	if err != nil {
+		return nil, describe("list erasures that are to be purged", err)
+	}
+	hidden := make([]HiddenErasure, 0, len(members))
+	for _, member := range members {
+		id, _ := member.Member.(string)
+		hidden = append(hidden, HiddenErasure{ID: id, Hidden: time.UnixMilli(int64(member.Score)).UTC()})
+	}
+	return hidden, nil
+}
+
+// HiddenErasure is an erasure whose bytes may still be in Redis's files.
+type HiddenErasure struct {
+	ID string
+	// Hidden is since when.
+	Hidden time.Time
+}
+
+// NotePurged notes of erasures that Redis's files have nothing of them any more. They are named as
+// [Stream.HiddenErasures] returned them: one that was begun again meanwhile stays to be purged.
+func (s *Stream) NotePurged(ctx context.Context, purged []HiddenErasure) error {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range purged {
+		key, state := s.keys.hiddenErasures(), s.keys.erasureState(one.ID)
+		err := s.redis.Watch(ctx, func(tx *redis.Tx) error {
+			score, err := tx.ZScore(ctx, key, one.ID).Result()
+			if errors.Is(err, redis.Nil) || err == nil && int64(score) != one.Hidden.UnixMilli() {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+				pipe.ZRem(ctx, key, one.ID)
+				pipe.HSet(ctx, state, statePurged, now.UnixMilli())
+				pipe.HDel(ctx, state, stateUnpurged)
+				pipe.PExpire(ctx, state, erasureStateKept)
+				return nil
+			})
+			return err
+		}, key)
+		if err != nil && !errors.Is(err, redis.TxFailedErr) {
+			return describe("note that an erasure is purged", err)
+		}
+	}
+	return nil
+}
