@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/stream"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
 const (
@@ -161,6 +162,7 @@ func (s *redisServer) clear(ctx context.Context, property *v1alpha1.Property) er
 	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
 		return link.client.Erase(ctx, property.Namespace, property.Name)
 	}
-	retention := time.Duration(property.Spec.Retention.Days) * 24 * time.Hour
-	return link.client.Stream(property.Namespace, property.Name).Expire(ctx, retention, platformNames(property))
+	kept := resources.RetentionConfig(&property.Spec.Retention)
+	ages := stream.Ages{Events: time.Duration(kept.Days) * 24 * time.Hour, Devices: kept.DeviceAge(), Identities: kept.IdentityAge()}
+	return link.client.Stream(property.Namespace, property.Name).Expire(ctx, ages, platformNames(property))
 }

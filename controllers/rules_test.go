@@ -25,6 +25,7 @@ func celRules() []celRule {
 		{at: "", says: "at most 40 lower-case letters", spec: "{currency: EUR}", field: "metadata.name"},
 		{at: "spec", says: "at most 24 times", spec: "{currency: EUR, retention: {days: 2}}", field: "spec.deduplication.windowHours"},
 		{at: "spec", says: "immutable", spec: "{currency: EUR}", after: "{currency: EUR, redis: {urlSecretKeyRef: {name: a, key: b}}}", field: "spec.redis"},
+		{at: "spec.retention", says: "at most retention.days", spec: "{currency: EUR, retention: {days: 30, identifiersDays: 31}}", field: "spec.retention.identifiersDays"},
 		{at: "spec.currency", says: "ISO 4217", spec: "{currency: eur}", field: "spec.currency"},
 		{at: "spec.timeZone", says: "IANA", spec: "{currency: EUR, timeZone: Mars/Olympus}", field: "spec.timeZone"},
 		{at: "spec.accessTokens[].name", says: "lower-case", spec: "{currency: EUR, accessTokens: [{name: Bi}]}", field: "spec.accessTokens[0].name"},

@@ -288,7 +288,10 @@ type Deduplication struct {
 	WindowHours int32 `json:"windowHours,omitempty"`
 }
 
-// Retention is what is kept. Whichever of the two is reached first removes the oldest events.
+// Retention is what is kept. Whichever of days and maxEvents is reached first removes the oldest events; what tells of persons
+// and devices goes before.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.identifiersDays) || self.identifiersDays <= self.days",fieldPath=".identifiersDays",message="must be at most retention.days"
 type Retention struct {
 	// For how many days events are kept.
 	// +optional
@@ -296,6 +299,22 @@ type Retention struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=731
 	Days int32 `json:"days,omitempty"`
+
+	// For how many hours IP addresses and user agents are kept, to an hour more. Deliveries need them, and nothing else: an attempt
+	// that is made later goes without them.
+	// +optional
+	// +kubebuilder:default=72
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=744
+	DeviceHours int32 `json:"deviceHours,omitempty"`
+
+	// For how many days is kept what tells whose an event is, to a day more: client, user and session ids, hashes and click ids.
+	// Then the event stays in the numbers as nobody's. Default: as long as the events. It holds for events that are received from
+	// then on, and for what is shown of all.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=731
+	IdentifiersDays *int32 `json:"identifiersDays,omitempty"`
 
 	// How many events are kept at most, delivered or not: a hard ceiling, so that one Property cannot fill Redis
 	// for all.

@@ -46,6 +46,8 @@ func bounds() []bound {
 		{"spec.accessTokens", "accessTokens: [%s]", items("{name: n%d}"), 0, 64},
 		{"spec.deduplication.windowHours", "retention: {days: 731}\ndeduplication: {windowHours: %s}", number, 1, 17544},
 		{"spec.retention.days", "deduplication: {windowHours: 1}\nretention: {days: %s}", number, 1, 731},
+		{"spec.retention.deviceHours", "retention: {deviceHours: %s}", number, 1, 744},
+		{"spec.retention.identifiersDays", "retention: {days: 731, identifiersDays: %s}", number, 1, 731},
 		{"spec.retention.maxEvents", "retention: {maxEvents: %s}", number, 1000, 1_000_000_000},
 		{"spec.limits.eventsPerSecond", "limits: {eventsPerSecond: %s}", number, 1, 1_000_000},
 		{"spec.limits.maxBodyBytes", "limits: {maxBodyBytes: %s}", number, 1024, 1 << 20},

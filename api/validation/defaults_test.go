@@ -29,7 +29,7 @@ timeZone: UTC
 apiKeys: [{name: default}]
 accessTokens: [{name: default}]
 deduplication: {windowHours: 168}
-retention: {days: 62, maxEvents: 10000000}
+retention: {days: 62, deviceHours: 72, maxEvents: 10000000}
 exclude: {bots: true}
 identity: {join: true}
 suppression: Anonymize
@@ -57,7 +57,7 @@ collector: {autoscaling: {maxReplicas: 5}}
 		t.Fatal(errs)
 	}
 	spec := property.Spec
-	if got, want := spec.Retention, (v1alpha1.Retention{Days: 90, MaxEvents: 10_000_000}); got != want {
+	if got, want := spec.Retention, (v1alpha1.Retention{Days: 90, DeviceHours: 72, MaxEvents: 10_000_000}); got != want {
 		t.Errorf("retention is %+v, want %+v", got, want)
 	}
 	if got := spec.AccessTokens[0].Scope; got != "" {

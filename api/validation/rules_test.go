@@ -213,6 +213,13 @@ func TestRetentionAndLimits(t *testing.T) {
 			spec: "retention: {days: 3}",
 			want: []string{"spec.deduplication.windowHours: must be at most 24 times retention.days; lower it along with the retention"},
 		},
+		"identifiers kept as long as the events are accepted": {spec: "retention: {days: 30, identifiersDays: 30}"},
+		"identifiers kept longer than the events are refused": {
+			spec: "retention: {days: 30, identifiersDays: 31}", want: []string{"spec.retention.identifiersDays: must be at most retention.days"},
+		},
+		"identifiers kept longer than the default of days are refused": {
+			spec: "retention: {identifiersDays: 63}", want: []string{"spec.retention.identifiersDays: must be at most retention.days"},
+		},
 		"a window of no hours is refused":      {spec: "deduplication: {windowHours: 0}", want: []string{"spec.deduplication.windowHours: should be greater than or equal to 1"}},
 		"a retention above two years":          {spec: "retention: {days: 732}", want: []string{"spec.retention.days: should be less than or equal to 731"}},
 		"half a day is refused":                {spec: "retention: {days: 0.5}", want: []string{"spec.retention.days: must be of type int32"}},

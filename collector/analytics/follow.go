@@ -19,6 +19,7 @@ type Source interface {
 	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error)
 	Bounds(ctx context.Context) (stream.Bounds, error)
 	RecordBounds(ctx context.Context) (stream.Bounds, error)
+	Dropped(ctx context.Context) (stream.Dropped, error)
 }
 
 const (
@@ -266,7 +267,8 @@ func (f *follower) readRecords(ctx context.Context, block time.Duration) (more b
 	return true, nil
 }
 
-// look notices a rewound stream and forgets what has been trimmed.
+// look notices a rewound stream, forgets what has been trimmed, and makes nobody's the events whose identities are dropped: a
+// view that reads them now finds them so.
 func (f *follower) look(ctx context.Context) error {
 	events, records := stream.Position(f.events.Load()), stream.Position(f.records.Load())
 	if _, err := f.checkEvents(ctx, events); err != nil {
@@ -280,6 +282,13 @@ func (f *follower) look(ctx context.Context) error {
 		return err
 	}
 	f.view.Forget(beginOf(bounds))
+	dropped, err := f.source.Dropped(ctx)
+	if err != nil {
+		return err
+	}
+	if !dropped.Identities.IsZero() {
+		f.view.Anonymize(stream.At(dropped.Identities))
+	}
 	if bounds.Added > bounds.Length {
 		f.view.setTrimmed(beginOf(bounds))
 	}

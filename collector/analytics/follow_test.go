@@ -261,6 +261,10 @@ func pause(ctx context.Context, block time.Duration, err error, found bool) erro
 
 func (s scriptedSource) Bounds(context.Context) (stream.Bounds, error) { return stream.Bounds{}, nil }
 
+func (s scriptedSource) Dropped(context.Context) (stream.Dropped, error) {
+	return stream.Dropped{}, nil
+}
+
 func (s scriptedSource) RecordBounds(context.Context) (stream.Bounds, error) {
 	return stream.Bounds{}, nil
 }

@@ -18,7 +18,7 @@ func TouchOf(c *event.Context) (columns.Touch, bool) {
 		Medium:   strings.TrimSpace(c.UTMMedium),
 		Campaign: strings.TrimSpace(c.UTMCampaign),
 	}
-	if click, ok := clickOf(c.ClickIDs); ok {
+	if click, ok := clickOf(c); ok {
 		t.Source = firstOf(t.Source, click.source)
 		t.Medium = firstOf(t.Medium, click.medium)
 	}
@@ -40,14 +40,14 @@ func firstOf(a, b string) string {
 	return b
 }
 
-// clickOf returns the first of [clicks] that the event carries.
-func clickOf(ids map[string]string) (click, bool) {
-	if len(ids) == 0 {
+// clickOf returns the first of [clicks] that the event carries, or carried before its ids were let go.
+func clickOf(c *event.Context) (click, bool) {
+	if len(c.ClickIDs) == 0 && c.Clicked == 0 {
 		return click{}, false
 	}
-	for _, c := range clicks {
-		if ids[c.id] != "" {
-			return c, true
+	for _, click := range clicks {
+		if c.HasClick(click.id) {
+			return click, true
 		}
 	}
 	return click{}, false

@@ -16,6 +16,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -85,8 +86,43 @@ type Property struct {
 // Retention is what the stream keeps.
 type Retention struct {
 	Days int `json:"days"`
+	// DeviceHours is for how many hours IP addresses and user agents are kept; 0 means [DefaultDeviceHours].
+	DeviceHours int `json:"deviceHours,omitempty"`
+	// IdentifiersDays is for how many days is kept what tells whose an event is; 0 means Days.
+	IdentifiersDays int `json:"identifiersDays,omitempty"`
 	// MaxEvents is a hard ceiling, delivered or not.
 	MaxEvents int64 `json:"maxEvents"`
+}
+
+// DefaultDeviceHours is long enough for a platform that is down from Friday evening to Monday morning.
+const DefaultDeviceHours = 72
+
+// age is for how long events are kept.
+func (r Retention) age() time.Duration { return time.Duration(r.Days) * 24 * time.Hour }
+
+// DeviceAge is for how long IP addresses and user agents are kept, to an hour more.
+func (r Retention) DeviceAge() time.Duration {
+	return min(time.Duration(cmp.Or(r.DeviceHours, DefaultDeviceHours))*time.Hour, r.age())
+}
+
+// SealsIdentity says that what tells whose an event is is not kept for as long as the event.
+func (r Retention) SealsIdentity() bool { return r.IdentifiersDays > 0 && r.IdentifiersDays < r.Days }
+
+// IdentityAge is for how long is kept what tells whose an event is, to a day more where that is not for as long as the event.
+func (r Retention) IdentityAge() time.Duration {
+	if r.SealsIdentity() {
+		return time.Duration(r.IdentifiersDays) * 24 * time.Hour
+	}
+	return r.age()
+}
+
+// JoinedFor is for how long identifiers stand for a person after they were seen. What is remembered of them lasts for up to half
+// as long again, and is to be gone with the identifiers.
+func (r Retention) JoinedFor() time.Duration {
+	if r.SealsIdentity() {
+		return r.IdentityAge() * 2 / 3
+	}
+	return r.age()
 }
 
 // Limits bound what the collector accepts.
@@ -179,7 +215,7 @@ func (p *Property) PlatformNames() []string {
 
 // RetentionAge is for how long events are kept.
 func (p *Property) RetentionAge() time.Duration {
-	return time.Duration(p.Retention.Days) * 24 * time.Hour
+	return p.Retention.age()
 }
 
 // DeduplicationWindow is for how long an id is remembered.

@@ -47,6 +47,9 @@ func (p *Property) Validate() error {
 			"must map one event name to another: 1 to 100 characters without control characters or space around them")
 	}
 	f.check(p.Retention.Days >= 1, "retention.days", "must be at least 1")
+	f.check(p.Retention.DeviceHours >= 0, "retention.deviceHours", "must be at least 1, or absent for the default")
+	f.check(p.Retention.IdentifiersDays >= 0 && p.Retention.IdentifiersDays <= max(1, p.Retention.Days), "retention.identifiersDays",
+		"must be at least 1 and at most retention.days, or absent for that")
 	f.check(p.Retention.MaxEvents >= 1, "retention.maxEvents", "must be at least 1")
 	f.check(p.DeduplicationWindowHours >= 1, "deduplicationWindowHours", "must be at least 1")
 	f.check(p.DeduplicationWindowHours <= 24*max(1, p.Retention.Days), "deduplicationWindowHours", "must be at most the hours of retention.days")

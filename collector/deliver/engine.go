@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -157,6 +158,7 @@ func (e *Engine) Run(taking context.Context) error {
 	if o.Stream == nil || o.Credentials == nil || o.Consumer == "" || o.Metrics == nil || o.Logger == nil {
 		return errors.New("deliver: Stream, Credentials, Consumer, Metrics and Logger must be set")
 	}
+	o.Stream = o.Stream.Opening(wire.Device, wire.Identity)
 	e.client = newClient(e.options.Property.Egress, e.timing.request, e.options.Now)
 	defer e.client.close()
 	e.clock = stream.NewClock(e.options.Stream, e.options.Now, e.monotonic)

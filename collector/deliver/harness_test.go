@@ -123,7 +123,8 @@ func (h *harness) accept(body string) stream.Position {
 	e := envelope.Pseudonymise(valid, envelope.Acceptance{
 		DeliveryID: id, Variants: h.property.Variants(), AccountVariants: h.property.AccountVariants(), Platforms: h.property.PlatformNames(),
 	})
-	return h.append(stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
+	parts := wire.Split(&e, h.property.Retention.SealsIdentity())
+	return h.append(stream.Addition{Entry: parts.Entry, Sealed: parts.Sealed, EventID: e.ID})
 }
 
 func (h *harness) append(addition stream.Addition) stream.Position {

@@ -35,6 +35,10 @@ func (e *Engine) trimOnce(ctx context.Context) error {
 		policy.HardAge = e.options.Property.RetentionAge()
 		policy.Age = policy.HardAge
 	}
+	// Before the events: what has no key is as good as gone.
+	if _, err := e.options.Stream.DropKeys(ctx, retention.DeviceAge(), retention.IdentityAge()); err != nil {
+		return err
+	}
 	for {
 		result, err := e.options.Stream.Trim(ctx, policy)
 		if err != nil {

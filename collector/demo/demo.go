@@ -172,10 +172,12 @@ func (g *generator) happen(end int64, entries []stream.Entry, events []event.Eve
 		at := time.UnixMilli(due[i].at)
 		g.last = max(g.last+1, stream.At(at))
 		e := g.eventOf(&due[i])
-		entries = append(entries, stream.Entry{Position: g.last, Data: wire.Encode(&e)})
+		// The keys of the past's devices would be gone.
+		entries = append(entries, stream.Entry{Position: g.last, Data: wire.Split(&e, false).Entry})
 		for k := range g.platforms {
 			g.open = append(g.open, g.platforms[k].deliver(g, &e, g.last))
 		}
+		e.Context.IP, e.Context.UserAgent = "", ""
 		events = append(events, e)
 	}
 	return entries, events

@@ -119,7 +119,13 @@ type Context struct {
 	ActionSource ActionSource
 	// ClickIDs maps the names of [ClickIDNames] to the platforms' click identifiers.
 	ClickIDs map[string]string
+	// Clicked are the names of the click ids that the event had before [Event.DropIdentity]: where its visitor came from
+	// is told by them too.
+	Clicked ClickSet
 }
+
+// HasClick says whether the event has, or had, a click id of this name.
+func (c *Context) HasClick(name string) bool { return c.ClickIDs[name] != "" || c.Clicked.Has(name) }
 
 // ClickIDNames lists the click identifiers that an envelope may carry, in the order in which the stream
 // numbers them. New names are appended.

@@ -128,8 +128,10 @@ type tenant struct {
 	variants, accountVariants event.VariantSet
 
 	platforms []string
-	audience  audience
-	counters  [ways]counters
+	// sealsIdentity says that what tells whose an event is goes before the event.
+	sealsIdentity bool
+	audience      audience
+	counters      [ways]counters
 }
 
 // New makes a handler that serves no tenant yet.
@@ -156,7 +158,7 @@ func (h *Handler) Serve(tenants []Tenant) {
 	for _, t := range tenants {
 		owner := &tenant{
 			Tenant: t, id: t.Property.Namespace + "/" + t.Property.Name, platforms: t.Property.PlatformNames(),
-			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(),
+			variants: t.Property.Variants(), accountVariants: t.Property.AccountVariants(), sealsIdentity: t.Property.Retention.SealsIdentity(),
 			audience: newAudience(t.Property.Exclude, h.bots), counters: h.metrics.of(t.Property),
 		}
 		all.tenants = append(all.tenants, owner)
@@ -241,7 +243,8 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 	default:
 		accepted = accepted.Anonymous(h.newID())
 	}
-	addition.Entry = wire.Encode(&accepted)
+	parts := wire.Split(&accepted, s.sealsIdentity)
+	addition.Entry, addition.Sealed = parts.Entry, parts.Sealed
 	return addition, nil
 }
 

@@ -209,6 +209,9 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		if events[i], err = wire.Decode(entries[i].Data); err != nil {
 			return nil, fmt.Errorf("entry %s: %w", entries[i].Position, err)
 		}
+		if records[i].Anonymous { // also where nothing was sealed yet when it was stored
+			events[i].DropIdentity()
+		}
 	}
 	return events, nil
 }

@@ -68,6 +68,8 @@ func (m *memory) Bounds(context.Context) (stream.Bounds, error) {
 	return stream.Bounds{First: first, Last: last, Newest: last, Length: int64(len(m.entries))}, nil
 }
 
+func (m *memory) Dropped(context.Context) (stream.Dropped, error) { return stream.Dropped{}, nil }
+
 func (m *memory) RecordBounds(context.Context) (stream.Bounds, error) {
 	if len(m.records) == 0 {
 		return stream.Bounds{}, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
@@ -32,6 +33,7 @@ type property struct {
 
 	client   *stream.Client
 	stream   *stream.Stream
+	reading  *stream.Stream     // for query: with what tells whose an event is, as long as that is kept
 	appender *stream.Appender   // not for query alone
 	rejected *stream.Rejections // not for query alone
 	view     *analytics.View    // only for query
@@ -72,9 +74,10 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	}
 	p.client.Observe(metrics)
 	p.stream = p.client.Stream(p.config.Namespace, p.config.Name)
+	p.reading = p.stream.Opening(wire.Identity)
 	p.ledger = newLedger(p.String(), erased)
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
-		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.RetentionAge(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
+		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.Retention.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
 	}
 	if o.has(Collect) && o.Audit != nil {
@@ -148,7 +151,7 @@ func (p *property) collectTenant() ingest.Tenant {
 func (p *property) queryTenant() query.Tenant {
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
-		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.stream, Rejections: p.stream, FirstUses: p.usedTokens,
+		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Rejections: p.stream, FirstUses: p.usedTokens,
 	}
 }
 
@@ -194,7 +197,7 @@ func (p *property) follow(ctx context.Context) error {
 	if p.ledger.await(ctx) != nil {
 		return nil
 	}
-	err := p.view.Follow(ctx, p.stream)
+	err := p.view.Follow(ctx, p.reading)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (p *process) reloadOne(property *property) {
 	property.settings = loaded
 	if property.appender != nil {
 		property.appender.SetWindow(after.DeduplicationWindow())
-		property.appender.SetJoinedFor(after.RetentionAge())
+		property.appender.SetJoinedFor(after.Retention.JoinedFor())
 	}
 	p.publish()
 	if d := p.deliver[property]; d != nil {

@@ -3,6 +3,8 @@ package stream
 import (
 	"slices"
 	"strings"
+
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 // Access is what a Redis user may do with one property's keys. A function of the library runs with its caller's
@@ -81,12 +83,12 @@ func appendGrants(k keys) []grant {
 	}
 	return []grant{
 		{[]string{"xadd"}, []string{"%W~" + k.events()}},
-		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.dedupBuckets(), "%W~" + k.dedup(), "%W~" + k.joinBuckets(), "%W~" + k.join()}},
+		{[]string{"hset"}, []string{"%W~" + k.batchMemories(), "%W~" + k.dedupBuckets(), "%W~" + k.dedup(), "%W~" + k.joinBuckets(), "%W~" + k.join(), "%W~" + k.seal(wire.Device), "%W~" + k.seal(wire.Identity)}},
 		{[]string{"hmget"}, []string{"%R~" + k.dedupBuckets(), "%R~" + k.dedup(), "%R~" + k.joinBuckets(), "%R~" + k.join()}},
-		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.batchMemories()}},
+		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.seal(wire.Device), "%R~" + k.seal(wire.Identity), "%R~" + k.batchMemories()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
 		{[]string{"get"}, rates("%R~")},
-		{[]string{"fcall"}, append([]string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock(), "~" + k.join()}, rates("~")...)},
+		{[]string{"fcall"}, append([]string{"~" + k.events(), "~" + k.dedup(), "~" + k.batches(), "~" + k.clock(), "~" + k.join(), "~" + k.seal(wire.Device), "~" + k.seal(wire.Identity)}, rates("~")...)},
 		{[]string{"pexpire"}, []string{"%W~" + k.batchMemories()}},
 		{[]string{"set"}, rates("%W~")},
 		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join()}},
@@ -108,6 +110,7 @@ func deliverGrants(k keys) []grant {
 	return []grant{
 		{[]string{"fcall"}, []string{
 			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(), "~" + k.join(),
+			"~" + k.seal(wire.Device), "~" + k.seal(wire.Identity), "~" + k.sealDropped(),
 		}},
 		{[]string{"xpending", "xreadgroup", "xinfo|groups"}, []string{"%R~" + events}},
 		{[]string{"xrange", "xinfo|stream", "exists"}, []string{"%R~" + events, "%R~" + deliveries}},
@@ -123,8 +126,10 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
 		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
-		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join()}},
-		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join()}},
+		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join(), "%R~" + k.seal(wire.Device), "%R~" + k.seal(wire.Identity)}},
+		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join(), "%W~" + k.seal(wire.Device), "%W~" + k.seal(wire.Identity)}},
+		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.sealDropped()}},
+		{[]string{"hset"}, []string{"%W~" + k.sealDropped()}},
 		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets(), "%W~" + k.joinBuckets()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
@@ -159,6 +164,7 @@ func readGrants(k keys) []grant {
 	events, deliveries := k.events(), k.deliveries()
 	return []grant{
 		{[]string{"xrange", "xread", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
+		{[]string{"hmget"}, []string{"%R~" + k.seal(wire.Identity), "%R~" + k.sealDropped()}},
 		{[]string{"xrevrange"}, []string{"%R~" + k.rejections()}},
 		{[]string{"set"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 	// flushers is how many calls are under way at a time: while one waits the other's batch fills.
 	flushers = 2
 	// appendKeys is how many keys weir_append takes.
-	appendKeys = 5
+	appendKeys = 7
 )
 
 // AppenderOptions configure an [Appender].
@@ -57,6 +59,8 @@ type Appender struct {
 	window  atomic.Int64
 	// joinedFor, as window, is in milliseconds.
 	joinedFor atomic.Int64
+	// sealer has the keys of now.
+	sealer sealer
 	// outage is why the last call failed, nil after one that did not.
 	outage atomic.Pointer[error]
 
@@ -74,6 +78,7 @@ func NewAppender(s *Stream, options AppenderOptions) *Appender {
 	a := &Appender{stream: s, logger: options.Logger, metrics: options.Metrics}
 	started := time.Now()
 	a.witness = func() time.Time { return started.Add(time.Since(started)) }
+	a.sealer = sealer{stream: s, witness: a.witness}
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)
 	}
@@ -254,9 +259,9 @@ func (a *Appender) flushUntilClosed() {
 
 // commit sends a batch until Redis acknowledges it, or until all of its callers have been told that their time is up.
 func (a *Appender) commit(batch []*appendCall) (reply []any, committed bool) {
-	args := a.arguments(batch)
+	id := uuid.New()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		reply, err := a.send(args)
+		reply, err := a.attempt(batch, id)
 		if err == nil {
 			if a.outage.Swap(nil) != nil {
 				a.logger.Info("redis takes events again")
@@ -276,6 +281,32 @@ func (a *Appender) commit(batch []*appendCall) (reply []any, committed bool) {
 	}
 }
 
+// attempt seals a batch under the keys of now and sends it once; and once more where Redis has another key meanwhile: the
+// period is over, or Redis has come back without the key. Nothing has been stored then.
+func (a *Appender) attempt(batch []*appendCall, id uuid.UUID) (reply []any, err error) {
+	var needed [wire.PartCount]bool
+	for _, call := range batch {
+		for part, is := range call.sealed {
+			needed[part] = needed[part] || is
+		}
+	}
+	for range 2 {
+		var keys sealKeys
+		if keys, err = a.sealer.keys(needed); err != nil {
+			return nil, err
+		}
+		for _, call := range batch {
+			call.seal(keys.of())
+		}
+		reply, err = a.send(a.arguments(batch, id, &keys))
+		if !errors.Is(err, errNoKey) {
+			break
+		}
+		a.sealer.forget(keys)
+	}
+	return reply, err
+}
+
 // inTime answers those of a batch whose time is up, and says whether others still wait.
 func (a *Appender) inTime(batch []*appendCall) bool {
 	now, waiting := time.Now(), false
@@ -287,18 +318,18 @@ func (a *Appender) inTime(batch []*appendCall) bool {
 	return waiting
 }
 
-// arguments are those of the call of weir_append for a batch.
-func (a *Appender) arguments(batch []*appendCall) []any {
+// arguments are those of the call of weir_append for a batch that is sealed under keys.
+func (a *Appender) arguments(batch []*appendCall, id uuid.UUID, keys *sealKeys) []any {
 	size, digests := 0, 0
 	for _, call := range batch {
 		size += len(call.added)
 		digests += len(call.digests)
 	}
-	id := uuid.New()
 	k := a.stream.keys
-	args := make([]any, 0, appendKeys+9+2*digests+3*size)
+	args := make([]any, 0, appendKeys+11+2*digests+3*size)
 	args = append(args, "fcall", functionAppend, appendKeys, k.events(), k.dedup(), k.batches(), k.clock(), k.join(),
-		a.window.Load(), a.witness().UnixMilli(), id[:], repeated(batch, digests), a.joinedFor.Load(), digests)
+		k.seal(wire.Device), k.seal(wire.Identity), a.window.Load(), a.witness().UnixMilli(), id[:], repeated(batch, digests), a.joinedFor.Load(), digests,
+		&keys[wire.Device].said, &keys[wire.Identity].said)
 	for _, call := range batch {
 		for i := range call.digests {
 			args = append(args, &call.digests[i].field)

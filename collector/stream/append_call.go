@@ -3,7 +3,10 @@ package stream
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 // digestSize is how much of a SHA-256 identifies an id, and fieldSize how much of that is the field of its
@@ -13,9 +16,12 @@ const digestSize, fieldSize = 10, 6
 // appendCall is one caller's additions on their way.
 type appendCall struct {
 	// digests are of each addition's event id and, where it has one, of its order id; arguments are three of weir_append
-	// for each addition.
+	// for each addition: its entry as it is sealed, see [appendCall.seal], the event id of an order, and its identifiers.
 	digests   []digest
 	arguments []argument
+	// parts are each addition's entry before it is sealed; those that it has to seal are in sealed.
+	parts  []wire.Parts
+	sealed [wire.PartCount]bool
 	// bytes are those of the additions' entries.
 	bytes int
 	added []Added
@@ -29,6 +35,7 @@ type appendCall struct {
 	oneDigests   [2]digest
 	oneArguments [3]argument
 	oneAdded     [1]Added
+	oneParts     [1]wire.Parts
 	oneText      [2*digestSize + 64]byte
 }
 
@@ -41,10 +48,11 @@ func (a *argument) MarshalBinary() ([]byte, error) { return *a, nil }
 func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 	call := &appendCall{deadline: deadline, done: make(chan struct{})}
 	call.digests, call.arguments, call.added = call.oneDigests[:0], call.oneArguments[:0], call.oneAdded[:0]
+	call.parts = call.oneParts[:0]
 	text := call.oneText[:0]
 	if n := len(additions); n > 1 {
 		call.digests, call.arguments, call.added = make([]digest, 0, 2*n), make([]argument, 0, 3*n), make([]Added, 0, n)
-		text = make([]byte, 0, n*len(call.oneText))
+		call.parts, text = make([]wire.Parts, 0, n), make([]byte, 0, n*len(call.oneText))
 	}
 	for i := range additions {
 		addition := &additions[i]
@@ -61,11 +69,45 @@ func newAppendCall(additions []Addition, deadline time.Time) *appendCall {
 			text = append(text, addition.EventID...)
 		}
 		call.arguments = append(call.arguments, addition.Entry, text[start:], addition.Identifiers)
+		call.parts = append(call.parts, wire.Parts{Entry: addition.Entry, Sealed: addition.Sealed})
 		call.bytes += len(addition.Entry)
+		for part, fields := range addition.Sealed {
+			call.sealed[part] = call.sealed[part] || fields != nil
+			call.bytes += len(fields)
+		}
 		call.added = append(call.added, Added{EventID: addition.EventID})
 	}
 	return call
 }
+
+// masked is added to the place of the client id where a mask stands behind the identifiers.
+const masked = 128
+
+// seal makes the arguments of entries with parts that are sealed, anew with each set of keys. Additions keep their identifiers.
+func (c *appendCall) seal(keys [wire.PartCount]wire.PeriodKey) {
+	if c.sealed == [wire.PartCount]bool{} {
+		return
+	}
+	for i := range c.parts {
+		parts, identifiers := &c.parts[i], c.arguments[3*i+2]
+		size := len(parts.Entry)
+		for _, fields := range parts.Sealed {
+			size += len(fields) + sealCost
+		}
+		entry, mask := parts.Seal(make([]byte, 0, size), keys)
+		c.arguments[3*i] = entry
+		if parts.Sealed[wire.Identity] == nil || len(identifiers) == 0 {
+			continue
+		}
+		if n := len(identifiers); identifiers[0] >= masked { // by keys before these
+			identifiers = identifiers[:n-len(mask)]
+		}
+		c.arguments[3*i+2] = slices.Concat(argument{identifiers[0] | masked}, identifiers[1:], mask[:])
+	}
+}
+
+// sealCost is how many bytes a sealed part takes at most beside its fields.
+const sealCost = 48
 
 // answer lets the caller go with added and err, which are the caller's from now on.
 func (c *appendCall) answer() {

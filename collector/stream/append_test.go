@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -305,12 +306,13 @@ func TestIdsWhoseDigestsBeginAlikeAreToldApart(t *testing.T) {
 	// id.
 	send := func(batch, order string, rests ...string) (duplicates []any) {
 		t.Helper()
-		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock(), s.keys.join(), week.Milliseconds(), 0, strings.Repeat(batch, 16), "1", week.Milliseconds()}
+		args := []any{"fcall", functionAppend, appendKeys, s.keys.events(), s.keys.dedup(), s.keys.batches(), s.keys.clock(), s.keys.join(),
+			s.keys.seal(wire.Device), s.keys.seal(wire.Identity), week.Milliseconds(), 0, strings.Repeat(batch, 16), "1", week.Milliseconds()}
 		events := len(rests)
 		if order != "" {
 			rests = append(rests, order)
 		}
-		args = append(args, len(rests))
+		args = append(args, len(rests), "", "")
 		for range rests {
 			args = append(args, "begins")
 		}

@@ -135,7 +135,7 @@ func TestTheDocumentedAdministratorDoesWhatTheOperatorDoes(t *testing.T) {
 		"make users":               func() error { return users.Set(ctx, wanted) },
 		"look after users":         func() error { _, err := users.Check(ctx, func() []User { return wanted }); return err },
 		"remove users":             func() error { return users.Remove(ctx, "weir:default/gone:query") },
-		"give data a last day":     func() error { return shop.Expire(ctx, time.Hour, []string{"meta"}) },
+		"give data a last day":     func() error { return shop.Expire(ctx, Ages{time.Hour, time.Hour, time.Hour}, []string{"meta"}) },
 		"keep data":                func() error { return shop.Keep(ctx, []string{"meta"}) },
 		"read what is paused":      func() error { _, err := shop.PausedPlatforms(ctx, []string{"meta"}); return err },
 		"erase a Property's data":  func() error { return admin.Erase(ctx, "default", "other") },

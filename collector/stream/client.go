@@ -241,6 +241,8 @@ func infoField(info, name string) string {
 type Stream struct {
 	redis redis.UniversalClient
 	keys  keys
+	// opener opens sealed parts of what is read; nil where they stay sealed.
+	opener *opener
 }
 
 // Stream returns the streams of the property namespace/name. Nothing is created until something is written.
@@ -321,6 +323,8 @@ func describe(action string, err error) error {
 		return nil
 	case redis.HasErrorPrefix(err, "NOGROUP"):
 		return fmt.Errorf("%s: %w", action, ErrNoGroup)
+	case redis.HasErrorPrefix(err, "NOKEY"):
+		return fmt.Errorf("%s: %w", action, errNoKey)
 	case redis.HasErrorPrefix(err, "Function not found"):
 		return fmt.Errorf("%s: %w", action, ErrLibrary)
 	default:

@@ -349,7 +349,7 @@ func TestAccess(t *testing.T) {
 		"query forgets a retry":                 query.redis.ZRem(ctx, query.keys.due("meta"), "1-0").Err(),
 		"the collector writes another property": collect.redis.Set(ctx, keysOf("default", "shop2").rate(0), 1, 0).Err(),
 		"query reads another property": func() error {
-			_, err := (&Stream{query.redis, keysOf("default", "sho")}).ReadEvents(ctx, 0, 1, 0)
+			_, err := (&Stream{redis: query.redis, keys: keysOf("default", "sho")}).ReadEvents(ctx, 0, 1, 0)
 			return err
 		}(),
 		"the deliverer evaluates a script":        deliver.redis.Eval(ctx, "return 1", nil).Err(),

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
@@ -25,7 +26,7 @@ const mostAdditions, mostEvents, mostTrimmed, latest = 512, 1000, 1000, 99999999
 // TestWhatOneCallCosts compares the time of Redis's main thread, call by call in turn with the appends.
 func TestWhatOneCallCosts(t *testing.T) {
 	appendOf := func(events int, field func(i int) string, size int) []any {
-		args := []any{week.Milliseconds(), time.Now().UnixMilli(), string(newID()), "", week.Milliseconds(), 2 * events}
+		args := []any{week.Milliseconds(), time.Now().UnixMilli(), string(newID()), "", week.Milliseconds(), 2 * events, "", ""}
 		for i := range 2 * events {
 			args = append(args, field(i))
 		}
@@ -40,7 +41,9 @@ func TestWhatOneCallCosts(t *testing.T) {
 	ofBatch := func(id string, args []any) []any { args[2] = id; return args }
 	fresh := func(int) string { return string(newID())[:fieldSize] }
 	numbered := func(i int) string { return fmt.Sprintf("%06d", i) }
-	appendKeys := func(k keys) []string { return []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join()} }
+	appendKeys := func(k keys) []string {
+		return []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join(), k.seal(wire.Device), k.seal(wire.Identity)}
+	}
 	trimKeys := func(k keys) []string {
 		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}
 	}

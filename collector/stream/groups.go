@@ -139,7 +139,11 @@ func (s *Stream) Read(ctx context.Context, platform, consumer string, count int,
 	if err != nil {
 		return nil, describe("read for platform "+platform, err)
 	}
-	return deliveriesOf(streams)
+	deliveries, err := deliveriesOf(streams)
+	if err != nil {
+		return nil, err
+	}
+	return s.opener.deliveries(ctx, deliveries)
 }
 
 // Held returns up to count events behind after that the consumer holds already: those of a process of that name that
@@ -163,6 +167,9 @@ func (s *Stream) Held(ctx context.Context, platform, consumer string, after Posi
 				held = append(held, Delivery{Entry: entry})
 			}
 		}
+	}
+	if held, err = s.opener.deliveries(ctx, held); err != nil {
+		return nil, after, err
 	}
 	return held, last, nil
 }
@@ -197,6 +204,9 @@ func (s *Stream) Reclaim(ctx context.Context, platform, consumer string, minIdle
 		}
 		some, err := deliveriesOf([]redis.XStream{{Messages: messages}})
 		if err != nil {
+			return taken, gone, err
+		}
+		if some, err = s.opener.deliveries(ctx, some); err != nil {
 			return taken, gone, err
 		}
 		taken = append(taken, some...)

@@ -1,6 +1,10 @@
 package stream
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/weir-dev/weir/collector/event/wire"
+)
 
 // keys are the names of one property's keys. They share a hash tag, so that all lie in one slot of a cluster
 // and one ACL pattern covers them. Only weir.lua puts together the names of deduplication buckets and batch memories.
@@ -106,6 +110,14 @@ func (k keys) replayRequest() string { return k.prefix + "replay:request" }
 // replayAnswers is a hash: id of a request for a replay → how many events were put back, or "begun" or "failed". It lives
 // for two minutes.
 func (k keys) replayAnswers() string { return k.prefix + "replay:answers" }
+
+// seal is a hash of the keys that a part of the events is sealed under: number of the period since 1970 → a random name, 8 bytes,
+// and the key, 32 bytes. [Stream.DropKeys] removes those whose time is up.
+func (k keys) seal(part wire.Part) string { return k.prefix + "seal:" + part.String() }
+
+// sealDropped is a hash of what [Stream.DropKeys] did: device and identity → the last period whose key is gone; at → when a key
+// went last, in milliseconds; rewritten → when the last rewrite of Redis's append-only file that has ended began.
+func (k keys) sealDropped() string { return k.prefix + "seal:dropped" }
 
 // source is a string: the millisecond up to which a deliverer has read the orders of a source's shop. It lives for a month
 // after it was written last.

@@ -27,6 +27,8 @@ const (
 	functionReplay       = "weir_replay"
 	functionTrim         = "weir_trim"
 	functionLook         = "weir_look"
+	functionSeal         = "weir_seal"
+	functionDrop         = "weir_drop"
 	functionRequests     = "weir_requests"
 	functionErase        = "weir_erase"
 	functionReplace      = "weir_replace_records"

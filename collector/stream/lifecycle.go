@@ -7,17 +7,32 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 // scanBatch is how many keys are looked at, and removed, in one step.
 const scanBatch = 1000
 
+// Ages are for how long is kept what a property has.
+type Ages struct {
+	// Events are kept longest. Devices and Identities are for how long the keys are that those are sealed under; Identities also
+	// for how long it is known who is who.
+	Events, Devices, Identities time.Duration
+}
+
 // Expire gives the property's data a last day: whoever trimmed it is gone. [Stream.Keep] takes it back. What
 // lives for a time of its own anyway is left alone. platforms are those that events may wait for.
-func (s *Stream) Expire(ctx context.Context, after time.Duration, platforms []string) error {
+func (s *Stream) Expire(ctx context.Context, ages Ages, platforms []string) error {
 	_, err := s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, key := range s.lasting(platforms) {
-			pipe.PExpire(ctx, key, after)
+			pipe.PExpire(ctx, key, ages.Events)
+		}
+		pipe.PExpire(ctx, s.keys.seal(wire.Device), ages.Devices)
+		pipe.PExpire(ctx, s.keys.seal(wire.Identity), ages.Identities)
+		pipe.PExpire(ctx, s.keys.join(), ages.Identities)
+		for slot := range dedupSlots {
+			pipe.PExpire(ctx, s.keys.join()+":"+strconv.Itoa(slot), ages.Identities)
 		}
 		return nil
 	})
@@ -44,6 +59,7 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 // lasting are the keys that live until somebody trims them.
 func (s *Stream) lasting(platforms []string) []string {
 	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join(),
+		s.keys.seal(wire.Device), s.keys.seal(wire.Identity), s.keys.sealDropped(),
 		s.keys.erasureRequests(), s.keys.erasureLedger(), s.keys.openErasures(), s.keys.hiddenErasures()}
 	for slot := range dedupSlots {
 		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot), s.keys.join()+":"+strconv.Itoa(slot))

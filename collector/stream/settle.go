@@ -77,7 +77,8 @@ func (s *Stream) lease(
 		}
 		gone = append(gone, p)
 	}
-	return taken, gone, nil
+	taken, err = s.opener.deliveries(ctx, taken)
+	return taken, gone, err
 }
 
 // Settle closes or reschedules deliveries of one platform: in one atomic step their pending entries are acknowledged or

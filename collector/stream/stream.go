@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/collector/event/wire"
 )
 
 // Position is an entry's place in a stream: the milliseconds of its stream id shifted left by 20, and its
@@ -50,8 +52,9 @@ func ParsePosition(id string) (Position, error) {
 
 // Addition is an event to append.
 type Addition struct {
-	// Entry is the encoded event.
-	Entry []byte
+	// Entry is the encoded event, and Sealed what of it is sealed before it is stored, as in [wire.Parts].
+	Entry  []byte
+	Sealed [wire.PartCount][]byte
 	// EventID is the deduplication key, and the id to answer. One that was made up here is recorded like a caller's
 	// own: the answer tells it to the caller, who may send it again. It is never "".
 	EventID string

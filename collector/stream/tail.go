@@ -13,6 +13,9 @@ import (
 // (0: not at all) and returns an empty list when still none has come. When ctx ends it returns at once.
 func (s *Stream) ReadEvents(ctx context.Context, after Position, count int, block time.Duration) ([]Entry, error) {
 	entries, err := s.read(ctx, s.keys.events(), eventField, after, count, block)
+	if err == nil {
+		err = s.opener.entries(ctx, entries)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
@@ -144,6 +147,9 @@ func (s *Stream) Entries(ctx context.Context, positions []Position) ([]Entry, er
 		if entries, err = appendEntries(entries, one.Val(), eventField); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.opener.entries(ctx, entries); err != nil {
+		return nil, fmt.Errorf("read entries: %w", err)
 	}
 	return entries, nil
 }

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 14
+local VERSION = 15
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -365,7 +365,18 @@ local PERSON = 8                          -- bytes of an identifier's digest and
 local RECORD = '>c8I6'                    -- what is kept of an identifier
 local RECORD_SIZE = PERSON + 6
 local PERSON_FIELD = '\233\003'           -- begins the field "person" of an entry: number 61, fixed64
+local MASKED_FIELD = '\129\004'          -- begins the field "masked_person": number 64, fixed64
+local MASKED = 128                        -- is added to the place of the client id where a mask follows the identifiers
 local NOBODY = '\0\0\0\0\0\0\0\0'         -- is no person: readers take it for none
+
+local function is_masked(packed) return packed ~= '' and string.byte(packed) >= MASKED end
+
+-- masked returns a person XORed with the mask that stands behind the identifiers.
+local function masked(person, packed)
+  local a, b = struct.unpack('>i4i4', person)
+  local c, d = struct.unpack('>i4i4', packed, #packed - PERSON + 1)
+  return struct.pack('>i4i4', bit.bxor(a, c), bit.bxor(b, d))
+end
 
 -- identifiers_of returns those of all events of a call in a list, and behind which of that list an event's own begin, by
 -- the number of the argument that tells them. That is args[first], and every third one from there on.
@@ -374,7 +385,7 @@ local function identifiers_of(args, first)
   for i = first, #args, 3 do
     local packed = args[i]
     before[i] = n
-    for at = 2, #packed, PERSON do
+    for at = 2, #packed - (is_masked(packed) and PERSON or 0), PERSON do
       n = n + 1
       all[n] = string.sub(packed, at, at + PERSON - 1)
     end
@@ -427,6 +438,73 @@ local function join(identifiers, first, last, client, person, persons, old, made
     end
   end
   return n
+end
+
+----------------------------------------------------------------------------------------------------------------
+-- Keys of sealed parts (sealer.go, opener.go, drop.go)
+--
+-- What must go from an event before the event does is sealed under a key that many events share, those of one period.
+-- The keys of a part lie in a hash: number of the period since 1970 → a random name, 8 bytes, and the key, 32 bytes.
+
+local PERIODS = { device = 3600000, identity = 86400000 } -- ms
+local KEY_NAME = 8                                        -- bytes
+local KEY_SIZE = KEY_NAME + 32
+local MOST_DROPPED = 20000                                -- periods whose keys one call drops: two years of hours
+local NO_KEY = 'NOKEY Weir: the key that these events are sealed under is not the one of this time'
+
+-- weir_seal: KEYS clock, seal:device or seal:identity; ARGV the caller's clock in ms, a new key. Replies with the number of the
+-- period, its key, which is the new one where there was none, and the ms until the period is over.
+local function seal(keys, args)
+  local part = string.match(#(keys[2] or '') <= MOST_KEY and keys[2] or '', ':seal:(%l+)$')
+  local period = PERIODS[part]
+  expect(keys, 'clock', period and 'seal:' .. part or 'seal:device')
+  local witness = time(args[1], 'the clock')
+  if #(args[2] or '') ~= KEY_SIZE then wrong('a key must have ' .. KEY_SIZE .. ' bytes') end
+  local now = believed(keys[1], witness)
+  local number_of_period = math.floor(now / period)
+  local name = number(number_of_period)
+  -- What is no key, as only somebody else can have written it, seals nothing.
+  if redis.call('HSTRLEN', keys[2], name) ~= KEY_SIZE then redis.call('HSET', keys[2], name, args[2]) end
+  return { number_of_period, redis.call('HGET', keys[2], name), (number_of_period + 1) * period - now }
+end
+
+-- check_sealed makes sure that events which say that they are sealed under a key are so under the key of now: Redis may have
+-- come back without the key that a collector holds, and readers would find another one, or none.
+local function check_sealed(key, period, said, now)
+  if said == '' then return end
+  local name = number(math.floor(now / period))
+  local there = redis.call('HSTRLEN', key, name) == KEY_SIZE and redis.call('HGET', key, name)
+  if not there or string.sub(there, 1, KEY_NAME) .. name ~= said then error({ err = NO_KEY }) end
+end
+
+-- check_key looks at what is told of a key: its name and the number of its period, or nothing.
+local function check_key(said)
+  if said ~= '' then whole(#said <= 32 and string.sub(said, KEY_NAME + 1) or nil, 'the period of a key', 0, LATEST) end
+end
+
+-- weir_drop: KEYS clock, seal:device, seal:identity, seal:dropped; ARGV age in ms beyond which a device's key goes, and that of
+-- an identity's: counted from the end of its period. Replies with how many keys went of each. seal:dropped notes the last period
+-- whose key is gone, and when one went last.
+local function drop(keys, args)
+  expect(keys, 'clock', 'seal:device', 'seal:identity', 'seal:dropped')
+  local _, passed = believed(keys[1])
+  local ages, went = { whole(args[1], 'the age', 0, LATEST), whole(args[2], 'the age', 0, LATEST) }, {}
+  for i, part in ipairs({ 'device', 'identity' }) do
+    local last = math.floor((passed - ages[i]) / PERIODS[part]) - 1
+    local noted = redis.call('HSTRLEN', keys[4], part) <= 17 and tonumber(redis.call('HGET', keys[4], part) or nil) or 0
+    local first, gone = math.max(noted + 1, last - MOST_DROPPED + 1), 0
+    while first <= last do
+      local names = {}
+      for n = first, math.min(last, first + MOST - 1) do names[#names + 1] = number(n) end
+      gone = gone + redis.call('HDEL', keys[i + 1], unpack(names))
+      first = first + #names
+    end
+    -- Where the age was raised, or a clock set back, what is noted goes back too, so that nothing is passed over later.
+    if last ~= noted then redis.call('HSET', keys[4], part, number(last)) end
+    if gone > 0 then redis.call('HSET', keys[4], 'at', number(passed)) end
+    went[i] = gone
+  end
+  return went
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -513,20 +591,21 @@ end
 -- check_identifiers looks at what is told of an event's identifiers.
 local function check_identifiers(packed)
   if packed == '' then return end
-  local count = (#packed - 1) / PERSON
-  if count < 1 or count ~= math.floor(count) or count > MOST_IDENTIFIERS or string.byte(packed) > count then
+  local count, place = (#packed - 1) / PERSON, string.byte(packed)
+  if is_masked(packed) then count, place = count - 1, place - MASKED end
+  if count < 1 or count ~= math.floor(count) or count > MOST_IDENTIFIERS or place > count then
     wrong('identifiers must be the place of the client id and then up to ' .. MOST_IDENTIFIERS .. ' of ' .. PERSON .. ' bytes')
   end
 end
 
--- check_additions looks at what follows the first six arguments of weir_append.
+-- check_additions looks at what follows the first eight arguments of weir_append.
 local function check_additions(args, count)
-  listed(args, 6 + 2 * count, 3, MOST_ADDITIONS)
-  for i = 7, 6 + count do
+  listed(args, 8 + 2 * count, 3, MOST_ADDITIONS)
+  for i = 9, 8 + count do
     if #args[i] ~= 6 or #args[i + count] ~= 4 then wrong('a digest must have 6 and 4 bytes') end
   end
   local digests, bytes = 0, 0
-  for i = 7 + 2 * count, #args, 3 do
+  for i = 9 + 2 * count, #args, 3 do
     local id = args[i + 1]
     digests, bytes = digests + (id == '' and 1 or 2), bytes + #args[i]
     check_identifiers(args[i + 2])
@@ -537,34 +616,41 @@ local function check_additions(args, count)
   if bytes > MOST_ADDED then wrong('the entries must have at most ' .. MOST_ADDED .. ' bytes together') end
 end
 
--- weir_append: KEYS events, dedup, batches, clock, join; ARGV window in ms, the caller's clock in ms, batch id (16
+-- weir_append: KEYS events, dedup, batches, clock, join, seal:device, seal:identity; ARGV window in ms, the caller's clock in ms, batch id (16
 -- bytes), "1" where two of the digests have the same field, else "", for how many ms identifiers stand for a person,
--- number of digests; then of each digest the field and after those of each the rest, the digests being each event's of
+-- number of digests, and which keys the devices and the identities of these events are sealed under: for each the key's name and
+-- the number of its period, or "" where none is sealed; then of each digest the field and after those of each the rest, the digests being each event's of
 -- its event_id and, where it has one, of its order_id; then for each event: entry, event id where there is an order_id,
 -- else "", and its identifiers, "" where nobody is to be known by them: a byte that is the place of the client id among
--- them, 0 for none, and of each the digest, the strongest first. Replies with a flat list of
+-- them, 0 for none, and of each the digest, the strongest first; where the person is to be masked, 128 more in the byte and the
+-- mask at the end. Replies with a flat list of
 -- the exceptions, three elements each: the event's number from 0, "d" (duplicate) or "e" (error), and the first event's
 -- id ("" for its own) or the error's text. A batch that was committed in the last half minute gets the same reply again
--- and appends nothing.
+-- and appends nothing. With an error that begins with NOKEY, nothing has been done: one of the keys is not the one that
+-- weir_seal replies with.
 --
 -- Deduplication keys are written after the events that they are for, and nothing between can fail. An event that is not
 -- appended records no key and joins nothing.
 local function append(keys, args)
-  expect(keys, 'events', 'dedup', 'batches', 'clock', 'join')
+  expect(keys, 'events', 'dedup', 'batches', 'clock', 'join', 'seal:device', 'seal:identity')
   local events, dedup, batches = keys[1], keys[2], keys[3]
   local window, witness, batch = whole(args[1], 'the window', 1, LONGEST), time(args[2], 'the clock'), args[3]
   local joined_for = whole(args[5], 'the time for which identifiers stand for a person', 1, LONGEST)
   local count = whole(args[6], 'the number of digests', 1, 2 * MOST_ADDITIONS)
   if #batch ~= 16 then wrong('a batch id must have 16 bytes') end
   check_additions(args, count)
+  check_key(args[7])
+  check_key(args[8])
   local now, passed, own_clock = believed(keys[4], witness)
   local wanted = number(now) .. '-*'
   local known = recall(batches, batch, now)
   if known then return known end
+  check_sealed(keys[6], PERIODS.device, args[7], now)
+  check_sealed(keys[7], PERIODS.identity, args[8], now)
 
   local since = passed - window
   local bucket, others = open_bucket(dedup, window, now, since)
-  local fields, rests = 6, 6 + count -- behind these arguments
+  local fields, rests = 8, 8 + count -- behind these arguments
   local left = allowance(count, 'deduplication keys')
   local stored = ask(bucket.key, args, fields + 1, rests, left)
   local older = find_older(others, since, args, fields + 1, rests, left)
@@ -607,11 +693,13 @@ local function append(keys, args)
       local entry, person = args[i], nil
       local from, to, client = behind[i + 2] + 1, behind[i + 5], nil
       if from <= to then
-        client = string.byte(args[i + 2])
+        client = string.byte(args[i + 2]) % MASKED
         client = client > 0 and from + client - 1
         person = person_of(identifiers, from, to, client, persons)
         -- What readers take for the person of an event that says nothing needs no saying.
-        if person ~= identifiers[client or from] and person ~= NOBODY then entry = entry .. PERSON_FIELD .. person end
+        if person ~= identifiers[client or from] and person ~= NOBODY then
+          entry = entry .. (is_masked(args[i + 2]) and MASKED_FIELD .. masked(person, args[i + 2]) or PERSON_FIELD .. person)
+        end
       end
       local added = add(events, at, own_clock, entry)
       if type(added) == 'table' then
@@ -1250,6 +1338,7 @@ end
 
 redis.register_function('weir_append', append)
 redis.register_function('weir_allow', allow)
+redis.register_function('weir_seal', seal)
 redis.register_function('weir_replay', replay)
 -- What frees memory or closes what is under way must go on when memory is full.
 redis.register_function { function_name = 'weir_look', callback = look, flags = { 'allow-oom' } }
@@ -1257,6 +1346,7 @@ redis.register_function { function_name = 'weir_due', callback = due, flags = { 
 redis.register_function { function_name = 'weir_settle', callback = settle, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_ensure_group', callback = ensure_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_destroy_group', callback = destroy_group, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_trim', callback = trim, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_requests', callback = requests, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_erase', callback = erase, flags = { 'allow-oom' } }

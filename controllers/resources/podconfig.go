@@ -72,6 +72,15 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 	return files, nil
 }
 
+// RetentionConfig renders for how long what is kept. The retention must have its defaults.
+func RetentionConfig(r *v1alpha1.Retention) config.Retention {
+	rendered := config.Retention{Days: int(r.Days), DeviceHours: int(r.DeviceHours), MaxEvents: r.MaxEvents}
+	if r.IdentifiersDays != nil {
+		rendered.IdentifiersDays = int(*r.IdentifiersDays)
+	}
+	return rendered
+}
+
 // PropertyConfig renders what the pods know of a Property. The property must have its defaults. The error joins
 // everything that the pods would refuse, one line each.
 func PropertyConfig(property *v1alpha1.Property, options Options) (config.Property, error) {
@@ -82,7 +91,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		Currency:                 spec.Currency,
 		TimeZone:                 spec.TimeZone,
 		DeduplicationWindowHours: int(spec.Deduplication.WindowHours),
-		Retention:                config.Retention{Days: int(spec.Retention.Days), MaxEvents: spec.Retention.MaxEvents},
+		Retention:                RetentionConfig(&spec.Retention),
 		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
 		JoinIdentities:           spec.Identity.Join == nil || *spec.Identity.Join,
 		Platforms:                make([]platforms.Platform, len(spec.Platforms)),

@@ -171,6 +171,7 @@ func (a *arrivals) ReadRecords(ctx context.Context, after stream.Position, _ int
 func (a *arrivals) Bounds(context.Context) (stream.Bounds, error) { return stream.Bounds{}, nil }
 
 // RecordBounds says nothing.
+func (a *arrivals) Dropped(context.Context) (stream.Dropped, error)     { return stream.Dropped{}, nil }
 func (a *arrivals) RecordBounds(context.Context) (stream.Bounds, error) { return stream.Bounds{}, nil }
 
 func wait(ctx context.Context, duration time.Duration) error {

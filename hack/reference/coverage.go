@@ -214,7 +214,7 @@ func accept(members map[string]any, kinds ...platforms.Type) (event.Event, error
 }
 
 // notSent are the fields of an event that no sender writes.
-var notSent = []string{"DeliveryID", "Class", "Platforms", "Person", "Extra"}
+var notSent = []string{"DeliveryID", "Class", "Platforms", "Person", "Extra", "Clicked"}
 
 // isWhole says which field of a stored event the sample leaves empty: a member of the envelope would have no row.
 func isWhole(full map[string]any) error {

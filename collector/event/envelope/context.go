@@ -90,9 +90,6 @@ func (c *checker) actionSource(field string, n outline.Node) event.ActionSource 
 	return source
 }
 
-// snapClickID is what Snapchat calls its parameter of a page's URL, in whatever case; click_ids take it too.
-const snapClickID = "sccid"
-
 func (c *checker) clickIDs(n outline.Node) map[string]string {
 	const field = "context.click_ids"
 	if !c.object(field, &n) {
@@ -103,7 +100,7 @@ func (c *checker) clickIDs(n outline.Node) map[string]string {
 	for _, name := range event.ClickIDNames {
 		value := n.Get(name)
 		if name == "sc_click_id" && value.Absent() {
-			value = n.Get(snapClickID)
+			value = n.Get(event.SnapClickID)
 		}
 		id := personal.WithoutNobody(below.text(name, value, textRule{max: maxClickIDLength}))
 		if id == "" {

@@ -50,7 +50,7 @@ func utm(c *event.Context, parameter string) *string {
 
 // readClickID keeps a click id. One that is too long has been tampered with and would match nothing.
 func readClickID(c *event.Context, name, value string) {
-	if strings.EqualFold(name, snapClickID) {
+	if strings.EqualFold(name, event.SnapClickID) {
 		name = "sc_click_id"
 	}
 	for _, known := range event.ClickIDNames {

@@ -22,7 +22,7 @@ var itemShape = outline.Shape{Unknown: &unopened}
 var propertiesShape = outline.Shape{Unknown: &outline.Member{MaxElements: maxPropertyItems}}
 
 var clickIDsShape = func() outline.Shape {
-	shape := outline.Shape{Known: []outline.Member{{Name: snapClickID}}}
+	shape := outline.Shape{Known: []outline.Member{{Name: event.SnapClickID}}}
 	for _, name := range event.ClickIDNames {
 		shape.Known = append(shape.Known, outline.Member{Name: name})
 	}

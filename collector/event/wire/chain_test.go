@@ -50,16 +50,22 @@ func TestAStoredPurchaseIsSmall(t *testing.T) {
 	// What Redis adds to an entry of one field in a stream.
 	const redisOverhead = 25
 	tests := map[string]struct {
-		body string
-		want int
+		body     string
+		identity bool
+		want     int
 	}{
-		"without a context": {purchase + "}", 275},
-		"with a context":    {purchase + purchaseContext + "}", 460},
+		"without a context":                      {purchase + "}", false, 275},
+		"with a context":                         {purchase + purchaseContext + "}", false, 490},
+		"without a context, the identity sealed": {purchase + "}", true, 310},
+		"with a context, the identity sealed":    {purchase + purchaseContext + "}", true, 525},
 	}
+	keys := keysOf(t, 'd', 'i')
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := accept(t, tt.body)
-			got := len(wire.Encode(&e)) + redisOverhead
+			parts := wire.Split(&e, tt.identity)
+			entry, _ := parts.Seal(nil, keys)
+			got := len(entry) + redisOverhead
 			t.Logf("a body of %d bytes takes %d bytes in the stream", len(tt.body), got)
 			if got > tt.want {
 				t.Errorf("a body of %d bytes takes %d bytes in the stream, want at most %d", len(tt.body), got, tt.want)
@@ -70,20 +76,46 @@ func TestAStoredPurchaseIsSmall(t *testing.T) {
 
 func BenchmarkAcceptAndEncode(b *testing.B) {
 	body := []byte(purchase + purchaseContext + "}")
-	entry := make([]byte, 0, 1024)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		sent := new(envelope.Envelope)
-		if err := sent.Decode(body); err != nil {
-			b.Fatal(err)
-		}
-		valid, errs := sent.Validate(now, nil)
-		if len(errs) > 0 {
-			b.Fatal(errs)
-		}
-		accepted := envelope.Pseudonymise(valid, acceptance)
-		entry = wire.Append(entry[:0], &accepted)
+	for name, identity := range map[string]bool{"device sealed": false, "device and identity sealed": true} {
+		b.Run(name, func(b *testing.B) {
+			entry, keys := make([]byte, 0, 1024), keysOf(b, 'd', 'i')
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				sent := new(envelope.Envelope)
+				if err := sent.Decode(body); err != nil {
+					b.Fatal(err)
+				}
+				valid, errs := sent.Validate(now, nil)
+				if len(errs) > 0 {
+					b.Fatal(errs)
+				}
+				accepted := envelope.Pseudonymise(valid, acceptance)
+				parts := wire.Split(&accepted, identity)
+				entry, _ = parts.Seal(entry[:0], keys)
+			}
+		})
+	}
+}
+
+func BenchmarkOpenAndDecode(b *testing.B) {
+	for name, identity := range map[string]bool{"device sealed": false, "device and identity sealed": true} {
+		b.Run(name, func(b *testing.B) {
+			e, keys := accept(b, purchase+purchaseContext+"}"), keysOf(b, 'd', 'i')
+			parts := wire.Split(&e, identity)
+			entry, _ := parts.Seal(nil, keys)
+			key := held(keys, wire.Device, wire.Identity)
+			b.ReportAllocs()
+			for b.Loop() {
+				opened, err := wire.Open(entry, key)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := wire.Decode(opened); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// Decode reads an event that [Encode] wrote. It passes over fields that it does not know and fails
-// for a format version above its own, for bytes that are no message, and for fields that hold what cannot be.
+// Decode reads an event that [Encode] wrote, or what stands in the clear of one with sealed parts: [Open] comes before.
+// It passes over fields that it does not know and fails for a format version above its own, for bytes that are no message, and for fields that hold what cannot be.
 func Decode(data []byte) (event.Event, error) {
 	// The version decides how everything else is to be read, so it is looked at before anything else.
 	if err := checkVersion(data); err != nil {
@@ -262,6 +262,11 @@ func (c *context) field(f field) error {
 		var n uint64
 		err := f.number64(&n, uint64(event.Elsewhere))
 		c.ActionSource = event.ActionSource(n)
+		return err
+	case fieldContextClicked:
+		var n uint64
+		err := f.number64(&n, math.MaxUint32)
+		c.Clicked = event.ClickSet(n) & (1<<len(event.ClickIDNames) - 1)
 		return err
 	}
 	fields := contextFields((*event.Context)(c))

@@ -58,6 +58,9 @@ const (
 	fieldConsent                  protowire.Number = 36
 	fieldClass                    protowire.Number = 60
 	fieldPerson                   protowire.Number = 61
+	fieldDevice                   protowire.Number = 62
+	fieldIdentity                 protowire.Number = 63
+	fieldMaskedPerson             protowire.Number = 64
 )
 
 // hashFields are the numbers of the three fields that hold hashes, which Entry and Contact have.
@@ -131,9 +134,11 @@ const (
 	fieldContextPageTitle    protowire.Number = 11
 	fieldContextLanguage     protowire.Number = 12
 	fieldContextActionSource protowire.Number = 13
+	fieldContextClicked      protowire.Number = 14
 )
 
-// Encode returns an event as the stream keeps it: a message Entry of entry.proto.
+// Encode returns an event as a message Entry of entry.proto, with nothing sealed. What the stream is to keep is made by
+// [Split].
 func Encode(e *event.Event) []byte { return Append(make([]byte, 0, 512), e) }
 
 // Append appends what [Encode] returns to b.
@@ -145,7 +150,6 @@ func Append(b []byte, e *event.Event) []byte {
 	b = appendAmount(b, fieldValue, e.Value)
 	b = appendString(b, fieldCurrency, e.Currency)
 	b = appendString(b, fieldOrderID, e.OrderID)
-	b = appendClientID(b, e.ClientID)
 	var scratch [512]byte
 	message := scratch[:0]
 	for i := range e.Contents {
@@ -155,24 +159,16 @@ func Append(b []byte, e *event.Event) []byte {
 	for _, platform := range e.Platforms {
 		b = protowire.AppendString(protowire.AppendTag(b, fieldPlatforms, protowire.BytesType), platform)
 	}
-	b = appendHashes(b, &e.User, entryHashes)
+	b = appendIdentity(b, e)
 	b = appendString(b, fieldContentID, e.ContentID)
 	b = appendString(b, fieldContentName, e.ContentName)
 	if !e.OccurredAt.IsZero() {
 		b = protowire.AppendVarint(protowire.AppendTag(b, fieldOccurredAt, protowire.VarintType), uint64(e.OccurredAt.UnixMilli()))
 	}
-	if message = appendContext(message[:0], &e.Context); len(message) > 0 {
-		b = appendBytes(b, fieldContext, message)
-	}
+	b = appendContext(b, &e.Context)
 	b = appendVarint(b, fieldConsentAdUserData, uint64(e.Consent.AdUserData))
 	b = appendVarint(b, fieldConsentAdPersonalization, uint64(e.Consent.AdPersonalization))
-	b = appendString(b, fieldUserID, e.UserID)
-	b = appendString(b, fieldSessionID, e.SessionID)
 	b = appendVarint(b, fieldEngagementTime, uint64(e.EngagementTime.Milliseconds()))
-	for i := range e.MoreContacts {
-		b = appendBytes(b, fieldMoreContacts, appendHashes(message[:0], &e.MoreContacts[i], contactHashes))
-	}
-	b = appendString(b, fieldCountry, e.Country)
 	if len(e.Properties) > 0 {
 		b = appendBytes(b, fieldProperties, e.Properties)
 	}
@@ -191,6 +187,19 @@ func Append(b []byte, e *event.Event) []byte {
 		b = append(protowire.AppendTag(b, fieldPerson, protowire.Fixed64Type), e.Person[:]...)
 	}
 	return b
+}
+
+// appendIdentity writes what tells whose event it is, but for the context and the person.
+func appendIdentity(b []byte, e *event.Event) []byte {
+	b = appendClientID(b, e.ClientID)
+	b = appendHashes(b, &e.User, entryHashes)
+	b = appendString(b, fieldUserID, e.UserID)
+	b = appendString(b, fieldSessionID, e.SessionID)
+	var scratch [256]byte
+	for i := range e.MoreContacts {
+		b = appendBytes(b, fieldMoreContacts, appendHashes(scratch[:0], &e.MoreContacts[i], contactHashes))
+	}
+	return appendString(b, fieldCountry, e.Country)
 }
 
 // appendID writes the event's id, in 16 bytes where it is a UUID, not at all where it is the delivery's.
@@ -281,21 +290,29 @@ func appendHashes(b []byte, h *event.Hashes, fields hashFields) []byte {
 	return b
 }
 
+// appendContext writes a context where there is something in it.
 func appendContext(b []byte, c *event.Context) []byte {
+	var scratch [512]byte
+	message := scratch[:0]
 	for i, field := range contextFields(c) {
-		b = appendString(b, protowire.Number(i+1), *field)
+		message = appendString(message, protowire.Number(i+1), *field)
 	}
-	var scratch [256]byte
-	ids := scratch[:0]
+	var more [256]byte
+	ids := more[:0]
 	for i, name := range event.ClickIDNames {
 		ids = appendString(ids, protowire.Number(i+1), c.ClickIDs[name])
 	}
 	if len(ids) > 0 {
-		b = appendBytes(b, fieldContextClickIDs, ids)
+		message = appendBytes(message, fieldContextClickIDs, ids)
 	}
-	b = appendString(b, fieldContextPageTitle, c.PageTitle)
-	b = appendString(b, fieldContextLanguage, c.Language)
-	return appendVarint(b, fieldContextActionSource, uint64(c.ActionSource))
+	message = appendString(message, fieldContextPageTitle, c.PageTitle)
+	message = appendString(message, fieldContextLanguage, c.Language)
+	message = appendVarint(message, fieldContextActionSource, uint64(c.ActionSource))
+	message = appendVarint(message, fieldContextClicked, uint64(c.Clicked))
+	if len(message) == 0 {
+		return b
+	}
+	return appendBytes(b, fieldContext, message)
 }
 
 func appendConsent(b []byte, c *event.Consent) []byte {
