@@ -96,7 +96,7 @@ func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
 	credentials := before.renewed(run.properties, "http://"+reachable(run.listener.Addr()))
 	redises := &redisSet{logger: run.logger}
 	defer func() { err = errors.Join(err, redises.close()) }()
-	erasures := &devErasures{logger: run.logger}
+	erasures := &devErasures{logger: run.logger, audit: auditLog}
 	directories, err := o.render(ctx, run, credentials, redises, erasures)
 	if err != nil {
 		return err

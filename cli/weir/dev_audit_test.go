@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -65,5 +66,54 @@ func TestDevKeepsAnAuditLog(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(state, "audit.jsonl")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v, %v; want that of its owner alone", info.Mode(), err)
+	}
+}
+
+func TestDevWritesDownErasures(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	weir := startWeirDev(t, state, "-f", devFile(t, `[{"name": "server"}]`, `[{"name": "dpo", "scope": "admin"}]`))
+	for range 3 {
+		weir.collect(`{"event": "lead", "client_id": "jane-client", "user": {"email": "jane@example.com"}}`)
+	}
+	await(t, "the view has the events", func() bool {
+		got := weir.read("/events")
+		return got.status == http.StatusOK && strings.Count(got.body, "jane-client") == 3
+	})
+	asked := do(t, http.MethodPost, weir.BaseURL+"/properties/shop/erasures", `{"email": "jane@example.com"}`, map[string]string{
+		"Authorization": "Bearer " + weir.AccessTokens[0].Token, "Content-Type": "application/json",
+	})
+	if asked.status != http.StatusAccepted {
+		t.Fatalf("asked: %d %s", asked.status, asked.body)
+	}
+	var found []string
+	await(t, "the erasure is purged", func() bool {
+		text, err := os.ReadFile(filepath.Join(state, "audit.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "jane") {
+			t.Fatalf("the person stands in the audit log:\n%s", text)
+		}
+		found = nil
+		for line := range strings.Lines(string(text)) {
+			var act struct {
+				Act           string
+				Actor, Object struct{ Kind, Name string }
+				Details       struct{ Events int }
+			}
+			if err := json.Unmarshal([]byte(line), &act); err != nil {
+				t.Fatal(err)
+			}
+			if act.Object.Kind == "erasure" {
+				if !strings.Contains(asked.body, act.Object.Name) {
+					t.Fatalf("%s is another erasure than %s", line, asked.body)
+				}
+				found = append(found, fmt.Sprintf("%s %s %d", act.Act, act.Actor.Kind, act.Details.Events))
+			}
+		}
+		return len(found) == 3
+	})
+	if diff := cmp.Diff([]string{"erasure.requested access_token 0", "erasure.hidden deliverer 3", "erasure.purged operator 0"}, found); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
 }

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/event/wire"
 )
@@ -13,6 +14,11 @@ type keys struct{ prefix string }
 // keysOf returns the keys of the property namespace/name.
 func keysOf(namespace, name string) keys {
 	return keys{prefix: "weir:{" + namespace + "/" + name + "}:"}
+}
+
+// property returns namespace/name.
+func (k keys) property() string {
+	return strings.TrimSuffix(strings.TrimPrefix(k.prefix, "weir:{"), "}:")
 }
 
 // pattern matches every key of the property, as ACL rules spell patterns.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,8 @@ read them. [privacy.md](../operate/privacy.md) is about what follows from that.
 "Stored as" is what an event that has the member leaves in the stream: the value, a SHA-256 of it, or a form of its own,
 such as a number for a name; "for platforms that take it" means that a Property without such a platform stores nothing.
 [What tells of a person](collect-api.md#personal-data) is taken out of texts before. "Kept
-for" names the Property's field. "Of a suppressed person" is what is stored of whoever [was erased and is
+for" names the Property's field: without ` + "`identifiersDays`" + ` it is ` + "`days`" + ` for all, and [which click ids there
+were](property.md) is known as long as the event. "Of a suppressed person" is what is stored of whoever [was erased and is
 suppressed](../operate/privacy.md#erasure).
 
 `
@@ -135,16 +137,14 @@ type stored struct{ as, lives, suppressed string }
 
 // storage says what an event leaves of a member in the stream, by what it leaves without it.
 func storage(full map[string]any, path string) (stored, error) {
-	var with, lacking event.Event
-	for _, row := range []struct {
-		members map[string]any
-		into    *event.Event
-	}{{full, &with}, {without(full, path), &lacking}} {
-		accepted, err := accept(row.members, platforms.Types()...)
-		if err != nil && !errors.Is(err, errInvalid) { // without a name there is no event
-			return stored{}, err
-		}
-		*row.into = accepted
+	with, err := accept(full, platforms.Types()...)
+	if err != nil {
+		return stored{}, err
+	}
+	lacking, err := accept(without(full, path), platforms.Types()...)
+	required := errors.Is(err, errInvalid) // and without it there is no event
+	if err != nil && !required {
+		return stored{}, err
 	}
 	value := valueAt(full, path)
 	found := stored{as: formOf(path, value, &with, &lacking)}
@@ -159,12 +159,25 @@ func storage(full map[string]any, path string) (stored, error) {
 	if err == nil && formOf(path, value, &unwanted, &unwantedLacking) == "" {
 		found.as += ", for platforms that take it"
 	}
-	found.lives = "`retention.days`"
+	if found.lives = "`retention.days`"; !required {
+		found.lives = livesFor(&with, &lacking)
+	}
 	anonymous, lackingAnonymous := with.Anonymous(uuid.Nil), lacking.Anonymous(uuid.Nil)
 	if found.suppressed = formOf(path, value, &anonymous, &lackingAnonymous); found.suppressed == "" {
 		found.suppressed = "nothing"
 	}
 	return found, nil
+}
+
+// livesFor names the field of a Property that says for how long a member is kept, by the part of an entry that it is in.
+func livesFor(with, lacking *event.Event) string {
+	parts, other := wire.Split(with, true), wire.Split(lacking, true)
+	for part, field := range [...]string{wire.Device: "deviceHours", wire.Identity: "identifiersDays"} {
+		if !bytes.Equal(parts.Sealed[part], other.Sealed[part]) {
+			return "`retention." + field + "`"
+		}
+	}
+	return "`retention.days`"
 }
 
 // formOf says in which form a member stands in an event, "" where the event is the same without it.

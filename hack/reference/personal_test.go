@@ -34,11 +34,11 @@ func TestRowsSayWhatIsStoredAndWhoReadsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| `client_id` | identifier | value | `retention.days` | nothing | GA4: as sent, Meta: hash,",
-		"| `user.email` | contact | hash | `retention.days` | nothing | GA4: hash,",
-		"| `user.street` | contact | hash, for platforms that take it | `retention.days` | nothing | Webhook: hash |",
-		"| `user.country` | place | value | `retention.days` | nothing |",
-		"| `context.ip` | device | value | `retention.days` | nothing |",
+		"| `client_id` | identifier | value | `retention.identifiersDays` | nothing | GA4: as sent, Meta: hash,",
+		"| `user.email` | contact | hash | `retention.identifiersDays` | nothing | GA4: hash,",
+		"| `user.street` | contact | hash, for platforms that take it | `retention.identifiersDays` | nothing | Webhook: hash |",
+		"| `user.country` | place | value | `retention.identifiersDays` | nothing |",
+		"| `context.ip` | device | value | `retention.deviceHours` | nothing |",
 		"| `context.referrer` | behaviour | value | `retention.days` | own form |",
 		"| `data.value` | behaviour | value | `retention.days` | value |",
 		"| [Mixpanel](platforms/mixpanel.md) |  | `client_id`,",
