@@ -215,7 +215,15 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
 	certificates, elsewhere, password := named(allRelease, "all-weir-redis-tls"), named(served, "all-weir-redis-tls"), named(allRelease, "all-weir-redis")
-	for _, object := range []client.Object{somebodys, pod, certificates, elsewhere, password} {
+	ledger := func(name, instance, managedBy string) *corev1.Secret {
+		made := named(served, name)
+		if instance != "" {
+			made.Labels = map[string]string{"app.kubernetes.io/instance": instance, "app.kubernetes.io/managed-by": managedBy}
+		}
+		return made
+	}
+	kept, bare := ledger("blog-erasures", "blog", "weir"), ledger("forum-erasures", "", "")
+	for _, object := range []client.Object{kept, bare, somebodys, pod, certificates, elsewhere, password} {
 		if err := cluster.client.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
@@ -231,6 +239,7 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 	fill := func(secret *corev1.Secret) func(client.Client) error {
 		return func(c client.Client) error {
 			changed := named(secret.Namespace, secret.Name)
+			changed.Labels = secret.Labels
 			changed.Data = map[string][]byte{"tls.crt": []byte("x")}
 			return c.Update(context.Background(), changed, client.DryRunAll)
 		}
@@ -249,9 +258,19 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 			map[string]string{"kubernetes.io/service-account.name": "default"})), "no ServiceAccount tokens"},
 		"the same in kube-system": {create(secret("kube-system", corev1.SecretTypeServiceAccountToken, ofAProperty,
 			map[string]string{"kubernetes.io/service-account.name": "default"})), "cluster's own namespaces"},
-		"a Secret of no Property's":             {create(secret(served, corev1.SecretTypeOpaque, nil, nil)), "only what a Property controls"},
-		"a Secret of a Property's":              {create(secret(served, corev1.SecretTypeOpaque, ofAProperty, nil)), ""},
-		"a Secret of a Property's, kube-system": {create(secret("kube-system", corev1.SecretTypeOpaque, ofAProperty, nil)), "cluster's own namespaces"},
+		"a Secret of no Property's":                         {create(secret(served, corev1.SecretTypeOpaque, nil, nil)), "only what a Property controls"},
+		"a Secret of a Property's":                          {create(secret(served, corev1.SecretTypeOpaque, ofAProperty, nil)), ""},
+		"a Secret of a Property's, kube-system":             {create(secret("kube-system", corev1.SecretTypeOpaque, ofAProperty, nil)), "cluster's own namespaces"},
+		"a ledger of erasures, which outlives its Property": {create(ledger("shop-erasures", "shop", "weir")), ""},
+		"a further part of a ledger":                        {create(ledger("shop-erasures-1", "shop", "weir")), ""},
+		"a ledger without the labels":                       {create(ledger("shop-erasures", "", "")), "only what a Property controls"},
+		"a ledger with another Property's label":            {create(ledger("shop-erasures", "blog", "weir")), "only what a Property controls"},
+		"another Secret with a ledger's labels":             {create(ledger("shop-keys", "shop", "weir")), "only what a Property controls"},
+		"the ledger that it has made changed":               {fill(kept), ""},
+		"somebody's Secret of a ledger's name changed":      {fill(bare), "only what a Property controls"},
+		"a ledger that no Property controls deleted": {func(c client.Client) error {
+			return c.Delete(context.Background(), kept.DeepCopy(), client.DryRunAll)
+		}, "only what a Property controls"},
 		"somebody's Secret deleted": {func(c client.Client) error {
 			return c.Delete(context.Background(), somebodys.DeepCopy(), client.DryRunAll)
 		}, "only what a Property controls"},
@@ -269,8 +288,16 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 			d.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
 		}), "mount ConfigMaps and Secrets alone"},
 		"a Deployment with a projected token": {deployment(func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}
+			d.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "shop-erasures"}}},
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
+			}}}
 		}), "mount ConfigMaps and Secrets alone"},
+		"a Deployment with the parts of a ledger in one directory": {deployment(func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "shop-erasures"}}},
+			}}}
+		}), ""},
 		"a Deployment in the node's network": {deployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.HostNetwork = true }), "no access to their nodes"},
 		"a privileged Deployment": {deployment(func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}

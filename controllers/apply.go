@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -128,6 +129,9 @@ func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, ava
 	for _, role := range resources.Roles() {
 		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
 	}
+	for part := range config.MaxLedgerParts {
+		wanted[objectKey{secret, resources.ErasuresSecretName(property, part)}] = true
+	}
 	return r.deleteOwned(ctx, property, available, wanted)
 }
 
@@ -223,7 +227,7 @@ const digestOperation metav1.ManagedFieldsOperationType = "Digest"
 
 // slim takes out of an object that goes into the cache what nobody reads there. The managed fields, most of the
 // metadata's size, are replaced by their digest. Annotations go too: the one of kubectl apply repeats the whole
-// object, which for a Secret is what no cache may hold. Labels are read of pods alone.
+// object, which for a Secret is what no cache may hold. Labels are read of pods and ledgers of erasures alone.
 func slim(object any) (any, error) {
 	accessor, isObject := object.(metav1.Object)
 	if !isObject {
@@ -241,10 +245,15 @@ func slim(object any) (any, error) {
 	if accessor.GetLabels()[resources.LabelManagedBy] != resources.ManagedBy || (owner != nil && owner.Kind == v1alpha1.Kind) {
 		accessor.SetLabels(nil)
 	}
-	told := accessor.GetAnnotations()[resources.AnnotationConfig]
-	accessor.SetAnnotations(nil)
-	if told != "" {
-		accessor.SetAnnotations(map[string]string{resources.AnnotationConfig: told})
+	var kept map[string]string
+	for _, key := range []string{resources.AnnotationConfig, annotationErasures, annotationLedgerLost} {
+		if value, found := accessor.GetAnnotations()[key]; found {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
 	}
+	accessor.SetAnnotations(kept)
 	return object, nil
 }

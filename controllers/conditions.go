@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,8 @@ func conditionChecks() []struct {
 			ready("no platform refuses deliveries")},
 		{v1alpha1.ConditionSourcesReady, []check{sourcesAreThere},
 			ready("every source has its Secrets, and no shop refuses to have its orders read")},
+		{v1alpha1.ConditionErasuresReady, []check{namesAreFree(v1alpha1.ConditionErasuresReady), failuresOf(v1alpha1.ConditionErasuresReady), personsCanBeErased},
+			ready("persons can be erased")},
 	}
 }
 
@@ -134,9 +137,12 @@ func sourcesAreThere(s *scope) *conditionReason {
 	return reasonf(s.sourceProblems[0].reason, "%s", strings.Join(messages, "; "))
 }
 
-// apart are the conditions that stand apart from Ready: of what others than the operator and the owner can break.
+func personsCanBeErased(s *scope) *conditionReason { return s.erasureProblem }
+
+// apart are the conditions that stand apart from Ready: of what others than the operator and the owner can break, and of what
+// keeps no event from being taken, delivered and read.
 func apart(condition string) bool {
-	return condition == v1alpha1.ConditionPlatformsReady || condition == v1alpha1.ConditionSourcesReady
+	return slices.Contains([]string{v1alpha1.ConditionPlatformsReady, v1alpha1.ConditionSourcesReady, v1alpha1.ConditionErasuresReady}, condition)
 }
 
 // statusOf returns the status that the scope's findings make of the one before.

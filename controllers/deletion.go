@@ -53,6 +53,9 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 		}
 		r.letGo(ctx, property, err)
 	}
+	if _, err := r.ownLedger(ctx, property); err != nil {
+		return ctrl.Result{}, err
+	}
 	published, err := r.allPublished(ctx, property)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -142,6 +143,11 @@ func (s *scope) conditionOf(object objectKey, otherwise string) string {
 	}
 	if object.name == resources.CredentialsSecretName(s.property) {
 		return v1alpha1.ConditionCredentialsReady
+	}
+	for part := range config.MaxLedgerParts {
+		if object.name == resources.ErasuresSecretName(s.property, part) {
+			return v1alpha1.ConditionErasuresReady
+		}
 	}
 	return otherwise
 }

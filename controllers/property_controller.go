@@ -160,6 +160,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 		{v1alpha1.ConditionExposed, r.hostOwnership},
 		{v1alpha1.ConditionCredentialsReady, r.credentials},
 		{v1alpha1.ConditionRedisReady, r.redisAccess},
+		{v1alpha1.ConditionErasuresReady, r.erasures},
 		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},
 		{v1alpha1.ConditionExposed, r.exposed},
 		{v1alpha1.ConditionWorkloadsAvailable, r.observe},
@@ -213,6 +214,10 @@ type scope struct {
 	access       *roleAccess
 	redisProblem *conditionReason
 	redisNote    *conditionReason
+	// ledgerParts is over how many Secrets the ledger of erasures is spread; 0 where there is none yet. erasureProblem is why
+	// persons cannot be erased, or not from Redis's files.
+	ledgerParts    int
+	erasureProblem *conditionReason
 	// configurationProblem is what of the spec the pods would refuse; foreign is
 	// whose name is taken, by condition.
 	configurationProblem *conditionReason

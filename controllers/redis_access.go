@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/egress"
+	"github.com/weir-dev/weir/collector/ledger"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -115,6 +116,12 @@ func (a *RedisAccess) Start(ctx context.Context) error {
 					a.look(ctx, server)
 				})
 			}
+			if server.erasing.CompareAndSwap(false, true) {
+				looks.Go(func() {
+					defer server.erasing.Store(false)
+					a.lookAtErasures(ctx, server)
+				})
+			}
 		}
 	}
 }
@@ -181,7 +188,7 @@ func (a *RedisAccess) dial(target redisTarget) (*redisLink, error) {
 	if err != nil {
 		return nil, err
 	}
-	link.client, link.users = client, stream.NewUsers(client)
+	link.client, link.users, link.purger = client, stream.NewUsers(client), ledger.NewPurger(client)
 	return link, nil
 }
 

@@ -18,6 +18,9 @@ type desiredProperty struct {
 	lasts bool
 	// paused are the platforms and sources that the deliverers have paused, with the reasons.
 	paused map[string]string
+	// ledger keeps the ledger of its erasures; nil where there is none yet. erasureProblem is what stands in the way of these.
+	ledger         *ledgerKeeping
+	erasureProblem *conditionReason
 	// debt is what is left of a Property that was let go, and shall not be there; nil of one that there is.
 	debt *redisDebt
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weir-dev/weir/collector/ledger"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -13,6 +14,8 @@ import (
 type redisLink struct {
 	client *stream.Client
 	users  *stream.Users
+	// purger is for one look for erasures at a time.
+	purger *ledger.Purger
 	// denied says that an address was refused since the last look.
 	denied atomic.Bool
 }
@@ -35,6 +38,8 @@ type redisServer struct {
 	link atomic.Pointer[redisLink]
 	// looking is whether somebody looks at it.
 	looking atomic.Bool
+	// erasing is whether somebody sees to erasures there, which may take longer.
+	erasing atomic.Bool
 
 	mu     sync.Mutex
 	looked bool

@@ -206,7 +206,11 @@ func (r *Reconciler) referringRequests(ctx context.Context, secret client.Object
 	if err := r.Client.List(ctx, &list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{indexSecret: secret.GetName()}); err != nil {
 		return nil // the cache does not fail once it has started
 	}
-	return requestsFor(list.Items)
+	requests := requestsFor(list.Items)
+	if name := secret.GetLabels()[resources.LabelInstance]; name != "" { // a ledger of erasures, which no Property controls
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: secret.GetNamespace(), Name: name}})
+	}
+	return requests
 }
 
 // rivalRequests are the Properties that may now have what another had.

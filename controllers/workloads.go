@@ -35,6 +35,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	input := resources.Input{
 		Credentials: s.credentials, Options: options,
 		Withheld: s.exposureProblem != nil && !s.exposureKept, Available: s.available,
+		LedgerParts: s.ledgerParts,
 	}
 	if s.access != nil {
 		input.RedisURLs, input.RedisPort = s.access.urls, s.access.port
@@ -97,7 +98,7 @@ func (s *scope) leftAlone(object resources.Object) bool {
 	case object.Kind == "Deployment":
 		for _, role := range resources.Roles() {
 			if object.Name == resources.ObjectName(s.property, role) {
-				return s.podProblems[role] != nil || !s.hasAccess(role)
+				return s.podProblems[role] != nil || !s.hasAccess(role) || s.ledgerParts == 0
 			}
 		}
 	}

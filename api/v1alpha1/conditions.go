@@ -21,6 +21,9 @@ const (
 	// ConditionSourcesReady says that every source has its Secrets, and that no shop refuses to have its orders read. It
 	// stands apart from Ready as well.
 	ConditionSourcesReady = "SourcesReady"
+	// ConditionErasuresReady says that persons can be erased: the ledger of erasures is there and has room, and nothing keeps
+	// Redis's files from being rid of them. It stands apart from Ready as well.
+	ConditionErasuresReady = "ErasuresReady"
 )
 
 // ReasonReady is the reason of a condition that is True, where nothing better is said below.
@@ -43,7 +46,7 @@ const (
 	// PlatformsReady and SourcesReady.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady,
-	// PlatformsReady and SourcesReady.
+	// PlatformsReady, SourcesReady and ErasuresReady.
 	ReasonSecretInvalid = "SecretInvalid"
 )
 
@@ -59,7 +62,8 @@ const (
 	ReasonRedisUnsupported = "RedisUnsupported"
 	// ReasonEvictionEnabled: maxmemory-policy is not noeviction, so Redis could drop events unasked.
 	ReasonEvictionEnabled = "EvictionEnabled"
-	// ReasonRedisAdminDenied: the user of the Redis URL may not administer users or functions.
+	// ReasonRedisAdminDenied: the user of the Redis URL may not administer users or functions. Also of ErasuresReady: it may
+	// not do what erasures take.
 	ReasonRedisAdminDenied = "RedisAdminDenied"
 	// ReasonRedisInfoDenied: the user of the Redis URL may not use the command INFO.
 	ReasonRedisInfoDenied = "RedisInfoDenied"
@@ -82,7 +86,7 @@ const (
 const ReasonSharedUser = "SharedUser"
 
 // ReasonObjectConflict means that an object which the Property needs exists and is not the Property's. It is left
-// alone. Of CredentialsReady and WorkloadsAvailable. False.
+// alone. Of CredentialsReady, WorkloadsAvailable and ErasuresReady. False.
 const ReasonObjectConflict = "ObjectConflict"
 
 // Reasons of WorkloadsAvailable. False.
@@ -136,6 +140,21 @@ const (
 	ReasonConfigurationRejected = "ConfigurationRejected"
 	// ReasonEgressDenied: a webhook's or shop's host has only addresses that the operator does not allow.
 	ReasonEgressDenied = "EgressDenied"
+)
+
+// Reasons of ErasuresReady. False.
+const (
+	// ReasonLedgerFull: the ledger of erasures has no room for those who are to be erased next.
+	ReasonLedgerFull = "LedgerFull"
+	// ReasonLedgerLost: the Secret with the ledger of erasures was deleted, and a new one has nobody in it who was erased before.
+	ReasonLedgerLost = "LedgerLost"
+	// ReasonRedisRewriteDenied: the user of the Redis URL may not have Redis rewrite its append-only file, so that it keeps what
+	// was erased.
+	ReasonRedisRewriteDenied = "RedisRewriteDenied"
+	// ReasonRedisKeepsErased: Redis writes snapshots, which keep what was erased.
+	ReasonRedisKeepsErased = "RedisKeepsErased"
+	// ReasonRedisRewriteFailed: Redis has failed to rewrite its append-only file three times in a row.
+	ReasonRedisRewriteFailed = "RedisRewriteFailed"
 )
 
 // ReasonConfigurationInvalid means that the spec asks for something that only the operator can tell to be wrong,

@@ -202,7 +202,7 @@ func (w *weirDev) listing() []eventRecord {
 	w.t.Helper()
 	got := w.read("/events")
 	if got.status != http.StatusOK {
-		w.t.Fatalf("listing: %d %s", got.status, got.body)
+		w.t.Fatalf("listing: %d %s\n%s", got.status, got.body, w.stderr.String())
 	}
 	var page struct{ Data []eventRecord }
 	if err := json.Unmarshal([]byte(got.body), &page); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,22 +36,18 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// errRewound says that a stream no longer holds what has been read from it, though nothing trimmed it: Redis
-// has come back with less than it had.
-var errRewound = errors.New("the stream was rewound")
-
 // Follow fills the view from the source's streams and keeps it up to date until the context ends, whose error
 // it returns. It survives the source: it reads on where it was, and where a stream has been rewound it begins
 // anew. Only one Follow may run for a view.
 func (v *View) Follow(ctx context.Context, source Source) error {
-	f := &follower{view: v, source: source, backoff: minBackoff}
+	f := &follower{view: v, source: source, reading: make(chan struct{}, 1), backoff: minBackoff}
 	for {
 		err := f.run(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if errors.Is(err, errRewound) {
-			v.log.WarnContext(ctx, "stream rewound, rebuilding the view", slog.String("property", v.property))
+		if errors.Is(err, errRewound) || errors.Is(err, ErrBehind) {
+			v.log.WarnContext(ctx, "rebuilding the view", slog.String("property", v.property), slog.Any("error", err))
 			f.restart()
 		} else {
 			v.setConnected(false)
@@ -74,6 +71,17 @@ type follower struct {
 	source Source
 	// events and records are the positions up to which the streams have been read.
 	events, records atomic.Uint64
+	// reading is held while records are read.
+	reading chan struct{}
+	// caughtUp says that the run has read both streams to their ends. doubts are events that were gone before, and of which
+	// only what the deliveries stream says can tell why.
+	caughtUp bool
+	doubts   []stream.Position
+	// filled says that the view has read both streams to their ends once. Until then announced are the events of which the
+	// deliveries stream says that they were erased; from then on erased counts them, and trimmed those that were trimmed.
+	filled          bool
+	announced       []stream.Position
+	erased, trimmed atomic.Int64
 	// backoff is how long to wait after the next failure; lost says that one has been logged since the view last
 	// was up to date.
 	backoff time.Duration
@@ -84,10 +92,14 @@ func (f *follower) restart() {
 	f.view.Reset()
 	f.events.Store(0)
 	f.records.Store(0)
+	f.erased.Store(0)
+	f.trimmed.Store(0)
+	f.filled, f.doubts, f.announced = false, nil, nil
 }
 
 // run catches up with the streams and follows them until something fails.
 func (f *follower) run(ctx context.Context) error {
+	f.caughtUp = false
 	if err := f.look(ctx); err != nil {
 		return err
 	}
@@ -95,6 +107,12 @@ func (f *follower) run(ctx context.Context) error {
 	if err := f.catchUp(ctx); err != nil {
 		return err
 	}
+	if !f.filled {
+		slices.Sort(f.announced) // one that was erased twice is gone once
+		f.erased.Store(int64(len(slices.Compact(f.announced))))
+		f.filled, f.announced = true, nil
+	}
+	f.caughtUp = true
 	// Catching up may have taken minutes, in which much can have been trimmed.
 	if err := f.look(ctx); err != nil {
 		return err
@@ -118,6 +136,11 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if err := f.replayEvents(ctx); err != nil {
 		return err
 	}
+	return f.hear(ctx)
+}
+
+// hear reads the deliveries stream to its end: what was erased until now is then known.
+func (f *follower) hear(ctx context.Context) error {
 	for more := true; more; {
 		var err error
 		if more, err = f.readRecords(ctx, 0); err != nil {
@@ -253,6 +276,12 @@ func (f *follower) readBehind(ctx context.Context, after stream.Position, block 
 // readRecords reads on in the deliveries stream. It says whether there was something to read. An entry that
 // cannot be decoded is passed over.
 func (f *follower) readRecords(ctx context.Context, block time.Duration) (more bool, err error) {
+	select {
+	case f.reading <- struct{}{}:
+		defer func() { <-f.reading }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	after := stream.Position(f.records.Load())
 	records, err := f.source.ReadRecords(ctx, after, readCount, block)
 	if _, unreadable := errors.AsType[*stream.RecordsError](err); unreadable {
@@ -263,89 +292,14 @@ func (f *follower) readRecords(ctx context.Context, block time.Duration) (more b
 		return false, errors.Join(err, ctx.Err())
 	}
 	f.view.AddRecords(records.Records)
+	if err := f.view.Erase(records.Erased); err != nil {
+		return false, err
+	}
+	if f.filled {
+		f.erased.Add(int64(len(records.Erased)))
+	} else {
+		f.announced = append(f.announced, records.Erased...)
+	}
 	f.records.Store(uint64(records.Last))
 	return true, nil
-}
-
-// look notices a rewound stream, forgets what has been trimmed, and makes nobody's the events whose identities are dropped: a
-// view that reads them now finds them so.
-func (f *follower) look(ctx context.Context) error {
-	events, records := stream.Position(f.events.Load()), stream.Position(f.records.Load())
-	if _, err := f.checkEvents(ctx, events); err != nil {
-		return err
-	}
-	if err := f.checkRecords(ctx, records); err != nil {
-		return err
-	}
-	bounds, err := f.source.Bounds(ctx)
-	if err != nil {
-		return err
-	}
-	f.view.Forget(beginOf(bounds))
-	dropped, err := f.source.Dropped(ctx)
-	if err != nil {
-		return err
-	}
-	if !dropped.Identities.IsZero() {
-		f.view.Anonymize(stream.At(dropped.Identities))
-	}
-	if bounds.Added > bounds.Length {
-		f.view.setTrimmed(beginOf(bounds))
-	}
-	return nil
-}
-
-// beginOf returns the position before which a stream holds nothing.
-func beginOf(bounds stream.Bounds) stream.Position {
-	if bounds.Length == 0 {
-		return bounds.Newest + 1
-	}
-	return bounds.First
-}
-
-// checkEvents fails with [errRewound] where the newest event that was read is gone for another reason than
-// trimming. Where it has been trimmed, cut is where the stream begins now, otherwise 0.
-func (f *follower) checkEvents(ctx context.Context, newest stream.Position) (cut stream.Position, err error) {
-	if newest == 0 {
-		return 0, nil
-	}
-	entries, err := f.source.ReadEvents(ctx, newest-1, 1, 0)
-	if err != nil || len(entries) > 0 && entries[0].Position == newest {
-		return 0, err
-	}
-	bounds, err := f.source.Bounds(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if !trimmed(bounds, newest) {
-		return 0, errRewound
-	}
-	return beginOf(bounds), nil
-}
-
-// checkRecords is checkEvents for the deliveries stream.
-func (f *follower) checkRecords(ctx context.Context, newest stream.Position) error {
-	if newest == 0 {
-		return nil
-	}
-	// Whether the entry can be decoded makes no difference to its being there.
-	var unreadable *stream.RecordsError
-	found, err := f.source.ReadRecords(ctx, newest-1, 1, 0)
-	if err != nil && !errors.As(err, &unreadable) {
-		return err
-	}
-	if found.Last == newest {
-		return nil
-	}
-	bounds, err := f.source.RecordBounds(ctx)
-	if err != nil || trimmed(bounds, newest) {
-		return err
-	}
-	return errRewound
-}
-
-// trimmed says whether an entry that is gone lay below what a stream still holds. It is asked for an entry that
-// was seen to be gone before the bounds were looked at.
-func trimmed(bounds stream.Bounds, gone stream.Position) bool {
-	return bounds.Newest >= gone && (bounds.Length == 0 || bounds.First > gone)
 }

@@ -136,6 +136,13 @@ func (v *View) Reset() {
 	v.status = Status{Connected: v.status.Connected, CurrentAt: v.status.CurrentAt}
 }
 
+// newestBefore returns the position of the newest event before a position, 0 where there is none.
+func (v *View) newestBefore(position stream.Position) stream.Position {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.table.NewestBefore(position)
+}
+
 // setConnected notes whether the source can be reached.
 func (v *View) setConnected(connected bool) {
 	v.mu.Lock()

@@ -95,9 +95,15 @@ func TestClocks(t *testing.T) {
 
 func (h *harness) entries() []stream.Entry {
 	h.t.Helper()
-	entries, err := h.stream.ReadEvents(h.t.Context(), 0, 1000, 0)
-	if err != nil {
-		h.t.Fatal(err)
+	var all []stream.Entry
+	for after := stream.Position(0); ; {
+		entries, err := h.stream.ReadEvents(h.t.Context(), after, 1000, 0)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if len(entries) == 0 {
+			return all
+		}
+		all, after = append(all, entries...), entries[len(entries)-1].Position
 	}
-	return entries
 }

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -18,8 +19,14 @@ type erasures struct {
 	// follow are those of which it has still to be found what was seen with the subject. They wait for that.
 	follow map[string]bool
 
-	named []event.Identifier
+	// unwanted remembers identifiers that are not looked for, each in one place: most come again soon, and their digests cost
+	// more than all else.
+	unwanted []event.Identifier
+	named    []event.Identifier
 }
+
+// remembered is how many places unwanted has.
+const remembered = 1 << 18
 
 // wanted is an identifier that is to be erased.
 type wanted struct {
@@ -31,7 +38,7 @@ type wanted struct {
 func newErasures(property string, salt erasure.Salt, open []stream.OpenErasure, entries map[string][]erasure.Entry) *erasures {
 	e := &erasures{
 		property: property, digester: salt.Digester(), wanted: map[erasure.Digest][]wanted{}, follow: map[string]bool{},
-		named: make([]event.Identifier, 0, 16),
+		unwanted: make([]event.Identifier, remembered), named: make([]event.Identifier, 0, 16),
 	}
 	for _, one := range open {
 		e.follow[one.ID] = one.Follow
@@ -42,12 +49,25 @@ func newErasures(property string, salt erasure.Salt, open []stream.OpenErasure, 
 	return e
 }
 
+// lookUp returns what is wanted of an identifier, nothing for most.
+func (e *erasures) lookUp(id event.Identifier) []wanted {
+	place := &e.unwanted[binary.LittleEndian.Uint64(id[:])%remembered]
+	if *place == id {
+		return nil
+	}
+	found := e.wanted[e.digester.Digest(id)]
+	if len(found) == 0 {
+		*place = id
+	}
+	return found
+}
+
 // of returns by which erasures an event goes that was received at a time, in order; none for most.
 func (e *erasures) of(ev *event.Event, received time.Time) []string {
 	named := erasure.Named(ev, e.property, e.named[:0])
 	var by []string
 	for _, id := range named.List {
-		for _, w := range e.wanted[e.digester.Digest(id)] {
+		for _, w := range e.lookUp(id) {
 			if w.entry.Suppress || !received.After(w.entry.At) {
 				by = append(by, w.erasure)
 			}
@@ -60,7 +80,7 @@ func (e *erasures) of(ev *event.Event, received time.Time) []string {
 // ofIdentifier returns by which erasures an identifier goes, in order.
 func (e *erasures) ofIdentifier(id event.Identifier) []string {
 	var by []string
-	for _, w := range e.wanted[e.digester.Digest(id)] {
+	for _, w := range e.lookUp(id) {
 		if !e.follow[w.erasure] {
 			by = append(by, w.erasure)
 		}
@@ -84,6 +104,6 @@ func (e *erasures) spelled(text string) bool {
 // linkedBy returns which of an event's identifiers are not yet among those of an erasure.
 func (e *erasures) linkedBy(id string, ev *event.Event) []event.Identifier {
 	return slices.DeleteFunc(ev.Identifiers(e.property, nil).List, func(one event.Identifier) bool {
-		return slices.ContainsFunc(e.wanted[e.digester.Digest(one)], func(w wanted) bool { return w.erasure == id })
+		return slices.ContainsFunc(e.lookUp(one), func(w wanted) bool { return w.erasure == id })
 	})
 }

@@ -48,7 +48,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	m.sources = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_source_reports_total",
 		Help: "What shops have reported, by webhooks and when their orders were read, by what became of it: stored (an event at least " +
-			"was new), duplicate, ignored (it makes no event), rejected as invalid, erasure (a request that the owner has to see to), " +
+			"was new), duplicate, ignored (it makes no event), rejected as invalid, erasure (a request to erase somebody or to hand out what is known: it is carried out, or the owner has to see to it), " +
 			"unverified (the signature is wrong), or unavailable (nothing could be stored, or the source has no Secret).",
 	}, []string{"namespace", "property", "source", "outcome"})
 	registerer.MustRegister(m.events, m.classes, m.errs, m.sources)

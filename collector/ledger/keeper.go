@@ -78,6 +78,11 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("the ledger of erasures is full: it has room for %d identifiers", e.Capacity)
 }
 
+// Complete says whether the ledger stream was found to have all that the ledger has when it had so many entries.
+func (k *Keeper) Complete(entries int64) bool {
+	return k.complete != nil && k.complete.Length == entries
+}
+
 // Look is to be called every few seconds. It writes the requests that wait to the ledger and then tells the stream, where the
 // deliverers take them up; and it appends what the ledger stream lacks of the ledger, as after a restore. It returns how
 // many requests it has seen to. Where there is nothing to do it asks Redis two small questions, and nothing of the store but
@@ -130,6 +135,12 @@ func (k *Keeper) write(ctx context.Context, requests []stream.ErasureRequest, en
 	for i, request := range requests[:len(added)] {
 		if err := k.Stream.Ledgered(ctx, request, added[i]); err != nil {
 			return i, err
+		}
+	}
+	if len(added) > 0 && k.complete != nil && *k.complete == ends {
+		k.complete = nil // unless nobody else has appended anything meanwhile, which is then not compared with the ledger
+		if now, err := k.Stream.LedgerBounds(ctx); err == nil && now.Added == ends.Added+int64(len(added)) {
+			k.complete = &now
 		}
 	}
 	return len(added), full

@@ -18,7 +18,7 @@ type ErasureWork struct {
 }
 
 // ErasureWork returns the work of each of several properties, which Redis is asked in one go. Of one whose keys are not what
-// they shall be it returns none.
+// they shall be it returns none. The error is [ErrDenied] where the connection's own user may not look.
 func (c *Client) ErasureWork(ctx context.Context, streams []*Stream) ([]ErasureWork, error) {
 	if len(streams) == 0 {
 		return nil, nil
@@ -31,6 +31,9 @@ func (c *Client) ErasureWork(ctx context.Context, streams []*Stream) ([]ErasureW
 		}
 		return nil
 	})
+	if Denied(err) {
+		return nil, ErrDenied
+	}
 	if _, answered := errors.AsType[redis.Error](err); err != nil && !answered {
 		return nil, fmt.Errorf("look for erasures: %w", err)
 	}

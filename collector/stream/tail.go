@@ -84,6 +84,8 @@ type Bounds struct {
 	First, Last Position
 	// Newest is the highest position ever given, even where that entry is gone. It only falls when the stream is lost.
 	Newest Position
+	// MaxDeleted is the highest position of an entry that was erased, 0 where none ever was. Trimming erases none.
+	MaxDeleted Position
 	// Length counts the entries, Added those that were ever added: where there are more of these, some are gone.
 	Length, Added int64
 }
@@ -110,7 +112,7 @@ func (s *Stream) bounds(ctx context.Context, key string) (Bounds, error) {
 	for _, end := range []struct {
 		position *Position
 		id       string
-	}{{&bounds.First, info.FirstEntry.ID}, {&bounds.Last, info.LastEntry.ID}, {&bounds.Newest, info.LastGeneratedID}} {
+	}{{&bounds.First, info.FirstEntry.ID}, {&bounds.Last, info.LastEntry.ID}, {&bounds.Newest, info.LastGeneratedID}, {&bounds.MaxDeleted, info.MaxDeletedEntryID}} {
 		if end.id == "" {
 			continue
 		}

@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 	if err := s.redis.XDel(t.Context(), s.keys.events(), p[2].String()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	want := Bounds{First: p[0], Last: p[1], Newest: p[2], Length: 2, Added: 3}
+	want := Bounds{First: p[0], Last: p[1], Newest: p[2], MaxDeleted: p[2], Length: 2, Added: 3}
 	if bounds, err := s.Bounds(t.Context()); err != nil || bounds != want {
 		t.Errorf("Bounds = %+v, %v, want %+v", bounds, err, want)
 	}

@@ -252,6 +252,11 @@ func deniedOr(err error) error {
 	return err
 }
 
+// Denied says whether Redis has refused a command, or a transaction with one, because the connection's own user may not use it.
+func Denied(err error) bool {
+	return errors.Is(err, ErrDenied) || redis.HasErrorPrefix(err, "NOPERM") || redis.HasErrorPrefix(err, "EXECABORT")
+}
+
 // eachNode calls do for the one server, or for each node of a cluster or that Sentinels name, replicas too: one that takes
 // over has what it needs then.
 func (c *Client) eachNode(ctx context.Context, do func(context.Context, *redis.Client) error) error {

@@ -1113,7 +1113,7 @@ local function requests(keys, args)
   while count > 0 and bytes > 0 do
     local entry = redis.call('XRANGE', keys[1], from, '+', 'COUNT', 1)[1]
     if not entry then break end
-    if #entry[2] == 2 and #entry[2][2] <= MOST_REQUEST then
+    if #entry[2] == 2 and entry[2][1] == 'r' and #entry[2][2] <= MOST_REQUEST then
       list[#list + 1], list[#list + 2] = entry[1], entry[2][2]
     else
       redis.call('XDEL', keys[1], entry[1])

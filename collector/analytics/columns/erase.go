@@ -182,21 +182,13 @@ func (t *Table) erasedIn(first, end uint64) (count int) {
 // Events is how many events are retained.
 func (t *Table) Events() int { return int(t.next-t.first) - t.erased }
 
-// NewestBefore returns the position of the newest retained event before a position, 0 where there is none; next is that of
-// the row behind it, be it of an erased event, 0 where there is none.
-func (t *Table) NewestBefore(position stream.Position) (newest, next stream.Position) {
+// NewestBefore returns the position of the newest retained event before a position, 0 where there is none.
+func (t *Table) NewestBefore(position stream.Position) stream.Position {
 	rows := t.Rows()
-	at := rows.Search(position)
-	if at < t.next {
-		c, row := t.rowAt(at)
-		next = c.Position[row]
-	}
-	for ; at > t.first; at-- {
-		c, row := t.rowAt(at - 1)
-		if c.Name[row] != noName {
-			return c.Position[row], next
+	for at := rows.Search(position); at > t.first; at-- {
+		if c, row := t.rowAt(at - 1); c.Name[row] != noName {
+			return c.Position[row]
 		}
-		next = c.Position[row]
 	}
-	return 0, next
+	return 0
 }

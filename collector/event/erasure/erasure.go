@@ -136,6 +136,9 @@ const (
 	suppressed = 1
 )
 
+// Capacity is how many entries a ledger has whose bytes are no more than size.
+func Capacity(size int) int { return max(0, size-headSize) / entrySize }
+
 // ErrMalformed says that bytes are no ledger.
 var ErrMalformed = errors.New("is no ledger of erasures")
 
