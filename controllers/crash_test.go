@@ -72,7 +72,7 @@ func (l *life) part(calls int64, over func() bool) (made int64, died bool) {
 func (l *life) secrets() map[string]string {
 	l.t.Helper()
 	values := map[string]string{}
-	for _, suffix := range []string{"credentials", "redis-collector", "redis-deliverer", "redis-query"} {
+	for _, suffix := range []string{"credentials", "erasures", "redis-collector", "redis-deliverer", "redis-query"} {
 		secret := &corev1.Secret{}
 		err := server.client.Get(context.Background(), client.ObjectKey{Namespace: l.namespace, Name: l.name + "-" + suffix}, secret)
 		if client.IgnoreNotFound(err) != nil {
@@ -244,8 +244,8 @@ func common(more string) []string {
 	lines := []string{
 		more,
 		"finalizers: [weir.dev/redis]", "observed: true", "CredentialsReady: True Ready", "RedisReady: True Ready",
-		"WorkloadsAvailable: False Progressing", "PlatformsReady: True Ready", "SourcesReady: True Ready", "Ready: False Progressing",
-		"ConfigMap shop-config", "PodMonitor shop-pods", "Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials",
+		"WorkloadsAvailable: False Progressing", "PlatformsReady: True Ready", "SourcesReady: True Ready", "ErasuresReady: True Ready", "Ready: False Progressing",
+		"ConfigMap shop-config", "PodMonitor shop-pods", "Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials", "Secret shop-erasures",
 		"Service shop-collector", "Service shop-query",
 	}
 	for _, role := range []string{"collector", "deliverer", "query"} {

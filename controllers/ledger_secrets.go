@@ -29,7 +29,7 @@ const (
 )
 
 // ledgerCapacity is how many identifiers a Property's ledger of erasures has room for.
-var ledgerCapacity = config.MaxLedgerParts * erasure.Capacity(ledgerPartBytes)
+func ledgerCapacity() int { return config.MaxLedgerParts * erasure.Capacity(ledgerPartBytes) }
 
 // errNoLedger says that the Secret with a Property's ledger is not there; a reconcile makes it.
 var errNoLedger = errors.New("there is no ledger of erasures yet")

@@ -63,7 +63,7 @@ func TestAPropertyGetsItsObjects(t *testing.T) {
 		"NetworkPolicy shop-collector", "NetworkPolicy shop-deliverer", "NetworkPolicy shop-query",
 		"PodDisruptionBudget shop-collector",
 		"PodMonitor shop-pods",
-		"Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials",
+		"Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials", "Secret shop-erasures",
 		"Secret shop-redis-collector", "Secret shop-redis-deliverer", "Secret shop-redis-query",
 		"Service shop-collector", "Service shop-query",
 		"ServiceAccount shop-collector", "ServiceAccount shop-deliverer", "ServiceAccount shop-query",

@@ -49,7 +49,7 @@ func (a *RedisAccess) keepLedger(property *v1alpha1.Property, versions []string,
 		secrets.note(versions)
 		desired.ledger = &ledgerKeeping{
 			keeper: &ledger.Keeper{
-				Store: secrets, Retention: time.Duration(property.Spec.Retention.Days) * 24 * time.Hour, Capacity: ledgerCapacity,
+				Store: secrets, Retention: time.Duration(property.Spec.Retention.Days) * 24 * time.Hour, Capacity: ledgerCapacity(),
 			},
 			secrets: secrets, generation: property.Generation,
 		}

@@ -154,6 +154,9 @@ func TestForeignObjectsAreNeverTakenOver(t *testing.T) {
 	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
 	named(t, v1alpha1.ConditionRedisReady, "Secret shop-redis-collector") // the first of three
 	free(t, "Secret shop-redis-")
+	named(t, v1alpha1.ConditionErasuresReady, "Secret shop-erasures")
+	named(t, v1alpha1.ConditionWorkloadsAvailable, "Secret shop-erasures") // the pods wait for it
+	free(t, "Secret shop-erasures")
 	named(t, v1alpha1.ConditionWorkloadsAvailable, "")
 	named(t, v1alpha1.ConditionExposed, "")
 	if len(foreign) < 16 {

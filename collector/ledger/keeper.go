@@ -118,7 +118,7 @@ func (k *Keeper) write(ctx context.Context, requests []stream.ErasureRequest, en
 		l = New()
 	}
 	if k.complete == nil || *k.complete != ends {
-		if err := k.putBack(ctx, l, ends); err != nil {
+		if err := k.putBack(ctx, l, ends, requests); err != nil {
 			return 0, err
 		}
 	}
@@ -175,8 +175,9 @@ func (k *Keeper) add(l *erasure.Ledger, requests []stream.ErasureRequest, newest
 }
 
 // putBack compares the ledger stream with the ledger and appends what it lacks, as erasures of their own: the deliverers
-// erase again what an older backup has brought back. The next look compares again what it has appended.
-func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bounds) error {
+// erase again what an older backup has brought back. What a request that waits is about is left to that: somebody was ended
+// between the ledger and the stream. The next look compares again what it has appended.
+func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bounds, waiting []stream.ErasureRequest) error {
 	lacking := map[erasure.Digest]erasure.Entry{} // and not what the stream has: that may be anything
 	for _, entry := range l.Entries() {
 		lacking[entry.Digest] = entry
@@ -194,12 +195,18 @@ func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bou
 		}
 		after = last
 	}
+	complete := len(lacking) == 0
+	for _, request := range waiting {
+		for _, id := range request.Identifiers {
+			delete(lacking, l.Salt.Digest(id))
+		}
+	}
 	for part := range slices.Chunk(slices.Collect(maps.Values(lacking)), maxEntries) {
 		if err := k.Stream.Ledgered(ctx, stream.ErasureRequest{ID: restored + uuid.NewString()}, part); err != nil {
 			return err
 		}
 	}
-	if len(lacking) == 0 {
+	if complete {
 		k.complete = &ends
 	}
 	return nil
