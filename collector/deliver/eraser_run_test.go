@@ -21,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -227,7 +228,7 @@ func TestNoFileOfRedisHasWhoIsErased(t *testing.T) {
 	}
 	// A client id of the form of Google's cookie is stored as two numbers.
 	delete(adas, "client id")
-	// By who is who these are Ada's, whose identifiers stand in them as the person.
+	// What she does without her e-mail address is hers by other identifiers.
 	h.visits(a, person{client: ada.client}.event(""), person{user: ada.user}.event(""))
 	rejections := stream.NewRejections(h.stream, slog.New(slog.DiscardHandler))
 	rejections.Add(stream.Rejection{ID: uuid.NewString(), EventID: "event-of-ada-1", Answer: []byte(`{}`)})
@@ -322,4 +323,164 @@ func bytesBelow(t *testing.T, directory string) []byte {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// TestErasuresGoOnWhateverRedissClockSays turns it while there is something to erase.
+func TestErasuresGoOnWhateverRedissClockSays(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"set back by a day": -24 * time.Hour, "a year ahead": 365 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			hook := newReceiver(t, nil)
+			h := newHarness(t, hook.platform("crm"))
+			h.keepLedger()
+			a := h.joiner()
+			ada, bob := person{client: "ada.1"}, person{client: "bob.2"}
+			h.start("one", nil)
+			h.visits(a, ada.event(""))
+			rest := h.visits(a, bob.event(""))
+			h.await("deliveries", func() string { return cmp.Diff(2, len(h.records("crm"))) })
+			began := time.Now()
+			h.redisClock.Ahead(ahead)
+			h.await("the deliverer to see it", func() string {
+				if h.metric("weir_redis_clock_ahead_seconds", map[string]string{}) == 0 {
+					return "it is believed"
+				}
+				return ""
+			})
+			h.visits(a, ada.event(""))
+			id := h.requestErasure(stream.ErasureRequest{Identifiers: ada.identifiers()})
+			state := h.awaitHidden(id)[0]
+			if state.Events != 2 || state.Hidden.Sub(began) > 5*time.Minute || state.Hidden.Before(began.Add(-time.Minute)) {
+				t.Errorf("%+v, want two events, and all times about %s", state, began)
+			}
+			// What comes later of somebody who is not suppressed is theirs again.
+			rest = append(rest, h.visits(a, ada.event(""))...)
+			if diff := cmp.Diff(rest, h.positions()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOneErasesAtATimeAndAnotherTakesOver(t *testing.T) {
+	h := newHarness(t)
+	l := h.keepLedger()
+	e := New(Options{Stream: h.stream, Property: h.property, Consumer: "one", Metrics: h.metrics, Logger: slog.New(slog.DiscardHandler), Ledger: l})
+	ran := time.Duration(0)
+	e.monotonic = func() time.Duration { return ran }
+	eraser := e.eraser()
+	ctx := t.Context()
+	lookup := func(want bool) {
+		t.Helper()
+		if got, err := eraser.acquire(ctx); got != want || err != nil {
+			t.Errorf("after %s it may erase: %v, %v, want %v", ran, got, err, want)
+		}
+	}
+	say := func(text string) {
+		t.Helper()
+		if err := h.stream.LockErasures(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lookup(true)
+	say("other 1")
+	lookup(false)
+	ran += 29 * time.Second
+	lookup(false)
+	say("other 2")
+	ran += 2 * time.Second
+	lookup(false)
+	ran += 30 * time.Second
+	lookup(true) // it has said nothing for half a minute
+	say("other 3")
+	lookup(false)
+	release := eraser.hold(ctx)
+	h.await("its own word", func() string {
+		lock, err := h.stream.ErasureLock(ctx)
+		if err != nil || !strings.HasPrefix(lock, eraser.token) {
+			return lock
+		}
+		return ""
+	})
+	lookup(true)
+	release()
+	if lock, err := h.stream.ErasureLock(ctx); lock != "" || err != nil {
+		t.Errorf("the lock is %q, %v, want none", lock, err)
+	}
+}
+
+// TestWhatWasSeenWithASubjectGoesOneHopFar has Ada's e-mail address on two devices, one of which is Bob's too.
+func TestWhatWasSeenWithASubjectGoesOneHopFar(t *testing.T) {
+	for name, c := range map[string]struct {
+		linked bool
+		want   []string
+		count  int64
+	}{
+		"where that is asked for": {true, []string{"bob-elsewhere"}, 2},
+		"not where it is not":     {false, []string{"on-the-telephone", "on-the-tablet", "bob-on-the-tablet", "bob-elsewhere"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.keepLedger()
+			a := h.joiner()
+			const ada, bob = "ada@example.com", "bob@example.com"
+			h.visits(a,
+				person{client: "telephone.1"}.event("on-the-telephone"), person{client: "telephone.1", email: ada}.event("known-on-the-telephone"),
+				person{client: "tablet.2"}.event("on-the-tablet"), person{client: "tablet.2", email: ada}.event("known-on-the-tablet"),
+				person{client: "tablet.2", email: bob}.event("bob-on-the-tablet"), person{email: bob}.event("bob-elsewhere"),
+			)
+			h.start("one", nil)
+			state := h.awaitHidden(h.requestErasure(stream.ErasureRequest{Identifiers: person{email: ada}.identifiers(), Linked: c.linked}))[0]
+			var left []string
+			for _, entry := range h.entries() {
+				left = append(left, decoded(t, entry).ID)
+			}
+			if diff := cmp.Diff(c.want, left); diff != "" || state.Linked != c.count {
+				t.Errorf("%d identifiers were seen with it, want %d; events left (-want +got):\n%s", state.Linked, c.count, diff)
+			}
+		})
+	}
+}
+
+// TestARestoredBackupIsErasedAgain puts a Redis back to what it was before an erasure, which has lost its ledger stream.
+func TestARestoredBackupIsErasedAgain(t *testing.T) {
+	hook := newReceiver(t, nil)
+	h := newHarness(t, hook.platform("crm"))
+	l := newTestLedger()
+	h.ledger = l
+	a := h.joiner()
+	ada, bob := person{client: "ada.1", user: "u-ada"}, person{client: "bob.2"}
+	h.visits(a, ada.event(""), ada.event(""))
+	rest := h.visits(a, bob.event(""))
+	bounds, err := h.stream.Bounds(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []erasure.Entry
+	for _, id := range ada.identifiers() {
+		entry := erasure.Entry{Digest: l.ledger.Salt.Digest(id), At: bounds.Newest.Time()}
+		entries = append(entries, entry)
+		l.ledger.Add(entry)
+	}
+	h.start("one", nil)
+	h.await("delivery", func() string { return cmp.Diff(1, len(h.records("crm"))) })
+	// What has come since is not the erased person's.
+	h.await("another millisecond", func() string {
+		if !time.Now().After(bounds.Newest.Time().Add(2 * time.Millisecond)) {
+			return "not yet"
+		}
+		return ""
+	})
+	rest = append(rest, h.visits(a, ada.event(""))...)
+	if err := h.stream.Ledgered(t.Context(), stream.ErasureRequest{ID: "restored-1"}, entries); err != nil {
+		t.Fatal(err)
+	}
+	if state := h.awaitHidden("restored-1")[0]; state.Events != 2 {
+		t.Errorf("%+v, want two events", state)
+	}
+	if diff := cmp.Diff(rest, h.positions()); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if n := len(hook.arrivals()); n != 2 {
+		t.Errorf("%d events were delivered, want two", n)
+	}
 }

@@ -37,7 +37,7 @@ func newTestLedger() *testLedger {
 func (l *testLedger) Erased(e *event.Event, received time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ledger.Erased(erasure.Named(e, l.property, nil), received)
+	return l.ledger.Erased(e.Identifiers(l.property, nil), received)
 }
 
 func (l *testLedger) Salt() (erasure.Salt, bool) { return l.ledger.Salt, true }
@@ -245,7 +245,7 @@ func newErasedShop(t *testing.T) *erasedShop {
 	}
 	shop.ada = append(shop.ada, h.visits(shop.appender, buys(ada.event("buy-ada"), "order-ada"))...)
 	shop.bob = append(shop.bob, h.visits(shop.appender, buys(bob.event("buy-bob"), "order-bob"))...)
-	// What Ada does where nobody knows her e-mail address is hers by who is who.
+	// What Ada does where nobody knows her e-mail address.
 	shop.ada = append(shop.ada, h.visits(shop.appender, person{user: "u-ada"}.event("quiet-ada"))...)
 
 	rejections := stream.NewRejections(h.stream, slog.New(slog.DiscardHandler))

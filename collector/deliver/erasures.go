@@ -21,8 +21,8 @@ type erasures struct {
 
 	// unwanted remembers identifiers that are not looked for, each in one place: most come again soon, and their digests cost
 	// more than all else.
-	unwanted []event.Identifier
-	named    []event.Identifier
+	unwanted    []event.Identifier
+	identifiers []event.Identifier // room for those of one event
 }
 
 // remembered is how many places unwanted has.
@@ -38,7 +38,7 @@ type wanted struct {
 func newErasures(property string, salt erasure.Salt, open []stream.OpenErasure, entries map[string][]erasure.Entry) *erasures {
 	e := &erasures{
 		property: property, digester: salt.Digester(), wanted: map[erasure.Digest][]wanted{}, follow: map[string]bool{},
-		unwanted: make([]event.Identifier, remembered), named: make([]event.Identifier, 0, 16),
+		unwanted: make([]event.Identifier, remembered), identifiers: make([]event.Identifier, 0, 12),
 	}
 	for _, one := range open {
 		e.follow[one.ID] = one.Follow
@@ -64,9 +64,8 @@ func (e *erasures) lookUp(id event.Identifier) []wanted {
 
 // of returns by which erasures an event goes that was received at a time, in order; none for most.
 func (e *erasures) of(ev *event.Event, received time.Time) []string {
-	named := erasure.Named(ev, e.property, e.named[:0])
 	var by []string
-	for _, id := range named.List {
+	for _, id := range ev.Identifiers(e.property, e.identifiers[:0]).List {
 		for _, w := range e.lookUp(id) {
 			if w.entry.Suppress || !received.After(w.entry.At) {
 				by = append(by, w.erasure)
@@ -92,7 +91,7 @@ func (e *erasures) ofIdentifier(id event.Identifier) []string {
 // spelled says whether a text is the client id or the user id of somebody who is to be erased.
 func (e *erasures) spelled(text string) bool {
 	for _, as := range []event.Event{{ClientID: text}, {UserID: text}} {
-		for _, id := range as.Identifiers(e.property, e.named[:0]).List {
+		for _, id := range as.Identifiers(e.property, e.identifiers[:0]).List {
 			if len(e.ofIdentifier(id)) > 0 {
 				return true
 			}

@@ -156,7 +156,11 @@ func eraseGrants(k keys) []grant {
 		{[]string{"zrem"}, []string{"%W~" + k.openErasures()}},
 		{[]string{"zadd"}, []string{"%W~" + k.hiddenErasures()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
-		{[]string{"fcall"}, []string{"~" + k.openErasures(), "~" + k.hiddenErasures(), "~" + k.erasureState("")}},
+		// All keys of a call have to stand in one selector.
+		{[]string{"fcall"}, []string{
+			"~" + k.events(), "~" + k.deliveries(), "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(),
+			"~" + k.openErasures(), "~" + k.hiddenErasures(), "~" + k.erasureState(""),
+		}},
 	}
 }
 

@@ -63,7 +63,7 @@ func callsOf(k keys) map[string]call {
 		},
 		functionReplace: {
 			keys: []string{k.deliveries(), k.erasureState("")}, args: []any{"0-0", "meta", "head", 1, 1, "1-1", "records", "4-1", 1, "1"},
-			repeated: 3, empty: []int{9}, events: 7, free: []int{2, 6, 7},
+			repeated: 3, empty: []int{1, 9}, events: 7, free: []int{2, 6, 7},
 		},
 		functionHide: {
 			keys: []string{k.openErasures(), k.hiddenErasures(), k.erasureState(""), k.clock()}, args: []any{"4-1", 1}, repeated: 2, free: []int{0},

@@ -2,7 +2,9 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +14,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/erasure"
+	"github.com/weir-dev/weir/collector/redisserver"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
 // TestEraseRecordsKeepsTheLastRecordOfEach goes through what may stand in the same entries as an erased event's records: in
@@ -312,5 +317,81 @@ func TestTheLockSaysWhoErases(t *testing.T) {
 	}
 	if lock, err = s.ErasureLock(ctx); lock != "" || err != nil {
 		t.Errorf("the lock is %q, %v, want none", lock, err)
+	}
+}
+
+// TestEachRoleMayDoItsPartOfAnErasure goes the whole way with the roles' own users.
+func TestEachRoleMayDoItsPartOfAnErasure(t *testing.T) {
+	server := redistest.Start(t, redisserver.Options{Loopback: true})
+	operator := dial(t, server.URL()).Stream("default", "shop")
+	collect, deliver := asUser(t, server, AppendAccess, "collect"), asUser(t, server, DeliverAccess, "deliver")
+	query, fetch := asUser(t, server, ReadAccess, "query"), asUser(t, server, FetchAccess, "fetch")
+	ctx := t.Context()
+	id := event.Identifier{1}
+	one := addition("an-event", "an-order")
+	one.Identifiers = event.Identifiers{List: []event.Identifier{id, {2}}, Client: -1}.Packed()
+	mustAppend(t, newAppender(t, collect, AppenderOptions{}), one)
+	position := allEvents(t, operator)[0].Position
+	if _, err := deliver.EnsureGroup(ctx, "meta", GroupState{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := deliver.Record(ctx, "meta", []Record{decided(position, Failed, 1).Record, decided(position+1, Failed, 1).Record}); err != nil {
+		t.Fatal(err)
+	}
+	rejections := NewRejections(collect, slog.New(slog.DiscardHandler))
+	rejections.Add(Rejection{ID: "1", EventID: "an-event", Answer: []byte(`{}`)})
+	if err := rejections.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	asked := ErasureRequest{ID: uuid.NewString(), Origin: "api:test", Identifiers: []event.Identifier{id}}
+	var open []OpenErasure
+	doomed := []ErasedEvent{{Position: position, EventID: "an-event", OrderID: "an-order", Erasures: []string{asked.ID}}}
+	for i, step := range []func() error{
+		func() error { return query.RequestErasure(ctx, asked) },
+		func() error { return collect.RequestErasure(ctx, asked) },
+		func() error { return deliver.RequestErasure(ctx, asked) },
+		func() error {
+			requests, err := operator.ErasureRequests(ctx, 10)
+			for _, r := range requests {
+				err = errors.Join(err, operator.Ledgered(ctx, r, []erasure.Entry{entryOfLedger(1, time.Now())}))
+			}
+			return err
+		},
+		func() error { _, _, err := collect.ReadLedger(ctx, 0, 10); return err },
+		func() error { _, _, err := deliver.ReadLedger(ctx, 0, 10); return err },
+		func() error { _, _, err := query.ReadLedger(ctx, 0, 10); return err },
+		func() error { _, err := collect.Erasure(ctx, asked.ID); return err },
+		func() error { _, err := query.Erasure(ctx, asked.ID); return err },
+		func() (err error) { open, err = deliver.OpenErasures(ctx, 10); return err },
+		func() error { return deliver.LockErasures(ctx, "one") },
+		func() error { _, err := deliver.ErasureLock(ctx); return err },
+		func() error { return deliver.EraseRejections(ctx, func(id string) bool { return id == "an-event" }) },
+		func() error { return deliver.EraseEvents(ctx, doomed) },
+		func() error { return fetch.EraseEvents(ctx, doomed) },
+		func() error {
+			return deliver.EraseJoins(ctx, func(one event.Identifier) []string {
+				if one == id {
+					return []string{asked.ID}
+				}
+				return nil
+			})
+		},
+		func() error {
+			return deliver.EraseRecords(ctx, map[Position][]string{}, func(id string) bool { return id == asked.ID })
+		},
+		func() error { return deliver.NoteLinked(ctx, asked.ID, 0) },
+		func() error { return deliver.HideErasures(ctx, open) },
+		func() error { return deliver.UnlockErasures(ctx) },
+	} {
+		if err := step(); err != nil {
+			t.Errorf("step %d: %v, want that the role may do it", i, err)
+		}
+	}
+	state, err := query.Erasure(ctx, asked.ID)
+	if err != nil || state.Hidden.IsZero() || state.Events != 1 || state.Records != 1 || state.Identifiers != 2 {
+		t.Errorf("%+v, %v, want an event, a record and two identifiers to be erased", state, err)
+	}
+	if left, err := query.Rejections(ctx, 10); len(left) != 0 || err != nil {
+		t.Errorf("rejections %v, %v, want none", left, err)
 	}
 }

@@ -1268,7 +1268,7 @@ local function check_replaced(args, k, r)
     wrong('there must be 5 arguments, one for each entry, and 3 for each of at most ' .. MOST_COUNTED .. ' erasures')
   end
   position(args[1], 'the last records')
-  if bounded(args[2], 'the platform', MOST_NAME) == '' then wrong('a platform must have a name') end
+  bounded(args[2], 'the platform', MOST_NAME)
   bounded(args[3], 'the beginning of the records', MOST_RECORD)
   local bytes = 0
   for i = 6, 5 + k do position(args[i], 'an entry') end

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"slices"
 	"sync"
 	"time"
 
@@ -77,16 +76,6 @@ func (l *Ledger) Add(entry Entry) {
 	l.entries[entry.Digest] = entry
 }
 
-// Named returns all by which an event names somebody, in buffer where that fits: its identifiers and, where that is another
-// one, the identifier that its person is called after. property is "NAMESPACE/NAME".
-func Named(e *event.Event, property string, buffer []event.Identifier) event.Identifiers {
-	named := e.Identifiers(property, buffer)
-	if e.Person != (event.Person{}) && !slices.Contains(named.List, e.Person) {
-		named.List = append(named.List, e.Person)
-	}
-	return named
-}
-
 // Len is how many identifiers the ledger has.
 func (l *Ledger) Len() int { return len(l.entries) }
 
@@ -99,8 +88,8 @@ func (l *Ledger) Entries() []Entry {
 	return list
 }
 
-// Erased says whether an event that was received at a time is an erased person's: one of those that it names somebody by
-// ([Named]) was erased then or later, or is suppressed.
+// Erased says whether an event that was received at a time is an erased person's: one of its identifiers was erased then or
+// later, or is suppressed.
 func (l *Ledger) Erased(ids event.Identifiers, received time.Time) bool {
 	return l.any(ids, func(entry Entry) bool { return entry.Suppress || !received.After(entry.At) })
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// DecodeIdentity reads of an entry what tells whose event it is, and nothing else: [event.Event.Identifiers] and the person
-// are those that [Decode] would return. It is for going through all of a stream's entries, and takes little of what
+// DecodeIdentity reads of an entry what tells whose event it is, and nothing else: [event.Event.Identifiers] are those of
+// what [Decode] returns. It is for going through all of a stream's entries, and takes little of what
 // reading one as a whole does. It fails where these fields hold what cannot be.
 func DecodeIdentity(data []byte) (event.Event, error) {
 	if err := checkVersion(data); err != nil {
@@ -25,7 +25,7 @@ func DecodeIdentity(data []byte) (event.Event, error) {
 
 func (r *entryReader) identityField(f field) error {
 	switch f.number {
-	case fieldClientIDPair, fieldClientID, fieldUserID, fieldMoreContacts, fieldPerson, fieldHashVariants, fieldHashesAsBase, fieldHashes:
+	case fieldClientIDPair, fieldClientID, fieldUserID, fieldMoreContacts, fieldHashVariants, fieldHashesAsBase, fieldHashes:
 		return r.field(f)
 	}
 	return nil

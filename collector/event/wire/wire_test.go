@@ -117,6 +117,28 @@ func TestAnEntryReadsAsItWasWritten(t *testing.T) {
 	}
 }
 
+// identityOf is what of an event tells whose it is.
+func identityOf(e event.Event) event.Event {
+	return event.Event{ClientID: e.ClientID, UserID: e.UserID, User: e.User, MoreContacts: e.MoreContacts}
+}
+
+func TestWhoseAnEventIsReadsAsTheWholeEventDoes(t *testing.T) {
+	for name, want := range samples() {
+		t.Run(name, func(t *testing.T) {
+			got, err := wire.DecodeIdentity(wire.Encode(&want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(identityOf(want), got); diff != "" {
+				t.Errorf("identity (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, err := wire.DecodeIdentity([]byte{1, 2, 3}); err == nil {
+		t.Error("what is no entry is read")
+	}
+}
+
 // entryType returns the message Entry of entry.proto.
 func entryType(t *testing.T) protoreflect.MessageDescriptor {
 	t.Helper()
@@ -405,6 +427,10 @@ func FuzzEntry(f *testing.F) {
 		e, err := wire.Decode(entry)
 		if err != nil {
 			return
+		}
+		identity, err := wire.DecodeIdentity(entry)
+		if diff := cmp.Diff(identityOf(e), identity); diff != "" || err != nil {
+			t.Errorf("whose it is reads otherwise: %v (-whole +identity):\n%s", err, diff)
 		}
 		again, err := wire.Decode(wire.Encode(&e))
 		if err != nil {
