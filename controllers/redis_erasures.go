@@ -86,7 +86,7 @@ func (a *RedisAccess) lookAtErasures(whole context.Context, server *redisServer)
 	var hidden []*stream.Stream
 	for _, i := range pressing(work) {
 		problems[i] = known[properties[i]].ledger.look(ctx, server.target, streams[i], work[i])
-		if work[i].Hidden > 0 {
+		if work[i].Unpurged() {
 			hidden = append(hidden, streams[i])
 		}
 	}

@@ -167,7 +167,7 @@ func (e *devErasures) purge(ctx context.Context, client *stream.Client, redis *p
 	}
 	var waiting []*stream.Stream
 	for i, s := range redis.streams {
-		if work[i].Hidden > 0 {
+		if work[i].Unpurged() {
 			waiting = append(waiting, s)
 		}
 	}

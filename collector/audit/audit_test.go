@@ -17,6 +17,9 @@ import (
 
 var noon = time.Date(2026, time.November, 24, 12, 0, 0, 123_456_789, time.UTC)
 
+// anErasure is the id of one.
+const anErasure = "3e1f8e44-5a5c-4c0e-9d0b-6b1f4b9a7c21"
+
 func clock() time.Time { return noon }
 
 func TestEntries(t *testing.T) {
@@ -42,25 +45,35 @@ func TestEntries(t *testing.T) {
 				`"actor":{"kind":"operator"},"object":{"kind":"access_token","name":"bi","scope":"read"},"outcome":"success"}`,
 		},
 		"an erasure that a token has asked for": {
-			audit.RequestedErasure("default/shop", "id-1", token, nil),
+			audit.RequestedErasure("default/shop", anErasure, token, nil),
 			`{"time":"2026-11-24T12:00:00.123Z","log":"audit","act":"erasure.requested","property":"default/shop",` +
-				`"actor":{"kind":"access_token","name":"bi","scope":"read"},"object":{"kind":"erasure","name":"id-1"},"outcome":"success"}`,
+				`"actor":{"kind":"access_token","name":"bi","scope":"read"},"object":{"kind":"erasure","name":"` + anErasure + `"},"outcome":"success"}`,
 		},
 		"an erasure that a shop has asked for, in vain": {
-			audit.RequestedErasure("default/shop", "id-1", audit.Party{Kind: audit.Source, Name: "shopify"}, errors.New("not in time")),
+			audit.RequestedErasure("default/shop", anErasure, audit.Party{Kind: audit.Source, Name: "shopify"}, errors.New("not in time")),
 			`{"time":"2026-11-24T12:00:00.123Z","log":"audit","act":"erasure.requested","property":"default/shop",` +
-				`"actor":{"kind":"source","name":"shopify"},"object":{"kind":"erasure","name":"id-1"},"outcome":"failure"}`,
+				`"actor":{"kind":"source","name":"shopify"},"object":{"kind":"erasure","name":"` + anErasure + `"},"outcome":"failure"}`,
 		},
 		"an erasure that is carried out": {
-			audit.HiddenErasure("default/shop", "id-1", audit.ErasureCounts{Events: 4, Records: 8, Identifiers: 3, Linked: 1}),
+			audit.HiddenErasure("default/shop", anErasure, audit.ErasureCounts{Events: 4, Records: 8, Identifiers: 3, Linked: 1}),
 			`{"time":"2026-11-24T12:00:00.123Z","log":"audit","act":"erasure.hidden","property":"default/shop",` +
-				`"actor":{"kind":"deliverer"},"object":{"kind":"erasure","name":"id-1"},"outcome":"success",` +
+				`"actor":{"kind":"deliverer"},"object":{"kind":"erasure","name":"` + anErasure + `"},"outcome":"success",` +
 				`"details":{"events":4,"records":8,"identifiers":3,"linked":1}}`,
 		},
 		"an erasure that no file has anything of": {
-			audit.PurgedErasure("default/shop", "id-1"),
+			audit.PurgedErasure("default/shop", anErasure),
 			`{"time":"2026-11-24T12:00:00.123Z","log":"audit","act":"erasure.purged","property":"default/shop",` +
-				`"actor":{"kind":"operator"},"object":{"kind":"erasure","name":"id-1"},"outcome":"success"}`,
+				`"actor":{"kind":"operator"},"object":{"kind":"erasure","name":"` + anErasure + `"},"outcome":"success"}`,
+		},
+		"one that a backup has undone": {
+			audit.PurgedErasure("default/shop", "restored-"+anErasure),
+			`{"time":"2026-11-24T12:00:00.123Z","log":"audit","act":"erasure.purged","property":"default/shop",` +
+				`"actor":{"kind":"operator"},"object":{"kind":"erasure","name":"restored-` + anErasure + `"},"outcome":"success"}`,
+		},
+		"one of which a Redis claims that it is called jane": {
+			audit.PurgedErasure("default/shop", "jane@example.com"),
+			`{"time":"2026-11-24T12:00:00.123Z","log":"audit","act":"erasure.purged","property":"default/shop",` +
+				`"actor":{"kind":"operator"},"object":{"kind":"erasure"},"outcome":"success"}`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -76,7 +89,7 @@ func TestEntries(t *testing.T) {
 func TestALogThatCannotBeWrittenIsReported(t *testing.T) {
 	var reported bytes.Buffer
 	log := audit.New(broken{}, slog.New(slog.NewJSONHandler(&reported, nil)), clock)
-	log.Write(t.Context(), audit.PurgedErasure("default/shop", "id-1"))
+	log.Write(t.Context(), audit.PurgedErasure("default/shop", anErasure))
 	var line struct{ Msg, Act, Property, Error string }
 	if err := json.Unmarshal(reported.Bytes(), &line); err != nil {
 		t.Fatal(err)
@@ -92,7 +105,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("the disk is ful
 
 func TestALogThatNobodyKeepsTakesEntries(t *testing.T) {
 	var log *audit.Log
-	log.Write(t.Context(), audit.PurgedErasure("default/shop", "id-1"))
+	log.Write(t.Context(), audit.PurgedErasure("default/shop", anErasure))
 	var uses *audit.FirstUses
 	uses.Of(key("default", "key-1")).Note()
 	if err := uses.Close(t.Context()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -177,7 +178,8 @@ func (m *memory) stored(t testing.TB) []event.Event {
 	defer m.mu.Unlock()
 	var events []event.Event
 	for _, a := range m.additions {
-		e, err := wire.Decode(a.Entry)
+		// What is sealed before it is stored is fields of the entry.
+		e, err := wire.Decode(slices.Concat(a.Entry, a.Sealed[wire.Device], a.Sealed[wire.Identity]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,14 +21,16 @@ const (
 	mostFailures = 3
 )
 
-// Purger rids a Redis's files of what was erased there, of all properties in it. It is not safe for concurrent use.
+// Purger rids a Redis's files of what was erased there, and of keys that were dropped, of all properties in it. It is not safe for concurrent use.
 type Purger struct {
 	// Audit is told which erasures are purged; nil for none. It is set before the first look.
 	Audit *audit.Log
 
 	rewriter *stream.Rewriter
-	// hidden are the erasures that were done before the rewriting began that is under way; nil where none is.
+	// hidden are the erasures that were done before the rewriting began that is under way; nil where none is. began is when
+	// that was for each property.
 	hidden map[*stream.Stream][]stream.HiddenErasure
+	began  map[*stream.Stream]time.Time
 	// next is when it may begin again, problem why it did not do so the last time.
 	next    time.Time
 	problem error
@@ -41,7 +43,7 @@ func NewPurger(client *stream.Client) *Purger {
 	return &Purger{rewriter: stream.NewRewriter(client)}
 }
 
-// Look is to be called every few seconds, with the properties that have erasures which are hidden and not purged. It has Redis
+// Look is to be called every few seconds, with the properties that have something [stream.ErasureWork.Unpurged]. It has Redis
 // rewrite its files, once an hour at most, and notes which erasures are purged when that is done. It fails with an error
 // of a [stream.Rewriter] for as long as somebody has to mend something; the erasures' states say so, too.
 func (p *Purger) Look(ctx context.Context, now time.Time, waiting []*stream.Stream) error {
@@ -56,13 +58,16 @@ func (p *Purger) Look(ctx context.Context, now time.Time, waiting []*stream.Stre
 		return p.problem
 	}
 	// What is hidden by now has gone from memory, so what is written from now on has nothing of it.
-	hidden := map[*stream.Stream][]stream.HiddenErasure{}
+	hidden, began := map[*stream.Stream][]stream.HiddenErasure{}, map[*stream.Stream]time.Time{}
 	for _, s := range waiting {
 		list, err := s.HiddenErasures(ctx, maxHidden)
 		if err != nil {
 			return err
 		}
 		hidden[s] = list
+		if began[s], err = s.Now(ctx); err != nil {
+			return err
+		}
 	}
 	begun, err := p.rewriter.Begin(ctx)
 	switch {
@@ -70,7 +75,7 @@ func (p *Purger) Look(ctx context.Context, now time.Time, waiting []*stream.Stre
 		p.next = now.Add(retryInterval)
 		return p.fail(ctx, hidden, err)
 	case begun:
-		p.hidden, p.next, p.problem = hidden, now.Add(rewriteInterval), nil
+		p.hidden, p.began, p.next, p.problem = hidden, began, now.Add(rewriteInterval), nil
 	}
 	return nil
 }
@@ -93,7 +98,7 @@ func (p *Purger) finish(ctx context.Context) error {
 	var errs []error
 	for s, list := range hidden {
 		purged, err := s.NotePurged(ctx, list) // or after the next rewriting
-		errs = append(errs, err)
+		errs = append(errs, err, s.NoteRewritten(ctx, p.began[s]))
 		for _, one := range purged {
 			p.Audit.Write(ctx, audit.PurgedErasure(s.Property(), one.ID))
 		}

@@ -193,3 +193,72 @@ func TestWhatIsPurgedIsWrittenDown(t *testing.T) {
 		t.Errorf("written is %s", got)
 	}
 }
+
+// drop plays the deliverer that has dropped a key.
+func (p *purging) drop(at time.Time) {
+	p.t.Helper()
+	if err := p.redis.HSet(p.t.Context(), "weir:{default/shop}:seal:dropped", "device", 1, "at", at.UnixMilli()).Err(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *purging) unpurged() bool {
+	p.t.Helper()
+	client, err := stream.Dial(p.server.URL(), stream.DialOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	work, err := client.ErasureWork(p.t.Context(), []*stream.Stream{p.stream})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return work[0].Unpurged()
+}
+
+func TestFilesAreRewrittenHalfADayAfterTheyWereWithKeysThatAreDroppedSince(t *testing.T) {
+	p := newPurging(t)
+	if p.unpurged() {
+		t.Error("files are to be rewritten of which no key was dropped")
+	}
+	p.drop(time.Now().Add(-time.Second))
+	if !p.unpurged() {
+		t.Fatal("files that have never been rewritten are not to be after a key was dropped")
+	}
+	p.rewritten()
+	dropped, err := p.stream.Dropped(t.Context())
+	if err != nil || !dropped.Rewritten.After(dropped.At) {
+		t.Fatalf("Dropped = %+v, %v, want the rewriting noted", dropped, err)
+	}
+	if p.unpurged() {
+		t.Error("files that are new are to be rewritten")
+	}
+	p.drop(time.Now().Add(time.Second))
+	if p.unpurged() {
+		t.Error("files are to be rewritten with every key that is dropped")
+	}
+	if err := p.stream.NoteRewritten(t.Context(), time.Now().Add(-12*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if !p.unpurged() {
+		t.Error("files that have had a dropped key for half a day are not to be rewritten")
+	}
+}
+
+// rewritten has the files rewritten, and returns when that is done.
+func (p *purging) rewritten() {
+	p.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		if err := p.look(); err != nil {
+			p.t.Fatal(err)
+		}
+		if dropped, err := p.stream.Dropped(p.t.Context()); err == nil && !dropped.Rewritten.IsZero() {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatal("the files were not rewritten")
+		}
+		p.now = p.now.Add(time.Second)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -282,7 +283,7 @@ func TestAccess(t *testing.T) {
 
 	answering(t, deliver)
 	a := newAppender(t, collect, AppenderOptions{})
-	mustAppend(t, a, addition("1", "order-1"), addition("1", ""), addition("2", "order-1"), addition("3", ""), addition("4", ""))
+	mustAppend(t, a, addition("1", "order-1"), addition("1", ""), addition("2", "order-1"), addition("3", ""), addition("4", ""), sealing(visit("5"), true))
 	for key := range MaxRatedKeys + 1 {
 		if _, err := collect.Allow(ctx, Rate{Key: key, EventsPerSecond: 10}, 1); err != nil {
 			t.Errorf("key %d: %v", key, err)
@@ -337,6 +338,10 @@ func TestAccess(t *testing.T) {
 		func() error { _, err := query.ReadRecords(ctx, 0, 10, 0); return err },
 		func() error { _, err := query.Bounds(ctx); return err },
 		func() error { _, err := query.Exists(ctx, 1); return err },
+		func() error { _, err := both(deliver).ReadEvents(ctx, 0, 10, 0); return err },
+		func() error { _, err := query.Opening(wire.Identity).ReadEvents(ctx, 0, 10, 0); return err },
+		func() error { _, err := deliver.DropKeys(ctx, time.Hour, time.Hour); return err },
+		func() error { _, err := query.Dropped(ctx); return err },
 	} {
 		if err := step(); err != nil {
 			t.Errorf("step %d = %v, want that the role may do it", i, err)
@@ -346,6 +351,9 @@ func TestAccess(t *testing.T) {
 		"the collector reads events":            func() error { _, err := collect.ReadEvents(ctx, 0, 1, 0); return err }(),
 		"the collector deletes events":          collect.redis.Del(ctx, collect.keys.events()).Err(),
 		"query appends an event":                query.redis.XAdd(ctx, &redis.XAddArgs{Stream: query.keys.events(), Values: []any{"e", "x"}}).Err(),
+		"query reads the keys of devices":       query.redis.HMGet(ctx, query.keys.seal(wire.Device), "1").Err(),
+		"query opens devices":                   func() error { _, err := both(query).ReadEvents(ctx, 0, 1, 0); return err }(),
+		"query drops keys":                      query.redis.HDel(ctx, query.keys.seal(wire.Identity), "1").Err(),
 		"query forgets a retry":                 query.redis.ZRem(ctx, query.keys.due("meta"), "1-0").Err(),
 		"the collector writes another property": collect.redis.Set(ctx, keysOf("default", "shop2").rate(0), 1, 0).Err(),
 		"query reads another property": func() error {

@@ -2,9 +2,12 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/event/wire"
 )
@@ -39,7 +42,16 @@ type Dropped struct {
 
 // Dropped returns what was dropped.
 func (s *Stream) Dropped(ctx context.Context) (Dropped, error) {
-	values, err := s.redis.HMGet(ctx, s.keys.sealDropped(), wire.Device.String(), wire.Identity.String(), "at", "rewritten").Result()
+	return droppedOf(s.askDropped(ctx, s.redis))
+}
+
+func (s *Stream) askDropped(ctx context.Context, by redis.Cmdable) *redis.SliceCmd {
+	return by.HMGet(ctx, s.keys.sealDropped(), wire.Device.String(), wire.Identity.String(), "at", "rewritten")
+}
+
+// droppedOf reads what [Stream.askDropped] has asked for.
+func droppedOf(reply *redis.SliceCmd) (Dropped, error) {
+	values, err := reply.Result()
 	if err != nil {
 		return Dropped{}, fmt.Errorf("read which keys of sealed parts were dropped: %w", err)
 	}
@@ -47,7 +59,7 @@ func (s *Stream) Dropped(ctx context.Context) (Dropped, error) {
 	for i, value := range values {
 		if text, noted := value.(string); noted {
 			if numbers[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-				return Dropped{}, fmt.Errorf("what is noted of dropped keys is no number")
+				return Dropped{}, errors.New("what is noted of dropped keys is no number")
 			}
 		}
 	}
@@ -65,7 +77,10 @@ func (s *Stream) Dropped(ctx context.Context) (Dropped, error) {
 	return d, nil
 }
 
-// NoteRewritten notes that Redis has rewritten its append-only file, and when it began to, by [Clock].
+// Now is the time that is believed, by which keys are dropped; see [Clock].
+func (s *Stream) Now(ctx context.Context) (time.Time, error) { return s.now(ctx) }
+
+// NoteRewritten notes that Redis has rewritten its append-only file, and when it began to, by [Stream.Now].
 func (s *Stream) NoteRewritten(ctx context.Context, began time.Time) error {
 	if err := s.redis.HSet(ctx, s.keys.sealDropped(), "rewritten", began.UnixMilli()).Err(); err != nil {
 		return fmt.Errorf("note a rewrite of the append-only file: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,7 +16,16 @@ type ErasureWork struct {
 	Requests, Ledger int64
 	// Hidden is how many erasures are done whose bytes may still be in Redis's files.
 	Hidden int64
+	// Dropped says that keys of sealed parts were dropped which may have been in Redis's files for half a day since.
+	Dropped bool
 }
+
+// Unpurged says that Redis's files are to be rewritten.
+func (w ErasureWork) Unpurged() bool { return w.Hidden > 0 || w.Dropped }
+
+// droppedFor is for how long Redis's files may have keys that are dropped until they are rewritten: with the time that takes, for
+// less than a day.
+const droppedFor = 12 * time.Hour
 
 // ErasureWork returns the work of each of several properties, which Redis is asked in one go. Of one whose keys are not what
 // they shall be it returns none. The error is [ErrDenied] where the connection's own user may not look.
@@ -25,8 +35,13 @@ func (c *Client) ErasureWork(ctx context.Context, streams []*Stream) ([]ErasureW
 	}
 	work := make([]ErasureWork, len(streams))
 	replies := make([]*redis.IntCmd, 0, 3*len(streams))
+	dropped := make([]*redis.SliceCmd, len(streams))
+	clock := make([]*redis.StringCmd, len(streams))
+	var now *redis.TimeCmd
 	_, err := c.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for _, s := range streams {
+		now = pipe.Time(ctx)
+		for i, s := range streams {
+			dropped[i], clock[i] = s.askDropped(ctx, pipe), pipe.GetRange(ctx, s.keys.clock(), 0, 63)
 			replies = append(replies, pipe.XLen(ctx, s.keys.erasureRequests()), pipe.XLen(ctx, s.keys.erasureLedger()), pipe.ZCard(ctx, s.keys.hiddenErasures()))
 		}
 		return nil
@@ -41,6 +56,10 @@ func (c *Client) ErasureWork(ctx context.Context, streams []*Stream) ([]ErasureW
 		requests, ledger, hidden := replies[3*i], replies[3*i+1], replies[3*i+2]
 		if err := errors.Join(requests.Err(), ledger.Err(), hidden.Err()); err == nil {
 			work[i] = ErasureWork{Requests: requests.Val(), Ledger: ledger.Val(), Hidden: hidden.Val()}
+			if keys, err := droppedOf(dropped[i]); err == nil {
+				since := believed(now.Val(), clock[i].Val()).Sub(keys.Rewritten)
+				work[i].Dropped = keys.At.After(keys.Rewritten) && since >= droppedFor
+			}
 		}
 	}
 	return work, nil

@@ -18,6 +18,9 @@ const formats = "docs/internals/formats.md"
 var holds = map[string]string{
 	"events":                  "the members above, in the form above",
 	"deliveries":              "what became of events, which it names by their positions; nothing by itself",
+	"seal:device":             "keys of what is sealed of devices in `events`: without them nobody can read that",
+	"seal:identity":           "keys of what is sealed of persons in `events`: without them nobody can read that",
+	"seal:dropped":            "nothing",
 	"dedup":                   "nothing",
 	"dedup:SLOT":              "digests of 10 bytes of event and order ids; beside an order's the id of its first event",
 	"join":                    "nothing",
