@@ -48,9 +48,12 @@ read them. [privacy.md](../operate/privacy.md) is about what follows from that.
 
 "Stored as" is what an event that has the member leaves in the stream: the value, a SHA-256 of it, or a form of its own,
 such as a number for a name; "for platforms that take it" means that a Property without such a platform stores nothing.
-[What tells of a person](collect-api.md#personal-data) is taken out of texts before. "Kept
-for" names the Property's field: without ` + "`identifiersDays`" + ` it is ` + "`days`" + ` for all, and [which click ids there
-were](property.md) is known as long as the event. "Of a suppressed person" is what is stored of whoever [was erased and is
+[What tells of a person](collect-api.md#personal-data) is taken out of texts before.
+
+"Kept for" names the Property's field: without ` + "`identifiersDays`" + ` it is ` + "`days`" + ` for all. Which click ids there were, not
+what they were, is known for [as long as the event](property.md#what-goes-before-the-event-does).
+
+"Of a suppressed person" is what is stored of whoever [was erased and is
 suppressed](../operate/privacy.md#erasure).
 
 `
