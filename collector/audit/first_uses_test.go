@@ -70,7 +70,7 @@ func TestFirstUses(t *testing.T) {
 				for _, c := range row.uses {
 					uses.Of(c).Note()
 				}
-				time.Sleep(10 * time.Second) // on synctest's clock
+				<-time.After(10 * time.Second) // on synctest's clock
 				synctest.Wait()
 				if err := uses.Close(t.Context()); err != nil {
 					t.Fatal(err)

@@ -215,8 +215,8 @@ func standsIn(field reflect.Value, value any) bool {
 		text, _ := value.(string)
 		return text != "" && strings.Contains(field.String(), text)
 	case reflect.Struct:
-		for i := range field.NumField() {
-			if standsIn(field.Field(i), value) {
+		for _, inner := range field.Fields() {
+			if standsIn(inner, value) {
 				return true
 			}
 		}
