@@ -21,8 +21,10 @@ type Uses struct {
 	key    string
 }
 
-// KeyUses returns those of the API keys, TokenUses those of the access tokens: each role may touch its own.
-func (s *Stream) KeyUses() *Uses   { return &Uses{s, s.keys.usedKeys()} }
+// KeyUses returns those of the API keys, which collectors may touch.
+func (s *Stream) KeyUses() *Uses { return &Uses{s, s.keys.usedKeys()} }
+
+// TokenUses returns those of the access tokens, which query pods may touch.
 func (s *Stream) TokenUses() *Uses { return &Uses{s, s.keys.usedTokens()} }
 
 // FirstUse notes that what a hash is of was used, to the microsecond, and says whether no use was noted before. A question
