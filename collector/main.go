@@ -12,11 +12,13 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 	_ "time/tzdata" // the image has no zone files
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	_ "golang.org/x/crypto/x509roots/fallback" // nor the certificates of authorities
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -32,11 +34,11 @@ func main() {
 	if _, err := memlimit.Set(); err != nil {
 		fmt.Fprintln(os.Stderr, "collector: the container's memory limit is unknown, so that no memory limit is kept to:", err)
 	}
-	os.Exit(run(ctx, os.Args[1:], os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program without its globals; it returns the exit code.
-func run(ctx context.Context, args []string, stderr io.Writer) int {
+// run is the program without its globals; it returns the exit code. The audit log goes to stdout, the log to stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var options role.Options
 	var roles, directory, listen, metricsListen string
 	flags := flag.NewFlagSet("collector", flag.ContinueOnError)
@@ -64,6 +66,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 	}
 	options.Directories = []string{directory}
 	options.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
+	options.Audit = audit.New(stdout, options.Logger, time.Now)
 	stream.RouteLogs(options.Logger)
 	options.Logger.InfoContext(ctx, "collector starts", "version", version, "roles", roles)
 	if err := serve(ctx, options, listen, metricsListen); err != nil {

@@ -151,7 +151,7 @@ func TestNothingSecretOrPersonalIsObservable(t *testing.T) {
 		stored.Write(entry.Data)
 	}
 	for place, text := range map[string]string{
-		"the log": c.log.String(), "the metrics": families, "the spans": receiver.bodies.String(), "the answers": answers, "the stream": stored.String(),
+		"the log": c.log.String(), "the audit log": c.acts.String(), "the metrics": families, "the spans": receiver.bodies.String(), "the answers": answers, "the stream": stored.String(),
 	} {
 		if text == "" {
 			t.Errorf("%s: nothing is there to be looked through", place)

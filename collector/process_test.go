@@ -168,7 +168,7 @@ type collector struct {
 	address, metrics string
 	flags            []string
 	environment      []string
-	log              lockedBuffer
+	log, acts        lockedBuffer // standard error, and output with the audit log
 	process          *exec.Cmd
 	// ended is closed when the process is gone; failure is how it ended, for whoever has seen that.
 	ended   chan struct{}
@@ -232,7 +232,7 @@ func (c *collector) launch() {
 		"--roles", c.roles, "--config-dir", c.directory, "--listen", c.address, "--metrics-listen", c.metrics,
 	}, c.flags...)...)
 	c.process.Env = append(append(os.Environ(), asCollector+"=1"), c.environment...)
-	c.process.Stderr = &c.log
+	c.process.Stdout, c.process.Stderr = &c.acts, &c.log
 	if err := c.process.Start(); err != nil {
 		c.t.Fatal(err)
 	}

@@ -56,9 +56,14 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	if _, err := r.ownLedger(ctx, property); err != nil {
 		return ctrl.Result{}, err
 	}
+	published, err := r.allPublished(ctx, property)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if err := r.deleteOwned(ctx, property, r.Available(), nil); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.revokeAll(ctx, property, published)
 	before := property.DeepCopy()
 	controllerutil.RemoveFinalizer(property, Finalizer)
 	if err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {

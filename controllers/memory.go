@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
 )
 
 // propertyMemory is what the operator remembers of a Property from one reconcile to the next. What each part saves is
@@ -23,6 +24,8 @@ type propertyMemory struct {
 	secrets, earlier map[string]*corev1.Secret
 	// applied says of each object what was applied last.
 	applied map[objectKey]appliedState
+	// published are the API keys and access tokens that pods were told of last, by Secret.
+	published map[string][]auth.Credential
 }
 
 // begin starts a reconcile. One that ended before it read any Secret does not count.
@@ -69,7 +72,7 @@ func (m *memories) of(property *v1alpha1.Property) *propertyMemory {
 	defer m.mu.Unlock()
 	known := m.properties[keyOf(property)]
 	if known == nil || known.owner != property.UID {
-		known = &propertyMemory{owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}}
+		known = &propertyMemory{owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}, published: map[string][]auth.Credential{}}
 		if m.properties == nil {
 			m.properties = map[types.NamespacedName]*propertyMemory{}
 		}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -51,6 +52,8 @@ type Options struct {
 	Pods     PodRules
 	// Network bounds who may reach the pods.
 	Network resources.NetworkRules
+	// Audit is told which API keys and access tokens come and go; nil for none.
+	Audit *audit.Log
 	// Leases keep other releases from the same namespaces; nil where there can be none.
 	Leases *NamespaceLeases
 	// LongestBackoff is how long what failed waits at most to be tried again; 0 for half a minute.

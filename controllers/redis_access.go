@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/egress"
 	"github.com/weir-dev/weir/collector/ledger"
 	"github.com/weir-dev/weir/collector/stream"
@@ -47,6 +48,8 @@ type RedisFiles = stream.TLSFiles
 // speaks Redis. It is safe for concurrent use.
 type RedisAccess struct {
 	logger *slog.Logger
+	// audit is told which erasures are purged; nil for none.
+	audit *audit.Log
 	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
 	changed chan event.TypedGenericEvent[types.NamespacedName]
 	// own says what is trusted and shown in the operator's own Redis.
@@ -193,6 +196,7 @@ func (a *RedisAccess) dial(target redisTarget) (*redisLink, error) {
 		return nil, err
 	}
 	link.client, link.users, link.purger = client, stream.NewUsers(client), ledger.NewPurger(client)
+	link.purger.Audit = a.audit
 	return link, nil
 }
 

@@ -90,6 +90,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 		options.Now = time.Now
 	}
 	redis := NewRedisAccess(logger, options.redisTLS(), options.RedisAllowCIDRs)
+	redis.audit = options.Audit
 	optional := &optionalKinds{manager: mgr}
 	r := &Reconciler{
 		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),

@@ -74,10 +74,13 @@ func (s *scope) taken(object resources.Object) {
 
 // make applies one object, after what has to come before.
 func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object) (ours bool, err error) {
-	if object.Kind == "Deployment" {
+	switch object.Kind {
+	case "Deployment":
 		if err := r.handOver(ctx, s, object); err != nil {
 			return false, err
 		}
+	case "Secret":
+		return r.applyCredentials(ctx, s.property, object)
 	}
 	return r.apply(ctx, s.property, object)
 }

@@ -10,8 +10,10 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 	_ "time/tzdata" // a machine may have no zone files
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
@@ -85,10 +87,16 @@ func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
 	if err != nil {
 		return err
 	}
+	acts, err := run.state.openAudit()
+	if err != nil {
+		return fmt.Errorf("--state-dir: %w", err)
+	}
+	defer func() { err = errors.Join(err, acts.Close()) }()
+	auditLog := audit.New(acts, run.logger, time.Now)
 	credentials := before.renewed(run.properties, "http://"+reachable(run.listener.Addr()))
 	redises := &redisSet{logger: run.logger}
 	defer func() { err = errors.Join(err, redises.close()) }()
-	erasures := &devErasures{logger: run.logger}
+	erasures := &devErasures{logger: run.logger, audit: auditLog}
 	directories, err := o.render(ctx, run, credentials, redises, erasures)
 	if err != nil {
 		return err
@@ -106,11 +114,12 @@ func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
 	go erasures.keep(keeping)
 	return role.Run(ctx, role.Options{
 		Roles: o.roles, Directories: directories, Listener: run.listener, MetricsListener: run.metricsListener,
-		Consumer: consumer, Logger: run.logger,
+		Consumer: consumer, Logger: run.logger, Audit: auditLog,
 		Ready: func() error {
 			if err := run.state.writeCredentials(credentials); err != nil {
 				return fmt.Errorf("--state-dir: %w", err)
 			}
+			auditCredentials(ctx, auditLog, before, credentials)
 			first := credentials.Properties[0]
 			_, err := fmt.Fprintf(run.stdout, "listening on %s; keys and tokens are in %s.%s\n",
 				first.CollectURL, run.state.credentialsFile(), first.curlLines(o.roles))

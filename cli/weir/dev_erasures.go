@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/ledger"
@@ -75,6 +76,7 @@ func syncDirectory(path string) error {
 // devErasures plays the operator's part in erasures: it keeps the ledgers, and has each Redis rewrite its files.
 type devErasures struct {
 	logger  *slog.Logger
+	audit   *audit.Log
 	keepers []*keptLedger
 	// purgers are of each Redis, with the properties that are there.
 	purgers map[*stream.Client]*purgedRedis
@@ -118,6 +120,7 @@ func (e *devErasures) add(ctx context.Context, client *stream.Client, p *loadedP
 	}
 	if e.purgers[client] == nil {
 		e.purgers[client] = &purgedRedis{Purger: ledger.NewPurger(client)}
+		e.purgers[client].Audit = e.audit
 	}
 	e.purgers[client].streams = append(e.purgers[client].streams, keeper.Stream)
 	return nil

@@ -20,6 +20,7 @@ import (
 //	erasures/NAMESPACE/NAME/ledger
 //	                     who of each property's persons has been erased, as digests: whatever Redis comes back with, they stay so
 //	pods/NAMESPACE/NAME  each property's configuration, as its pods would see it; written again at every start
+//	audit.jsonl          who did what, a line for each act; only ever appended to
 //	lock                 held while it runs
 type stateDir struct {
 	path string
@@ -46,6 +47,11 @@ func openStateDir(path string) (*stateDir, error) {
 func (s *stateDir) Close() error { return s.lock.Close() }
 
 func (s *stateDir) redisDir() string { return filepath.Join(s.path, "redis") }
+
+// openAudit opens the audit log to append to it.
+func (s *stateDir) openAudit() (*os.File, error) {
+	return os.OpenFile(filepath.Join(s.path, "audit.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
 
 func (s *stateDir) credentialsFile() string { return filepath.Join(s.path, "credentials.json") }
 

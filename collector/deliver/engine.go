@@ -20,6 +20,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/event"
@@ -47,6 +48,8 @@ type Options struct {
 	Changed bool
 	// Ledger says who has been erased. Nobody is, where it is nil.
 	Ledger Ledger
+	// Audit is told which erasures are done; nil for none.
+	Audit *audit.Log
 	// Metrics are shared with the engines before and after.
 	Metrics *Metrics
 	// Logger gets the lines of the Log platform too.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/stream"
@@ -52,6 +53,7 @@ type eraser struct {
 	// nobody takes, lasts before this one acts.
 	interval, grace, patience time.Duration
 	logger                    *slog.Logger
+	audit                     *audit.Log
 
 	// entries are what the ledger stream has of the erasures that are open.
 	entries map[string][]erasure.Entry
@@ -67,7 +69,7 @@ func (e *Engine) eraser() *eraser {
 	return &eraser{
 		stream: e.options.Stream, ledger: e.options.Ledger, property: e.options.Property.Namespace + "/" + e.options.Property.Name,
 		token: uuid.NewString(), monotonic: e.monotonic, interval: e.timing.erase, grace: e.timing.eraseGrace, patience: e.timing.erasePatience,
-		logger: e.options.Logger, entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
+		logger: e.options.Logger, audit: e.options.Audit, entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
 	}
 }
 
@@ -208,11 +210,32 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	if err := s.rest(ctx); err != nil {
 		return err
 	}
-	if err := e.stream.HideErasures(ctx, done); err != nil {
+	if err := e.hide(ctx, done); err != nil {
 		return err
 	}
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "persons erased", slog.Int("erasures", len(done)), slog.Int("events", len(s.erased)),
 		slog.Int("unreadable", s.unreadable), slog.String("took", (e.monotonic()-began).Round(time.Millisecond).String()))
+	return nil
+}
+
+// hide notes that erasures are done, and writes down how much that was.
+func (e *eraser) hide(ctx context.Context, done []stream.OpenErasure) error {
+	entries := make([]audit.Entry, len(done))
+	for i, one := range done {
+		state, err := e.stream.Erasure(ctx, one.ID)
+		if err != nil && !errors.Is(err, stream.ErrNoErasure) {
+			return err
+		}
+		entries[i] = audit.HiddenErasure(e.property, one.ID, audit.ErasureCounts{
+			Events: state.Events, Records: state.Records, Identifiers: state.Identifiers, Linked: state.Linked,
+		})
+	}
+	if err := e.stream.HideErasures(ctx, done); err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		e.audit.Write(ctx, entry)
+	}
 	return nil
 }
 

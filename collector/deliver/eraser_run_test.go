@@ -293,8 +293,8 @@ func TestNoFileOfRedisHasWhoIsErased(t *testing.T) {
 	if err != nil || len(hidden) != 1 || hidden[0].ID != id {
 		t.Fatalf("hidden are %v, %v", hidden, err)
 	}
-	if err := h.stream.NotePurged(t.Context(), hidden); err != nil {
-		t.Fatal(err)
+	if purged, err := h.stream.NotePurged(t.Context(), hidden); err != nil || len(purged) != 1 {
+		t.Fatal(purged, err)
 	}
 	if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)

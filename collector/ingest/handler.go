@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
@@ -72,6 +73,8 @@ type Tenant struct {
 	Suppression Suppression
 	// Eraser is asked where a shop wants a person erased; nil where nobody can do that.
 	Eraser Eraser
+	// FirstUses is told of each request with one of the keys; nil where nobody keeps that.
+	FirstUses *audit.FirstUses
 }
 
 // Options are what a [Handler] needs beside its tenants.
@@ -80,6 +83,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Bots is asked for each event with a user agent; nil where nobody is taken for a bot.
 	Bots Bots
+	// Audit is told of erasures that shops request; nil for none.
+	Audit *audit.Log
 	// NewID makes delivery ids; nil means UUIDs of version 7.
 	NewID func() uuid.UUID
 	// MaxInFlightBytes bounds what requests take of memory at a time, four times their bodies and 32 KiB for each; 0
@@ -92,6 +97,7 @@ type Handler struct {
 	now     func() time.Time
 	newID   func() uuid.UUID
 	bots    Bots
+	audit   *audit.Log
 	metrics *metrics
 	bodies  *bodies
 	snippet http.Handler
@@ -131,7 +137,7 @@ type tenant struct {
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{now: o.Now, newID: o.NewID, bots: o.Bots, metrics: newMetrics(o.Registerer), bodies: newBodies(), snippet: snippet.Handler()}
+	h := &Handler{now: o.Now, newID: o.NewID, bots: o.Bots, audit: o.Audit, metrics: newMetrics(o.Registerer), bodies: newBodies(), snippet: snippet.Handler()}
 	h.envelopes.New = func() any { return new(envelope.Envelope) }
 	h.translators.New = func() any { return new(segment.Translator) }
 	h.stranger = &sender{tenant: new(tenant), way: viaSegment, web: newWeb(new(auth.Publishable))}

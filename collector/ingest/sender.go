@@ -3,6 +3,7 @@ package ingest
 import (
 	"net/http"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
@@ -17,6 +18,8 @@ type sender struct {
 	counters *counters
 	// key is the name of the API key.
 	key string
+	// use notes that the key was used.
+	use *audit.Use
 	// rate is what its events are counted against; without events a second there is no limit.
 	rate stream.Rate
 	// web is nil for secret keys.
@@ -27,7 +30,7 @@ type sender struct {
 
 // newSenders returns who has a key of a tenant's, at its place in the tenant's list, for each way in.
 func newSenders(t *tenant, place int, key auth.Credential) (senders [ways]*sender) {
-	s := sender{tenant: t, key: key.Name, rate: stream.Rate{EventsPerSecond: t.Property.Limits.EventsPerSecond}}
+	s := sender{tenant: t, key: key.Name, use: t.FirstUses.Of(key), rate: stream.Rate{EventsPerSecond: t.Property.Limits.EventsPerSecond}}
 	if key.Publishable != nil {
 		s.web = newWeb(key.Publishable)
 		s.rate = stream.Rate{Key: place + 1, EventsPerSecond: key.Publishable.EventsPerSecond}
@@ -64,13 +67,16 @@ func (h *Handler) authenticateKey(w http.ResponseWriter, r *http.Request, via *w
 	return s, true
 }
 
+// senderOf finds the sender who has a key, and notes that it was used.
 func (h *Handler) senderOf(via *way, key string) (*sender, bool) {
 	all := h.served.Load()
 	i, found := auth.Find(all.keys, key, h.now())
 	if !found {
 		return nil, false
 	}
-	return all.senders[i][via.index], true
+	s := all.senders[i][via.index]
+	s.use.Note()
+	return s, true
 }
 
 func refuseKey(w http.ResponseWriter, via *way) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/server"
@@ -246,7 +247,9 @@ func (h *Handler) takeErasure(ctx context.Context, s *sender, source *sources.So
 	if request := s.erasureRequest(source, report); len(request.Identifiers) > 0 && s.Eraser != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseTimeout)
 		defer cancel()
-		if _, err := s.Eraser.Erase(ctx, request); err != nil {
+		_, err := s.Eraser.Erase(ctx, request)
+		h.audit.Write(ctx, audit.RequestedErasure(s.id, request.ID, audit.Party{Kind: audit.Source, Name: source.Name}, err))
+		if err != nil {
 			s.reported(source, reportUnavailable)
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -22,6 +23,9 @@ const (
 
 // Purger rids a Redis's files of what was erased there, and of keys that were dropped, of all properties in it. It is not safe for concurrent use.
 type Purger struct {
+	// Audit is told which erasures are purged; nil for none. It is set before the first look.
+	Audit *audit.Log
+
 	rewriter *stream.Rewriter
 	// hidden are the erasures that were done before the rewriting began that is under way; nil where none is. began is when
 	// that was for each property.
@@ -93,7 +97,11 @@ func (p *Purger) finish(ctx context.Context) error {
 	p.hidden, p.failures = nil, 0
 	var errs []error
 	for s, list := range hidden {
-		errs = append(errs, s.NotePurged(ctx, list), s.NoteRewritten(ctx, p.began[s])) // or after the next rewriting
+		purged, err := s.NotePurged(ctx, list) // or after the next rewriting
+		errs = append(errs, err, s.NoteRewritten(ctx, p.began[s]))
+		for _, one := range purged {
+			p.Audit.Write(ctx, audit.PurgedErasure(s.Property(), one.ID))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -1,13 +1,17 @@
 package ledger_test
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/ledger"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -177,6 +181,17 @@ func TestARewritingThatComesToNothingIsTriedAgain(t *testing.T) {
 		t.Errorf("the state says %q, want %q", got, stream.UnpurgedFailed)
 	}
 	p.purged(id)
+}
+
+func TestWhatIsPurgedIsWrittenDown(t *testing.T) {
+	p := newPurging(t)
+	var lines bytes.Buffer
+	p.purger.Audit = audit.New(&lines, slog.New(slog.DiscardHandler), time.Now)
+	id := p.hide()
+	p.purged(id)
+	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"act":"erasure.purged","property":"default/shop"`) || !strings.Contains(got, `"name":"`+id+`"`) {
+		t.Errorf("written is %s", got)
+	}
 }
 
 // drop plays the deliverer that has dropped a key.

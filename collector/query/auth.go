@@ -18,15 +18,20 @@ func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter,
 		if grant.known {
 			server.Authenticated(r)
 		}
+		if grant.tenant != nil {
+			grant.tenant.FirstUses.Of(grant.credential).Note()
+		}
 		switch {
 		case !grant.known:
 			h.refuse(w, r)
 		case grant.tenant == nil:
 			server.Message(w, http.StatusNotFound, "Property not found.")
-		case !grant.scope.Allows(needed):
+		case !grant.credential.Scope.Allows(needed):
 			server.Message(w, http.StatusForbidden, "This action is unauthorized.")
 		default:
-			handle(w, r, grant.tenant)
+			asked := *grant.tenant
+			asked.reader = grant.credential
+			handle(w, r, &asked)
 		}
 	}
 }
@@ -58,7 +63,8 @@ type grant struct {
 	known bool
 	// tenant is the property that was asked for, nil where the token may not see it or it does not exist.
 	tenant *Tenant
-	scope  auth.Scope
+	// credential is the token.
+	credential auth.Credential
 }
 
 // findGrant compares the token with those of all tenants, whatever it finds on the way: how long it takes
@@ -72,7 +78,7 @@ func findGrant(tenants []Tenant, token, property string, now time.Time) grant {
 		}
 		found.known = true
 		if tenants[i].Property.Name == property {
-			found.tenant, found.scope = &tenants[i], credential.Scope
+			found.tenant, found.credential = &tenants[i], credential
 		}
 	}
 	return found

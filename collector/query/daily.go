@@ -55,7 +55,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		}
 	}
 	if answerIn != typeJSON {
-		exportDays(w, r, answerIn, answer)
+		h.exportDays(w, r, t, answerIn, period.Range, answer)
 		return
 	}
 	server.JSON(w, http.StatusOK, answer)

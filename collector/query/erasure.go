@@ -16,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
-	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/outline"
@@ -64,15 +64,16 @@ func (h *Handler) erase(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		server.Message(w, http.StatusBadRequest, "The body must be a JSON object.")
 		return
 	}
-	request, errs := erasureRequest(object, t.Property.Namespace+"/"+t.Property.Name)
+	request, errs := erasureRequest(object, propertyOf(t))
 	if len(errs) > 0 {
 		server.Invalid(w, errs)
 		return
 	}
-	request.Origin = "api:" + tokenName(t, r, h.now())
+	request.Origin = "api:" + t.reader.Name
 	ctx, cancel := context.WithTimeout(r.Context(), ledgerTimeout)
 	defer cancel()
 	state, err := t.Eraser.Erase(ctx, request)
+	h.audit.Write(r.Context(), audit.RequestedErasure(propertyOf(t), request.ID, audit.CredentialOf(t.reader), err))
 	switch {
 	case errors.Is(err, stream.ErrNotLedgered):
 		h.logger.WarnContext(r.Context(), "an erasure is requested, and nobody has written it to the ledger yet", "erasure", request.ID)
@@ -150,12 +151,6 @@ func erasureRequest(object, property string) (stream.ErasureRequest, event.Error
 	}
 	slices.SortStableFunc(errs, func(a, b event.FieldError) int { return strings.Compare(a.Field, b.Field) })
 	return request, errs
-}
-
-// tokenName returns the name of the token with which a request was authorised.
-func tokenName(t *Tenant, r *http.Request, now time.Time) string {
-	credential, _ := auth.Match(t.Tokens, bearerToken(r.Header), now)
-	return credential.Name
 }
 
 // erasureAnswer is an erasure as the API tells of it.

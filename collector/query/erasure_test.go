@@ -61,13 +61,18 @@ func (e *eraser) Erasure(_ context.Context, id string) (stream.ErasureState, err
 
 // erasing is a read API of a property with an eraser, and its log.
 func erasing(e *eraser, log *strings.Builder, named ...platforms.Platform) http.Handler {
+	_, api := erasingHandler(e, log, named...)
+	return api
+}
+
+func erasingHandler(e *eraser, log *strings.Builder, named ...platforms.Platform) (*Handler, http.Handler) {
 	handler := New(Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Now: func() time.Time { return fixtureNow }})
 	handler.Serve([]Tenant{{
 		Property: config.Property{Namespace: "default", Name: "shop", Platforms: named}, Location: time.UTC, Eraser: e,
 		View:   analytics.NewView(analytics.Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)}),
 		Tokens: []auth.Credential{{Name: "dpo", Hash: auth.HashOf("wt_admin"), Scope: auth.ScopeAdmin}, {Name: "ops", Hash: auth.HashOf("wt_write"), Scope: auth.ScopeWrite}},
 	}})
-	return routes(handler)
+	return handler, routes(handler)
 }
 
 // askErasures makes a call with a token, that of an admin where it is "".

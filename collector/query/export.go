@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/document"
 	"github.com/weir-dev/weir/collector/event/wire"
@@ -156,6 +157,9 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 			err = errCutShort
 		}
 	}
+	if r.Method != http.MethodHead {
+		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Events, f, query.Range, rows.written, err})
+	}
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -232,7 +236,7 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 }
 
 // exportDays answers with a line for each day.
-func exportDays(w http.ResponseWriter, r *http.Request, f format, answer dailyAnswer) {
+func (h *Handler) exportDays(w http.ResponseWriter, r *http.Request, t *Tenant, f format, asked analytics.Range, answer dailyAnswer) {
 	noteCompleteFrom(w, answer.CompleteFrom)
 	rows, err := newRowWriter(w, f, dayColumns)
 	for i := 0; i < len(answer.Data) && err == nil && r.Method != http.MethodHead; i++ {
@@ -240,6 +244,9 @@ func exportDays(w http.ResponseWriter, r *http.Request, f format, answer dailyAn
 	}
 	if err == nil {
 		err = rows.send()
+	}
+	if r.Method != http.MethodHead {
+		h.noteExport(r, t, exportAct{audit.DaysExported, audit.Days, f, asked, rows.written, err})
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
@@ -34,12 +35,19 @@ type Tenant struct {
 	Entries EntryReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
+	// FirstUses is told of each request with one of the tokens; nil where nobody keeps that.
+	FirstUses *audit.FirstUses
+
+	// reader is who asks: the access token of a request.
+	reader auth.Credential
 }
 
 // Options are what a [Handler] needs beside its tenants. Logger and Now are required.
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
+	// Audit is told of exports and replays; nil for none.
+	Audit *audit.Log
 	// Budget bounds the memory of the answers; nil for none. The views that answer share it.
 	Budget *analytics.Budget
 }
@@ -47,6 +55,7 @@ type Options struct {
 // Handler answers the read API for the tenants it serves. It is safe for concurrent use.
 type Handler struct {
 	logger  *slog.Logger
+	audit   *audit.Log
 	now     func() time.Time
 	tenants atomic.Pointer[[]Tenant]
 	// failures are the failed attempts to authenticate.
@@ -58,7 +67,7 @@ type Handler struct {
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{logger: o.Logger, now: o.Now, failures: newFailures(), queue: newFairQueue(), budget: o.Budget}
+	h := &Handler{logger: o.Logger, audit: o.Audit, now: o.Now, failures: newFailures(), queue: newFairQueue(), budget: o.Budget}
 	if h.budget == nil {
 		h.budget = analytics.NewBudget(0)
 	}

@@ -54,6 +54,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	replayed, err := t.Replayer.Replay(r.Context(), request)
+	h.noteReplay(r, t, request, replayed, err)
 	if err != nil {
 		h.logger.ErrorContext(r.Context(), "deliveries cannot be put back", "platform", request.Platform, "replayed", replayed, "error", err)
 		server.Unavailable(w, "The deliveries cannot be put back now. Those that were are not put back again.", replayRetryAfter)

@@ -49,6 +49,8 @@ type rowWriter struct {
 	csv    *csv.Writer
 	text   bytes.Buffer
 	fields []string
+	// written counts the rows, those among them that the caller may not have yet.
+	written int
 }
 
 // newRowWriter begins an answer with rows. For CSV the header line names the columns.
@@ -70,6 +72,7 @@ func newRowWriter(w http.ResponseWriter, f format, columns string) (*rowWriter, 
 
 // write adds a row.
 func (o *rowWriter) write(r row) error {
+	o.written++
 	if o.format == typeCSV {
 		return o.writeColumns(r.columns())
 	}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver"
 	"github.com/weir-dev/weir/collector/fetch"
@@ -26,6 +27,7 @@ type deliveries struct {
 	tracing   trace.TracerProvider
 	consumer  string
 	logger    *slog.Logger
+	audit     *audit.Log
 
 	mu      sync.Mutex
 	current config.Property
@@ -38,7 +40,7 @@ type deliveries struct {
 func newDeliveries(p *property, metrics *deliver.Metrics, tracing trace.TracerProvider, taker fetch.Taker, o Options) *deliveries {
 	return &deliveries{
 		stream: p.stream, ledger: p.ledger, directory: p.directory, metrics: metrics, tracing: tracing, consumer: o.Consumer,
-		logger: o.Logger.With("property", p.String()), current: p.config, stop: func() {}, taker: taker,
+		logger: o.Logger.With("property", p.String()), audit: o.Audit, current: p.config, stop: func() {}, taker: taker,
 	}
 }
 
@@ -86,7 +88,7 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 		Credentials: func(source string) (map[string]string, error) { return config.SourceCredentials(d.directory, source) },
 	})
 	engine := deliver.New(deliver.Options{
-		Stream: d.stream, Property: property, Ledger: d.ledger, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
+		Stream: d.stream, Property: property, Ledger: d.ledger, Audit: d.audit, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if i := slices.IndexFunc(property.Platforms, func(p platforms.Platform) bool { return p.Name == platform }); i >= 0 {
 				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {

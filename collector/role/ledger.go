@@ -103,7 +103,7 @@ func (l *ledger) Erased(e *event.Event, received time.Time) bool {
 		return false
 	}
 	var buffer [12]event.Identifier
-	return known.Erased(e.Identifiers(l.property, buffer[:]), received)
+	return known.Erased(e.Identifiers(l.property, buffer[:0]), received)
 }
 
 // Salt is what the digests are made with; false where there is no file yet.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event/wire"
@@ -37,6 +38,8 @@ type property struct {
 	rejected *stream.Rejections // not for query alone
 	view     *analytics.View    // only for query
 	ledger   *ledger
+	// usedKeys and usedTokens are told which of them are used: of collect and of query, where acts are written down.
+	usedKeys, usedTokens *audit.FirstUses
 	// reached is set once Redis has answered.
 	reached atomic.Bool
 }
@@ -76,6 +79,12 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.Retention.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
+	}
+	if o.has(Collect) && o.Audit != nil {
+		p.usedKeys = audit.NewFirstUses(p.String(), o.Audit, p.stream.KeyUses(), o.Logger.With("property", p.String()))
+	}
+	if o.has(Query) && o.Audit != nil {
+		p.usedTokens = audit.NewFirstUses(p.String(), o.Audit, p.stream.TokenUses(), o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
 		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes, Erased: p.ledger.Erased})
@@ -135,14 +144,14 @@ func (p *property) signingSecrets(list []sources.Source) map[string][]string {
 func (p *property) collectTenant() ingest.Tenant {
 	return ingest.Tenant{
 		Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected,
-		Suppression: p.ledger, Eraser: stream.ErasureRequester{Stream: p.stream},
+		Suppression: p.ledger, Eraser: stream.ErasureRequester{Stream: p.stream}, FirstUses: p.usedKeys,
 	}
 }
 
 func (p *property) queryTenant() query.Tenant {
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
-		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Rejections: p.stream,
+		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Rejections: p.stream, FirstUses: p.usedTokens,
 	}
 }
 
@@ -197,11 +206,12 @@ func (p *property) follow(ctx context.Context) error {
 
 // close flushes what is still to be appended and closes the connection.
 func (p *property) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
 	var errs []error
 	if p.appender != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
 		errs = append(errs, p.appender.Close(ctx), p.rejected.Close(ctx))
 	}
+	errs = append(errs, p.usedKeys.Close(ctx), p.usedTokens.Close(ctx))
 	return errors.Join(append(errs, p.client.Close())...)
 }

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/bots"
 	"github.com/weir-dev/weir/collector/deliver"
 	"github.com/weir-dev/weir/collector/ingest"
@@ -38,6 +39,8 @@ type Options struct {
 	// on where it stopped.
 	Consumer string
 	Logger   *slog.Logger
+	// Audit is told of what is done with keys, tokens and events; nil for none.
+	Audit *audit.Log
 	// DrainDelay is for how long requests are still taken after readiness has turned false.
 	DrainDelay time.Duration
 	// Ready is called once everything can be served, the views' first replay included; its error ends the run. Nil
@@ -112,13 +115,13 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry, Bots: detector, MaxInFlightBytes: memoryInFlight()})
+		p.collect = ingest.New(ingest.Options{Now: time.Now, Registerer: p.registry, Bots: detector, Audit: p.Audit, MaxInFlightBytes: memoryInFlight()})
 	}
 	if p.has(Collect) {
 		p.collect.Routes(router)
 	}
 	if p.has(Query) {
-		p.query = query.New(query.Options{Logger: p.Logger, Now: time.Now, Budget: p.views.budget})
+		p.query = query.New(query.Options{Logger: p.Logger, Audit: p.Audit, Now: time.Now, Budget: p.views.budget})
 		p.query.Routes(router)
 	}
 	if p.has(Deliver) {

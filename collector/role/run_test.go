@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/platforms"
@@ -34,6 +35,7 @@ type pod struct {
 	collect   string // address of the HTTP side
 	metrics   string
 	log       *logBuffer
+	acts      logBuffer // the audit log
 	stop      func() error
 }
 
@@ -91,10 +93,11 @@ func (p *pod) run(roles ...role.Name) {
 	p.collect, p.metrics = "http://"+listener.Addr().String(), "http://"+metrics.Addr().String()
 	ctx, cancel := context.WithCancel(p.t.Context())
 	ended := make(chan error, 1)
+	logger := slog.New(slog.NewTextHandler(p.log, nil))
 	go func() {
 		ended <- role.Run(ctx, role.Options{
 			Roles: roles, Directories: []string{p.directory},
-			Listener: listener, MetricsListener: metrics, Consumer: "test", Logger: slog.New(slog.NewTextHandler(p.log, nil)),
+			Listener: listener, MetricsListener: metrics, Consumer: "test", Logger: logger, Audit: audit.New(&p.acts, logger, time.Now),
 		})
 	}()
 	p.stop = func() error { cancel(); return <-ended }

@@ -97,6 +97,8 @@ func appendGrants(k keys) []grant {
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
+		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedKeys()}},
+		{[]string{"zscore"}, []string{"%R~" + k.usedKeys()}},
 	}
 }
 
@@ -173,5 +175,7 @@ func readGrants(k keys) []grant {
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
+		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedTokens()}},
+		{[]string{"zscore"}, []string{"%R~" + k.usedTokens()}},
 	}
 }

@@ -31,6 +31,7 @@ var ownKeys = map[string]string{
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
 	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop",
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
+	"audit:keys": "audit:keys", "audit:tokens": "audit:tokens",
 	"seal:device": "seal:device", "seal:identity": "seal:identity", "seal:dropped": "seal:dropped",
 	"import:events": "import:events", "import:deliveries": "import:deliveries",
 	"erasure:requests": "erasure:requests", "erasure:ledger": "erasure:ledger", "erasure:state:": "erasure:state:", "erasure:state:ID": "erasure:state:4-1",
@@ -41,7 +42,7 @@ var ownKeys = map[string]string{
 var foreignKeys = []string{
 	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:", "rate:0", "rate:17", "rate:100", "rate:1:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
 	"dedup:[0-7]", "join:", "join:8", "join:77", "join:0:1", "join:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
-	"retry:meta:due:1", "retry:due", "paused", "replay:request:1", "replay:", "import:", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "*",
+	"retry:meta:due:1", "retry:due", "paused", "replay:request:1", "replay:", "import:", "audit:", "audit:keys:1", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "*",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
 }
 
@@ -54,7 +55,7 @@ var arguments = map[string]string{
 	"fcall": "weir_append 1 KEY", "get": "KEY", "getrange": "KEY 0 -1", "set": "KEY v", "unlink": "KEY", "exists": "KEY", "pexpire": "KEY 1",
 	"hget": "KEY f", "hstrlen": "KEY f", "hmget": "KEY f", "hlen": "KEY", "hset": "KEY f v", "hdel": "KEY f", "hgetall": "KEY", "hscan": "KEY 0", "hincrby": "KEY f 1",
 	"zadd": "KEY 1 m", "zrem": "KEY m", "zcard": "KEY", "zscore": "KEY m", "zmscore": "KEY m", "zrange": "KEY 0 -1",
-	"zrangebyscore": "KEY 0 1", "xadd": "KEY MAXLEN 0 * e x", "xlen": "KEY", "xrange": "KEY - +", "xrevrange": "KEY + -", "xread": "STREAMS KEY 0",
+	"zremrangebyrank": "KEY 0 1", "zrangebyscore": "KEY 0 1", "xadd": "KEY MAXLEN 0 * e x", "xlen": "KEY", "xrange": "KEY - +", "xrevrange": "KEY + -", "xread": "STREAMS KEY 0",
 	"xtrim": "KEY MAXLEN 0", "xdel": "KEY 1-1", "xack": "KEY g 1-1", "xclaim": "KEY g c 0 1-1", "xautoclaim": "KEY g c 0 0", "xpending": "KEY g",
 	"xreadgroup": "GROUP g c STREAMS KEY >", "xgroup|create": "KEY g 0 MKSTREAM", "xgroup|destroy": "KEY g",
 	"xinfo|stream": "KEY FULL COUNT 0", "xinfo|groups": "KEY",

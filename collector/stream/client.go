@@ -250,6 +250,9 @@ func (c *Client) Stream(namespace, name string) *Stream {
 	return &Stream{redis: c.redis, keys: keysOf(namespace, name)}
 }
 
+// Property returns NAMESPACE/NAME.
+func (s *Stream) Property() string { return s.keys.property() }
+
 // RouteLogs sends what the Redis library has to say (connections that fail, mostly) to logger at level debug,
 // instead of the process's standard error, without what servers have answered. It holds for the whole process, so main calls it, before [Dial].
 func RouteLogs(logger *slog.Logger) { redis.SetLogger(libraryLog{logger}) }

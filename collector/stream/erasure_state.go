@@ -123,13 +123,15 @@ type HiddenErasure struct {
 }
 
 // NotePurged notes of erasures that Redis's files have nothing of them any more. They are named as
-// [Stream.HiddenErasures] returned them: one that was begun again meanwhile stays to be purged.
-func (s *Stream) NotePurged(ctx context.Context, purged []HiddenErasure) error {
+// [Stream.HiddenErasures] returned them: one that was begun again meanwhile stays to be purged. It returns the others, beside an
+// error those that it has come to.
+func (s *Stream) NotePurged(ctx context.Context, hidden []HiddenErasure) (purged []HiddenErasure, err error) {
 	now, err := s.now(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, one := range purged {
+	for _, one := range hidden {
+		noted := false
 		key, state := s.keys.hiddenErasures(), s.keys.erasureState(one.ID)
 		err := s.redis.Watch(ctx, func(tx *redis.Tx) error {
 			score, err := tx.ZScore(ctx, key, one.ID).Result()
@@ -146,11 +148,15 @@ func (s *Stream) NotePurged(ctx context.Context, purged []HiddenErasure) error {
 				pipe.PExpire(ctx, state, erasureStateKept)
 				return nil
 			})
+			noted = err == nil
 			return err
 		}, key)
 		if err != nil && !errors.Is(err, redis.TxFailedErr) {
-			return describe("note that an erasure is purged", err)
+			return purged, describe("note that an erasure is purged", err)
+		}
+		if noted {
+			purged = append(purged, one)
 		}
 	}
-	return nil
+	return purged, nil
 }

@@ -111,14 +111,14 @@ func TestAnErasureEndsWhenItIsPurged(t *testing.T) {
 	if open, err := s.OpenErasures(ctx, 10); len(list) != 1 || len(open) != 0 || err != nil {
 		t.Fatalf("hidden are %v, open %v, %v", list, open, err)
 	}
-	if err := s.NotePurged(ctx, []HiddenErasure{{r.ID, list[0].Hidden.Add(-time.Millisecond)}}); err != nil {
-		t.Fatal(err)
+	if purged, err := s.NotePurged(ctx, []HiddenErasure{{r.ID, list[0].Hidden.Add(-time.Millisecond)}}); err != nil || len(purged) != 0 {
+		t.Fatal(purged, err)
 	}
 	if left := hidden(); len(left) != 1 {
 		t.Error("one that was hidden anew since the rewrite began counts as purged")
 	}
-	if err := s.NotePurged(ctx, list); err != nil {
-		t.Fatal(err)
+	if purged, err := s.NotePurged(ctx, list); err != nil || len(purged) != 1 || purged[0] != list[0] {
+		t.Fatal(purged, err)
 	}
 	state, err := s.Erasure(ctx, r.ID)
 	if left := hidden(); len(left) != 0 || err != nil || state.Purged.IsZero() || !state.PurgeBy.Equal(state.Hidden.Add(24*time.Hour)) {

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/event/wire"
 )
@@ -13,6 +14,11 @@ type keys struct{ prefix string }
 // keysOf returns the keys of the property namespace/name.
 func keysOf(namespace, name string) keys {
 	return keys{prefix: "weir:{" + namespace + "/" + name + "}:"}
+}
+
+// property returns namespace/name.
+func (k keys) property() string {
+	return strings.TrimSuffix(strings.TrimPrefix(k.prefix, "weir:{"), "}:")
 }
 
 // pattern matches every key of the property, as ACL rules spell patterns.
@@ -122,6 +128,13 @@ func (k keys) sealDropped() string { return k.prefix + "seal:dropped" }
 // source is a string: the millisecond up to which a deliverer has read the orders of a source's shop. It lives for a month
 // after it was written last.
 func (k keys) source(name string) string { return k.prefix + "source:" + name }
+
+// usedKeys is a sorted set: the first 8 bytes of the SHA-256 of each API key that has been used, by the microsecond of its
+// first use. It has the newest 1,024.
+func (k keys) usedKeys() string { return k.prefix + "audit:keys" }
+
+// usedTokens is the same of access tokens.
+func (k keys) usedTokens() string { return k.prefix + "audit:tokens" }
 
 // paused is a string: why a platform gets nothing until a person has fixed something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].

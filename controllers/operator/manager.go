@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
 )
@@ -33,6 +34,7 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 		return err
 	}
 	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	options.Audit = audit.New(stdout, logger, time.Now)
 	stream.RouteLogs(logger)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))
 

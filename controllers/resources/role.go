@@ -107,6 +107,14 @@ func noSecret(*v1alpha1.Source) (string, []string) { return "", nil }
 // HasCredentials says whether requests to the role show API keys or access tokens.
 func (r Role) HasCredentials() bool { return r.traits().credentials != "" }
 
+// HashesSecretName is the Secret with the hashes that the role compares keys or tokens with, "" for a role that has none.
+func HashesSecretName(property *v1alpha1.Property, role Role) string {
+	if !role.HasCredentials() {
+		return ""
+	}
+	return role.traits().credentialsSecret(property)
+}
+
 // PodOptions is what the spec says of a role's pods.
 func PodOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
 	return role.traits().spec(&property.Spec).pods

@@ -58,10 +58,7 @@ The platforms' own pages say where each stands and why another does not; the
 // coveragePage asks every adapter about every member.
 func coveragePage(context.Context) (string, error) {
 	var full, small map[string]any
-	if err := errors.Join(json.Unmarshal(everyMember, &full), json.Unmarshal([]byte(least), &small)); err != nil {
-		return "", err
-	}
-	if err := isWhole(full); err != nil {
+	if err := decodeSamples(&full, &small); err != nil {
 		return "", err
 	}
 	types := platforms.Types()
@@ -226,7 +223,7 @@ var errInvalid = errors.New("the event is invalid")
 
 // sent is what a platform is sent of an event, and whether it is sent anything.
 func sent(opened *adapter.Platform, kind platforms.Type, members map[string]any) (payload string, taken bool, err error) {
-	accepted, err := accept(kind, members)
+	accepted, err := accept(members, kind)
 	if err != nil {
 		return "", false, err
 	}
@@ -240,8 +237,8 @@ func sent(opened *adapter.Platform, kind platforms.Type, members map[string]any)
 
 var sampleTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// accept takes an event as the collector does.
-func accept(kind platforms.Type, members map[string]any) (event.Event, error) {
+// accept takes an event as the collector of a property with these platforms does.
+func accept(members map[string]any, kinds ...platforms.Type) (event.Event, error) {
 	text, err := json.Marshal(members)
 	if err != nil {
 		return event.Event{}, err
@@ -254,7 +251,10 @@ func accept(kind platforms.Type, members map[string]any) (event.Event, error) {
 	if len(errs) > 0 {
 		return event.Event{}, fmt.Errorf("%w: %w", errInvalid, errs)
 	}
-	property := config.Property{Platforms: []platforms.Platform{{Type: kind}}}
+	var property config.Property
+	for _, kind := range kinds {
+		property.Platforms = append(property.Platforms, platforms.Platform{Type: kind})
+	}
 	return envelope.Pseudonymise(valid, envelope.Acceptance{
 		DeliveryID: uuid.MustParse("019a9f3c-7a00-7000-8000-000000000001"), Variants: property.Variants(), AccountVariants: property.AccountVariants(),
 	}), nil
@@ -265,7 +265,7 @@ var notSent = []string{"DeliveryID", "Anonymous", "Class", "Platforms", "Person"
 
 // isWhole says which field of a stored event the sample leaves empty: a member of the envelope would have no row.
 func isWhole(full map[string]any) error {
-	accepted, err := accept(platforms.TypeWebhook, full)
+	accepted, err := accept(full, platforms.TypeWebhook)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Command reference writes the pages of docs/reference that follow from the code: the programs' flags from what they print,
-// the chart's values from values.yaml, the conditions' reasons from the comments in api/v1alpha1, and what the platforms get
-// from what their adapters make of an event. `make generate` runs it
+// the chart's values from values.yaml, the conditions' reasons from the comments in api/v1alpha1, what the platforms get
+// from what their adapters make of an event, and what is stored of a person from what the collector makes of one. `make generate` runs it
 // in the repository's root, and `make verify` proves that the pages are fresh.
 package main
 
@@ -37,7 +37,7 @@ func main() {
 // write writes all pages.
 func write(ctx context.Context) error {
 	for name, page := range map[string]func(context.Context) (string, error){
-		"flags": flagsPage, "chart-values": valuesPage, "conditions": conditionsPage, coverage: coveragePage,
+		"flags": flagsPage, "chart-values": valuesPage, "conditions": conditionsPage, coverage: coveragePage, personal: personalPage,
 	} {
 		text, err := page(ctx)
 		if err != nil {

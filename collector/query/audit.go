@@ -1,0 +1,56 @@
+package query
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// exportAct is what the audit log is told of an answer in rows.
+type exportAct struct {
+	act    audit.Act
+	object audit.Kind
+	format format
+	asked  analytics.Range
+	rows   int
+	err    error
+}
+
+// noteExport writes down who has exported what. Filters are left out: they hold what a caller likes.
+func (h *Handler) noteExport(r *http.Request, t *Tenant, e exportAct) {
+	h.note(r, t, audit.Entry{
+		Act: e.act, Object: audit.Party{Kind: e.object},
+		Details: []slog.Attr{
+			slog.String("format", string(e.format)), slog.Time("from", e.asked.From), slog.Time("to", e.asked.To), slog.Int("rows", e.rows),
+		},
+	}, e.err)
+}
+
+// noteReplay writes down who has had which deliveries made again.
+func (h *Handler) noteReplay(r *http.Request, t *Tenant, request stream.ReplayRequest, replayed int, err error) {
+	statuses := make([]string, len(request.Statuses))
+	for i, status := range request.Statuses {
+		statuses[i] = status.String()
+	}
+	h.note(r, t, audit.Entry{
+		Act: audit.DeliveriesReplayed, Object: audit.Party{Kind: audit.Platform, Name: request.Platform},
+		Details: []slog.Attr{
+			slog.Time("from", request.From), slog.Time("to", request.To), slog.Any("statuses", statuses), slog.Int("deliveries", replayed),
+		},
+	}, err)
+}
+
+// propertyOf returns NAMESPACE/NAME.
+func propertyOf(t *Tenant) string { return t.Property.Namespace + "/" + t.Property.Name }
+
+// note writes down what an access token was used for.
+func (h *Handler) note(r *http.Request, t *Tenant, entry audit.Entry, err error) {
+	entry.Property, entry.Actor, entry.Outcome = propertyOf(t), audit.CredentialOf(t.reader), audit.Success
+	if err != nil {
+		entry.Outcome = audit.Failure
+	}
+	h.audit.Write(r.Context(), entry)
+}
