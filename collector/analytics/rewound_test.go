@@ -86,8 +86,6 @@ func (s *imitated) ends() stream.Bounds {
 }
 
 // tick moves the clock on and returns the position of what happens then.
-func (m *imitation) Dropped(context.Context) (stream.Dropped, error) { return stream.Dropped{}, nil }
-
 func (m *imitation) tick() stream.Position {
 	m.now = m.now.Add(time.Second)
 	return stream.At(m.now)

@@ -165,7 +165,7 @@ func storage(full map[string]any, path string) (stored, error) {
 	if found.lives = "`retention.days`"; !required {
 		found.lives = livesFor(&with, &lacking)
 	}
-	anonymous, lackingAnonymous := with.Anonymous(uuid.Nil), lacking.Anonymous(uuid.Nil)
+	anonymous, lackingAnonymous := with.Anonymized(uuid.Nil), lacking.Anonymized(uuid.Nil)
 	if found.suppressed = formOf(path, value, &anonymous, &lackingAnonymous); found.suppressed == "" {
 		found.suppressed = "nothing"
 	}
