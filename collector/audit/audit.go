@@ -55,7 +55,7 @@ const (
 	// These act without a name: the operator and the deliverer in a cluster, `weir dev` on a person's machine.
 	Operator  Kind = "operator"
 	Deliverer Kind = "deliverer"
-	Developer Kind = "weir_dev"
+	Developer Kind = "developer"
 )
 
 // Party is who acts, or what is acted on.
