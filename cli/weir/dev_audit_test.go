@@ -59,8 +59,8 @@ func TestDevKeepsAnAuditLog(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{
 		"access_token credential.first_used access_token bi", "api_key credential.first_used api_key server",
-		"weir_dev credential.added access_token bi", "weir_dev credential.added access_token old", "weir_dev credential.added api_key next",
-		"weir_dev credential.added api_key server", "weir_dev credential.revoked access_token old",
+		"developer credential.added access_token bi", "developer credential.added access_token old", "developer credential.added api_key next",
+		"developer credential.added api_key server", "developer credential.revoked access_token old",
 	}, got); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)
 	}
