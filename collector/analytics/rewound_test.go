@@ -311,6 +311,7 @@ func TestAViewIsThatOfItsStreamWhateverIsErasedTrimmedOrLost(t *testing.T) {
 					v, logged := m.following(t)
 					for range 4 {
 						m.mu.Lock()
+						wait := time.Duration(m.IntN(20)) * time.Second
 						m.meddle = func() {
 							if m.IntN(8) == 0 {
 								m.happen()
@@ -320,7 +321,7 @@ func TestAViewIsThatOfItsStreamWhateverIsErasedTrimmedOrLost(t *testing.T) {
 							}
 						}
 						m.mu.Unlock()
-						<-time.After(time.Duration(m.IntN(20)) * time.Second)
+						<-time.After(wait)
 						m.settle()
 						m.wantTrue(t, fmt.Sprint("seed ", seed, ": the view"), v)
 						if !m.rewound && strings.Contains(logged.text.String(), "rebuilding") {
