@@ -47,10 +47,11 @@ const install = snippet.Stub + `
 
 // shop is a shop with a collector in front of a Redis.
 type shop struct {
-	t      *testing.T
-	redis  *redisserver.Server
-	events *stream.Stream
-	hosts  map[string]string
+	t     *testing.T
+	redis *redisserver.Server
+	// events is the shop's stream, opened the same with what is sealed in it.
+	events, opened *stream.Stream
+	hosts          map[string]string
 
 	// cut lets the network to the collector be down, refuse lets an ingress answer in its place.
 	cut, refuse atomic.Bool
@@ -83,6 +84,7 @@ func openShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	s.events = client.Stream("default", "shop")
+	s.opened = s.events.Opening(wire.Device, wire.Identity)
 	appender := stream.NewAppender(s.events, stream.AppenderOptions{Window: 168 * time.Hour})
 	t.Cleanup(func() { _ = appender.Close(context.Background()) })
 
@@ -217,7 +219,7 @@ func (s *shop) read() ([]event.Event, error) {
 	var events []event.Event
 	var after stream.Position
 	for {
-		entries, err := s.events.ReadEvents(s.t.Context(), after, 1000, 0)
+		entries, err := s.opened.ReadEvents(s.t.Context(), after, 1000, 0)
 		if err != nil || len(entries) == 0 {
 			return events, err
 		}
