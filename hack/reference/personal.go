@@ -68,7 +68,9 @@ func personalPage(ctx context.Context) (string, error) {
 	page.WriteString("# Personal data\n\n" + notice + personalIntro)
 	page.WriteString("| Member | Kind | Stored as | Kept for | Of a suppressed person | Sent to |\n|---|---|---|---|---|---|\n")
 	received := map[platforms.Type]map[string][]string{}
-	for _, path := range leaves(full, "") {
+	paths := leaves(full, "")
+	put(full, "consent.limited_data_use", nil) // which would have Google get no hashes
+	for _, path := range paths {
 		kind, err := kindOfMember(path)
 		if err != nil {
 			return "", err
