@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -249,9 +250,11 @@ func newErasedShop(t *testing.T) *erasedShop {
 	shop.ada = append(shop.ada, h.visits(shop.appender, person{user: "u-ada"}.event("quiet-ada"))...)
 
 	rejections := stream.NewRejections(h.stream, slog.New(slog.DiscardHandler))
-	for _, id := range []string{"of-ada-3", "ada.1", "u-ada", "of-bob-3", "bob.2"} {
+	hashed := sha256.Sum256([]byte("ada@example.com"))
+	for _, id := range []string{"of-ada-3", "ada.1", "u-ada", hex.EncodeToString(hashed[:]), "of-bob-3", "bob.2"} {
 		rejections.Add(stream.Rejection{ID: uuid.NewString(), EventID: id, Event: "pageview", Answer: []byte(`{}`)})
 	}
+	rejections.Add(stream.Rejection{ID: uuid.NewString(), Event: "u-ada", Answer: []byte(`{}`)})
 	if err := rejections.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -88,9 +88,14 @@ func (e *erasures) ofIdentifier(id event.Identifier) []string {
 	return slices.Compact(by)
 }
 
-// spelled says whether a text is the client id or the user id of somebody who is to be erased.
+// spelled says whether a text is the client id or the user id of somebody who is to be erased, or the hash of their address or
+// number.
 func (e *erasures) spelled(text string) bool {
-	for _, as := range []event.Event{{ClientID: text}, {UserID: text}} {
+	spellings := []event.Event{{ClientID: text}, {UserID: text}}
+	if hash, isHash := event.ParseHash(text); isHash {
+		spellings = append(spellings, event.Event{User: event.Hashes{event.EmailLower: hash}}, event.Event{User: event.Hashes{event.PhoneDigits: hash}})
+	}
+	for _, as := range spellings {
 		for _, id := range as.Identifiers(e.property, e.identifiers[:0]).List {
 			if len(e.ofIdentifier(id)) > 0 {
 				return true

@@ -148,9 +148,9 @@ func (s *sweep) flush(ctx context.Context) error {
 // replies erases what senders were told of events whose id is one of somebody who is to be erased: rejections, and answers
 // that are remembered for when a batch is sent once more.
 func (s *sweep) replies(ctx context.Context) error {
-	doomed := func(eventID string) bool {
-		_, known := s.texts[eventID]
-		return known || s.erasures.spelled(eventID)
+	doomed := func(text string) bool {
+		_, known := s.texts[text]
+		return known || text != "" && s.erasures.spelled(text)
 	}
 	if err := s.stream.EraseReplies(ctx, doomed); err != nil {
 		return err

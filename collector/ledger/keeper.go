@@ -202,7 +202,7 @@ func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bou
 		}
 	}
 	for part := range slices.Chunk(slices.Collect(maps.Values(lacking)), maxEntries) {
-		if err := k.Stream.Ledgered(ctx, stream.ErasureRequest{ID: restored + uuid.NewString()}, part); err != nil {
+		if err := k.Stream.Ledgered(ctx, stream.ErasureRequest{ID: stream.RestoredErasure + uuid.NewString()}, part); err != nil {
 			return err
 		}
 	}
@@ -211,9 +211,6 @@ func (k *Keeper) putBack(ctx context.Context, l *erasure.Ledger, ends stream.Bou
 	}
 	return nil
 }
-
-// restored begins the ids of erasures that nobody has asked for anew.
-const restored = "restored-"
 
 // strike takes those out of the entries that are lacking which a copy has, and knows as much of.
 func strike(lacking map[erasure.Digest]erasure.Entry, copied []erasure.Entry) {

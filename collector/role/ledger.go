@@ -3,6 +3,8 @@ package role
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,15 @@ type ledger struct {
 	// file is nil where there is none; told is what the stream has told.
 	file *erasure.Ledger
 	told erasure.Ledger
+	// restored is the time of the latest erasure that an older backup has undone: what Redis has of before may be of persons
+	// who were erased since.
+	restored time.Time
+
+	// reading is held while the stream is read. read is how far it has been, and anew what it has where it is read from its
+	// beginning.
+	reading sync.Mutex
+	read    stream.Position
+	anew    *erasure.Ledger
 }
 
 // knownLedger is a ledger that does not change any more.
@@ -41,7 +52,7 @@ type knownLedger struct {
 
 // newLedger begins with what the file has.
 func newLedger(property string, file *erasure.Ledger) *ledger {
-	l := &ledger{property: property, complete: make(chan struct{})}
+	l := &ledger{property: property, complete: make(chan struct{}), anew: &erasure.Ledger{}}
 	l.replace(file)
 	return l
 }
@@ -63,9 +74,46 @@ func (l *ledger) add(list []stream.LedgerEntry) {
 	for _, read := range list {
 		for _, entry := range read.Entries {
 			l.told.Add(entry)
+			if strings.HasPrefix(read.ErasureID, stream.RestoredErasure) {
+				l.restore(entry)
+			}
+			if l.anew != nil {
+				l.anew.Add(entry)
+			}
 		}
 	}
 	l.merge()
+}
+
+// restore notes that what was erased may be back.
+func (l *ledger) restore(entry erasure.Entry) {
+	if entry.At.After(l.restored) {
+		l.restored = entry.At
+	}
+}
+
+// compare notes whom a stream does not have that was read from its beginning: the Redis behind it is older than their
+// erasures, which the keeper of the ledger has not seen to yet.
+func (l *ledger) compare() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.anew == nil {
+		return
+	}
+	known := l.known.Load()
+	for _, entry := range known.Entries() {
+		if !l.anew.Has(entry.Digest) {
+			l.restore(entry)
+		}
+	}
+	l.anew = nil
+}
+
+// restoredUntil returns the time of the latest erasure that an older backup has undone, zero where none has.
+func (l *ledger) restoredUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restored
 }
 
 // merge makes one of both. Without a file there is no salt by which anybody could be told.
@@ -137,12 +185,9 @@ func (l *ledger) ready(context.Context) error {
 func (l *ledger) follow(ctx context.Context, s *stream.Stream) {
 	ticker := time.NewTicker(ledgerInterval)
 	defer ticker.Stop()
-	read := stream.Position(0)
 	done := sync.OnceFunc(func() { close(l.complete) })
 	for {
-		last, err := l.catchUp(ctx, s, read)
-		read = last
-		if err == nil && l.usable() {
+		if err := l.catchUp(ctx, s); err == nil && l.usable() {
 			done()
 		}
 		select {
@@ -153,25 +198,59 @@ func (l *ledger) follow(ctx context.Context, s *stream.Stream) {
 	}
 }
 
-// catchUp reads the ledger stream to its end, and returns the position up to which it has been read. Nothing is ever taken
-// out of that stream: where the last entry that was read is gone, it is another stream, and is read from its beginning.
-func (l *ledger) catchUp(ctx context.Context, s *stream.Stream, read stream.Position) (stream.Position, error) {
+// catchUp reads the ledger stream to its end. Nothing is ever taken out of that stream: where the last entry that was read is
+// gone, it is another stream, and is read from its beginning.
+func (l *ledger) catchUp(ctx context.Context, s *stream.Stream) error {
+	l.reading.Lock()
+	defer l.reading.Unlock()
 	for {
-		before := read
-		if read > 0 {
+		before := l.read
+		if before > 0 {
 			before-- // so that the last entry is read again
 		}
 		list, last, err := s.ReadLedger(ctx, before, ledgerAtOnce)
 		switch {
 		case err != nil:
-			return read, err
-		case last == before && read > 0:
-			read = 0
+			return err
+		case last == before && l.read > 0:
+			l.read = 0
+			l.startAnew()
 			continue
-		case last == read || last == before:
-			return last, nil
+		case last == l.read || last == before:
+			l.compare()
+			return nil
 		}
 		l.add(list)
-		read = last
+		l.read = last
 	}
+}
+
+// startAnew has what the stream has told from now on compared with what is known.
+func (l *ledger) startAnew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.anew = &erasure.Ledger{}
+}
+
+// rejections are those that a property's stream has, for readers. After a restore those are left out that may have an id of
+// somebody who was erased since the backup: what is erased by then has no sign of it.
+type rejections struct {
+	stream *stream.Stream
+	ledger *ledger
+}
+
+// clockMargin is how far the clocks of collectors, who date rejections, may differ from that of erasures.
+const clockMargin = time.Minute
+
+// Rejections returns the newest rejections, at most limit, the newest first.
+func (r rejections) Rejections(ctx context.Context, limit int) ([]stream.Rejection, error) {
+	if err := r.ledger.catchUp(ctx, r.stream); err != nil {
+		return nil, err
+	}
+	list, err := r.stream.Rejections(ctx, limit)
+	if until := r.ledger.restoredUntil(); !until.IsZero() {
+		until = until.Add(clockMargin)
+		list = slices.DeleteFunc(list, func(one stream.Rejection) bool { return one.At.Before(until) })
+	}
+	return list, err
 }

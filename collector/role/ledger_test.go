@@ -1,7 +1,9 @@
 package role_test
 
 import (
+	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +75,13 @@ func (e *erasing) save(entries ...erasure.Entry) {
 // tell has the ledger stream tell of somebody.
 func (e *erasing) tell(entry erasure.Entry) {
 	e.t.Helper()
-	if err := e.stream.Ledgered(e.t.Context(), stream.ErasureRequest{ID: uuid.NewString()}, []erasure.Entry{entry}); err != nil {
+	e.tellAs(uuid.NewString(), entry)
+}
+
+// tellAs does so by an erasure with an id.
+func (e *erasing) tellAs(id string, entry erasure.Entry) {
+	e.t.Helper()
+	if err := e.stream.Ledgered(e.t.Context(), stream.ErasureRequest{ID: id}, []erasure.Entry{entry}); err != nil {
 		e.t.Fatal(err)
 	}
 }
@@ -126,6 +134,83 @@ func TestAViewNeverHasWhoeverWasErased(t *testing.T) {
 			e.await("ready", e.ready)
 			if count, _, status := e.purchases(); status != http.StatusOK || count != 1 {
 				t.Errorf("%d purchases, status %d, want joe's alone", count, status)
+			}
+			e.end()
+		})
+	}
+}
+
+// rejected notes a rejection of a while ago.
+func (e *erasing) rejected(id string, ago time.Duration) {
+	e.t.Helper()
+	list := stream.NewRejections(e.stream, slog.New(slog.DiscardHandler))
+	list.Add(stream.Rejection{ID: uuid.NewString(), At: time.Now().Add(-ago), EventID: id, Answer: []byte(`{"message":"x"}`)})
+	if err := list.Close(e.t.Context()); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func TestAfterARestoreNoRejectionOfBeforeIsListed(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		before, meanwhile func(e *erasing)
+		want              []string
+	}{
+		"the backup has no erasure at all": {before: func(e *erasing) { e.save(e.entry("jane", false)) }},
+		"the backup has another one": {before: func(e *erasing) {
+			e.tell(e.entry("joe", false))
+			e.save(e.entry("jane", false))
+		}},
+		"the erasure has been put back, and is not done yet": {before: func(e *erasing) {
+			jane := e.entry("jane", false)
+			e.save(jane)
+			e.tellAs(stream.RestoredErasure+uuid.NewString(), jane)
+		}},
+		"the backup is put back while a reader runs": {
+			before: func(e *erasing) {
+				jane := e.entry("jane", false)
+				e.save(jane)
+				e.tell(jane)
+			},
+			meanwhile: func(e *erasing) {
+				if err := e.redis.Del(e.t.Context(), "weir:{default/reader}:erasure:ledger").Err(); err != nil {
+					e.t.Fatal(err)
+				}
+			},
+		},
+		"what was erased before stays as it is": {
+			before: func(e *erasing) {
+				jane := e.entry("jane", false)
+				e.save(jane)
+				e.tell(jane)
+			},
+			want: []string{"of-jane"},
+		},
+		"nobody was erased": {before: func(e *erasing) { e.save() }, want: []string{"of-jane"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e := newErasing(t, shop("reader"))
+			test.before(e)
+			e.rejected("of-jane", time.Minute)
+			e.run(role.Query)
+			e.await("ready", e.ready)
+			if test.meanwhile != nil {
+				test.meanwhile(e)
+			}
+			e.rejected("since", -2*time.Minute)
+			var answer struct {
+				Data []struct {
+					EventID string `json:"event_id"`
+				}
+			}
+			if response := e.read("rejections", &answer); response.StatusCode != http.StatusOK {
+				t.Fatalf("status %d", response.StatusCode)
+			}
+			got := []string{}
+			for _, one := range answer.Data {
+				got = append(got, one.EventID)
+			}
+			if want := append([]string{"since"}, test.want...); !slices.Equal(got, want) {
+				t.Errorf("rejections of %v are listed, want %v", got, want)
 			}
 			e.end()
 		})

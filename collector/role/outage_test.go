@@ -54,7 +54,19 @@ func (p *pod) accept(redis *redisserver.Server, id string) {
 // purchases reads the summary: how many there are, and the Weir-As-Of header.
 func (p *pod) purchases() (count int, asOf string, status int) {
 	p.t.Helper()
-	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.collect+"/api/v1/properties/reader/analytics/summary", http.NoBody)
+	var answer struct {
+		Data struct {
+			KPIs struct{ Purchases int } `json:"kpis"`
+		}
+	}
+	response := p.read("analytics/summary", &answer)
+	return answer.Data.KPIs.Purchases, response.Header.Get("Weir-As-Of"), response.StatusCode
+}
+
+// read asks the read API and reads its answer.
+func (p *pod) read(path string, answer any) *http.Response {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.collect+"/api/v1/properties/reader/"+path, http.NoBody)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -64,15 +76,10 @@ func (p *pod) purchases() (count int, asOf string, status int) {
 		p.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	var answer struct {
-		Data struct {
-			KPIs struct{ Purchases int } `json:"kpis"`
-		}
-	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
 		p.t.Fatal(err)
 	}
-	return answer.Data.KPIs.Purchases, response.Header.Get("Weir-As-Of"), response.StatusCode
+	return response
 }
 
 // metric returns the value of a metric of the pod's property.

@@ -148,8 +148,8 @@ func repliedIDs(packed string) []string {
 	return ids
 }
 
-// EraseRejections removes the rejections whose event ids are doomed.
-func (s *Stream) EraseRejections(ctx context.Context, doomed func(eventID string) bool) error {
+// EraseRejections removes the rejections of which the event id or the name is doomed.
+func (s *Stream) EraseRejections(ctx context.Context, doomed func(text string) bool) error {
 	messages, err := s.redis.XRangeN(ctx, s.keys.rejections(), "-", "+", 2*MaxRejections).Result()
 	if err != nil {
 		return describe("look through the rejections", err)
@@ -158,7 +158,7 @@ func (s *Stream) EraseRejections(ctx context.Context, doomed func(eventID string
 	for _, message := range messages {
 		text, _ := message.Values[rejectionField].(string)
 		var rejection Rejection
-		if json.Unmarshal([]byte(text), &rejection) == nil && rejection.EventID != "" && doomed(rejection.EventID) {
+		if json.Unmarshal([]byte(text), &rejection) == nil && slices.ContainsFunc([]string{rejection.EventID, rejection.Event}, doomed) {
 			ids = append(ids, message.ID)
 		}
 	}

@@ -46,6 +46,9 @@ const (
 	ledgerField  = "l"
 )
 
+// RestoredErasure begins the ids of erasures that nobody has asked for anew: of persons whom an older backup has brought back.
+const RestoredErasure = "restored-"
+
 // ErasureRequest asks for a person's erasure.
 type ErasureRequest struct {
 	// ID is a UUID in lower case. A request of the same id and identifiers asks for the same again.

@@ -76,6 +76,12 @@ func (l *Ledger) Add(entry Entry) {
 	l.entries[entry.Digest] = entry
 }
 
+// Has says whether the ledger has an identifier.
+func (l *Ledger) Has(digest Digest) bool {
+	_, found := l.entries[digest]
+	return found
+}
+
 // Len is how many identifiers the ledger has.
 func (l *Ledger) Len() int { return len(l.entries) }
 
