@@ -178,6 +178,13 @@ func judgeWebhook(q *request) answer {
 	if !verifies(q, account.Credentials["signingSecret"]) {
 		return failWebhook(http.StatusUnauthorized).complain("the signature does not match")
 	}
+	if message, problem := unmarshal[struct {
+		Type string         `json:"type"`
+		Data jsontext.Value `json:"data"`
+		Rest jsontext.Value `json:",embed"`
+	}](q.body); problem == "" && message.Type == webhookErased {
+		return judgeWebhookErasure(q)
+	}
 	body, problem := unmarshal[webhookBody](q.body, strict)
 	if problem != "" || body.Timestamp.IsZero() || body.Data.ReceivedAt.IsZero() {
 		return failWebhook(http.StatusBadRequest).complain("the body is not a webhook's JSON")
