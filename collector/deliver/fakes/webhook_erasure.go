@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // webhookErased is the type of the message that tells of an erasure.
@@ -24,6 +26,16 @@ type webhookErasure struct {
 }
 
 var webhookErasureID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// isWebhookErasure tells such a message by its data, since an event may have any name.
+func isWebhookErasure(body []byte) bool {
+	message, problem := unmarshal[struct {
+		Type string                    `json:"type"`
+		Data map[string]jsontext.Value `json:"data"`
+		Rest jsontext.Value            `json:",embed"`
+	}](body)
+	return problem == "" && message.Type == webhookErased && message.Data["event_id"] == nil
+}
 
 // judgeWebhookErasure takes a message of a person who is erased, of which the signature has been verified.
 func judgeWebhookErasure(q *request) answer {
