@@ -3,6 +3,8 @@ package v1alpha1
 import "github.com/weir-dev/weir/collector/platforms"
 
 // Platform is one destination of a Property's events. Exactly the member that type names is set; Log has none.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.forwardErasure) || !self.forwardErasure || self.type in ['Mixpanel', 'Webhook']",fieldPath=".forwardErasure",message="must be absent or false: the types that have an interface for erasures are Mixpanel and Webhook"
 type Platform struct {
 	// The platform in delivery records. An event accepted while the platform was there keeps a record under this
 	// name for ever.
@@ -31,6 +33,11 @@ type Platform struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule=`self.all(name, name == '' || name.matches(r'^[^\s\p{Z}\p{Cc}]([^\p{Cc}]{0,98}[^\s\p{Z}\p{Cc}])?$'))`,message="must be event names of 1 to 100 characters without control characters or space around them"
 	Events []EventName `json:"events,omitempty"`
+
+	// Hands erasures of persons on to the platform, by the interface that it has for them: Mixpanel and Webhook have one.
+	// Mixpanel's Secret then has the keys projectToken and gdprToken too.
+	// +optional
+	ForwardErasure bool `json:"forwardErasure,omitempty"`
 
 	// Stops deliveries; events wait for as long as they are retained.
 	// +optional

@@ -26,13 +26,17 @@ func TestPlatforms(t *testing.T) {
 		return "platforms: [{name: crm, type: Webhook, webhook: {url: '" + url + "'}, credentialsSecretRef: {name: s}}]"
 	}
 	testRules(t, map[string]rule{
+		"erasures are forwarded to types that have an interface for them": {
+			spec: `platforms: [{name: console, type: Log, forwardErasure: false}, {name: log, type: Log, forwardErasure: true}]`,
+			want: []string{"spec.platforms[1].forwardErasure: must be absent or false: the types that have an interface for erasures are Mixpanel and Webhook"},
+		},
 		"one of each type is accepted": {spec: `
 platforms:
 - {name: meta, type: Meta, meta: {pixelID: "1234567890", testEventCode: TEST1}, credentialsSecretRef: {name: s}, events: [purchase, add_to_cart], suspend: false}
 - {name: analytics, type: GA4, ga4: {measurementID: G-ABC123DEF4, region: EU}, credentialsSecretRef: {name: s}}
 - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C4A1B2C3D4, testEventCode: TEST1}, credentialsSecretRef: {name: s}}
 - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "549755885175", test: true}, credentialsSecretRef: {name: s}}
-- {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}}
+- {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
 		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},

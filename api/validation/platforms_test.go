@@ -72,6 +72,28 @@ func TestTheDefinitionFollowsThePlatformTable(t *testing.T) {
 	}
 }
 
+// Erasures are handed on to the types of which the table says so; the message names each, and the description their keys.
+func TestTheDefinitionTakesForwardErasureOfTheTablesTypes(t *testing.T) {
+	schema := platformSchema(t)
+	var quoted []string
+	description := strings.Join(strings.Fields(schema.Properties["forwardErasure"].Description), " ")
+	for _, platform := range platforms.ErasureTypes() {
+		quoted = append(quoted, "'"+string(platform)+"'")
+		traits, _ := platform.Traits()
+		for _, key := range append([]string{string(platform)}, traits.Erasure.Credentials...) {
+			if !strings.Contains(description, key) {
+				t.Errorf("the description does not name %s", key)
+			}
+		}
+	}
+	rule := "!has(self.forwardErasure) || !self.forwardErasure || self.type in [" + strings.Join(quoted, ", ") + "]"
+	for _, platform := range platforms.ErasureTypes() {
+		if message := rulesOf(schema)[rule]; !strings.Contains(message, string(platform)) {
+			t.Errorf("the rule %s says %q, which does not name %s", rule, message, platform)
+		}
+	}
+}
+
 // checkCredentials: the Secret is demanded where the type has keys, and both the demand and the member's description name each.
 func checkCredentials(t *testing.T, platform platforms.Type, keys []string, rules map[string]string, description string) {
 	t.Helper()

@@ -105,6 +105,8 @@ func validatePlatform(p *platforms.Platform, at string, f *errs) {
 		f.check(false, at+".type", "must be one of "+joined(platforms.Types()))
 		return
 	}
+	f.check(!p.ForwardErasure || slices.Contains(platforms.ErasureTypes(), p.Type), at+".forwardErasure",
+		"must be absent or false: the types that have an interface for erasures are "+joined(platforms.ErasureTypes()))
 	p.Type.CheckSettings(&p.Settings, func(member, rule string) { f.check(false, at+"."+member, rule) })
 }
 

@@ -86,6 +86,9 @@ type timing struct {
 	// erase is how often to look for persons who are to be erased, eraseGrace for how long collectors must have had the time to
 	// learn of them, and erasePatience for how long to wait for another that erases, or for whoever keeps the ledger.
 	erase, eraseGrace, erasePatience time.Duration
+	// forward bounds a request that has persons erased at a platform, and forwardPass all of these to one platform on one way
+	// through the events.
+	forward, forwardPass time.Duration
 	// trim is how often the streams are trimmed.
 	trim time.Duration
 	// lag is how often it is measured what platforms still have to be handed.
@@ -115,6 +118,7 @@ func defaultTiming() timing {
 		reclaim:     15 * time.Second,
 		replay:      time.Second,
 		erase:       time.Second, eraseGrace: 3 * time.Second, erasePatience: 30 * time.Second,
+		forward: 5 * time.Second, forwardPass: 15 * time.Second,
 		trim:        time.Minute,
 		lag:         5 * time.Second,
 		redis:       backoff{unit: 500 * time.Millisecond, cap: 15 * time.Second, floor: 100 * time.Millisecond},

@@ -54,6 +54,7 @@ type eraser struct {
 	interval, grace, patience time.Duration
 	logger                    *slog.Logger
 	audit                     *audit.Log
+	forwarding                *forwarding
 
 	// entries are what the ledger stream has of the erasures that are open.
 	entries map[string][]erasure.Entry
@@ -69,12 +70,21 @@ func (e *Engine) eraser() *eraser {
 	return &eraser{
 		stream: e.options.Stream, ledger: e.options.Ledger, property: e.options.Property.Namespace + "/" + e.options.Property.Name,
 		token: uuid.NewString(), monotonic: e.monotonic, interval: e.timing.erase, grace: e.timing.eraseGrace, patience: e.timing.erasePatience,
-		logger: e.options.Logger, audit: e.options.Audit, entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
+		logger: e.options.Logger, audit: e.options.Audit, forwarding: e.forwarding(), entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
+	}
+}
+
+func (e *Engine) forwarding() *forwarding {
+	o := &e.options
+	return &forwarding{
+		property: o.Property, credentials: o.Credentials, client: newClient(o.Property.Egress, e.timing.forward, o.Now), wall: o.Now,
+		backoff: e.timing.backoff, pass: e.timing.forwardPass, logger: o.Logger,
 	}
 }
 
 // run erases whoever is to be erased, until taking ends.
 func (e *eraser) run(taking context.Context) {
+	defer e.forwarding.client.close()
 	failed := false
 	for {
 		err := e.look(taking)
@@ -178,6 +188,7 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	s := &sweep{
 		stream: e.stream, erasures: newErasures(e.property, salt, due, e.entries), erased: map[stream.Position][]string{},
 		linked: map[string]map[event.Identifier]struct{}{}, waiting: map[string]bool{}, texts: map[string]struct{}{},
+		forwarders: e.forwarding.open(),
 	}
 	bounds, err := e.stream.Bounds(ctx)
 	if err != nil {

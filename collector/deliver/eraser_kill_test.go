@@ -113,14 +113,21 @@ func (w *cutWire) end() {
 // eraseUntilCut runs an eraser whose process is killed after so many commands to Redis, and says whether it was.
 func (h *harness) eraseUntilCut(t *testing.T, commands int, done func() bool) bool {
 	t.Helper()
+	return h.eraseUntilCutBy(t, commands, func(*cutWire) {}, done)
+}
+
+// eraseUntilCutBy is eraseUntilCut with somebody who may cut the wire.
+func (h *harness) eraseUntilCutBy(t *testing.T, commands int, who func(*cutWire), done func() bool) bool {
+	t.Helper()
 	wire := newCutWire(t, h.url, commands)
+	who(wire)
 	client, err := stream.Dial("unix://"+wire.listener.Addr().String(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	e := New(Options{
-		Stream: client.Stream("default", "shop"), Property: h.property, Consumer: "victim", Metrics: h.metrics,
+		Stream: client.Stream("default", "shop"), Property: h.property, Credentials: h.credentialsOf, Consumer: "victim", Metrics: h.metrics,
 		Logger: slog.New(slog.NewTextHandler(h.log, nil)), Now: h.wall, Ledger: h.ledger,
 	})
 	e.timing = quickTiming()

@@ -2,7 +2,9 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
@@ -24,6 +26,8 @@ type sweep struct {
 	linked map[string]map[event.Identifier]struct{}
 	// waiting are the erasures that have an event which cannot go yet.
 	waiting map[string]bool
+	// forwarders hand the erasures on to platforms.
+	forwarders []*forwarder
 	// unreadable counts entries that do not say whose they are.
 	unreadable int
 
@@ -117,6 +121,9 @@ func (s *sweep) look(entry stream.Entry) {
 		if whole.Name == event.Purchase {
 			doomed.OrderID = whole.OrderID
 		}
+		for _, f := range s.forwarders {
+			f.note(&whole, entry.Position.Time(), by, s.erasures)
+		}
 	}
 	s.doomed = append(s.doomed, doomed)
 	for _, text := range texts {
@@ -135,6 +142,9 @@ func (s *sweep) flush(ctx context.Context) error {
 	if err := s.replies(ctx); err != nil {
 		return err
 	}
+	if err := s.forward(ctx); err != nil {
+		return err
+	}
 	if err := s.stream.EraseEvents(ctx, s.doomed); err != nil {
 		return err
 	}
@@ -143,6 +153,21 @@ func (s *sweep) flush(ctx context.Context) error {
 	}
 	s.doomed = s.doomed[:0]
 	return nil
+}
+
+// forward hands the erasures of the events that are to go on to platforms, to all of them at the same time, and notes what became
+// of that: whoever dies then is followed by one that does it once more, since what the platforms have to know is there still.
+func (s *sweep) forward(ctx context.Context) error {
+	lists, errs := make([][]stream.Forwarding, len(s.forwarders)), make([]error, len(s.forwarders))
+	var all sync.WaitGroup
+	for i, f := range s.forwarders {
+		all.Go(func() { lists[i], errs[i] = f.send(ctx) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.stream.NoteForwarded(ctx, slices.Concat(lists...))
 }
 
 // replies erases what senders were told of events whose id is one of somebody who is to be erased: rejections, and answers

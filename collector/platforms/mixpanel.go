@@ -29,7 +29,9 @@ var mixpanelTraits = Traits{
 			"organization settings under Data & Privacy, or by POST " +
 			"https://mixpanel.com/api/app/data-deletions/v3.0 (of projects in Europe and India on the hosts " +
 			"there). An owner or admin of the organization has to do it.",
-		URL: "https://docs.mixpanel.com/docs/privacy/end-user-data-management",
+		URL:         "https://docs.mixpanel.com/docs/privacy/end-user-data-management",
+		Forwarded:   true,
+		Credentials: []string{"projectToken", "gdprToken"},
 	},
 	Texts: []Text{
 		{

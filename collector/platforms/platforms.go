@@ -88,6 +88,8 @@ type Platform struct {
 	Events []string `json:"events,omitempty"`
 	// Suspend stops deliveries; events wait.
 	Suspend bool `json:"suspend,omitempty"`
+	// ForwardErasure hands erasures of persons on to the platform, whose type's [Erasure] says that it takes them.
+	ForwardErasure bool `json:"forwardErasure,omitempty"`
 	// Endpoint replaces the platform's own base URL; "" in production.
 	Endpoint string `json:"endpoint,omitempty"`
 
@@ -127,6 +129,25 @@ type Erasure struct {
 	Instruction string
 	// URL is where the platform documents it; "" where nobody does.
 	URL string
+	// Forwarded says that the platform has an interface for it, by which [Platform.ForwardErasure] has it asked.
+	Forwarded bool
+	// Credentials are the keys that the platform's Secret must hold for that, beside those of [Traits.Credentials].
+	Credentials []string
+}
+
+// SecretKeys are the keys of a platform's Secret that the deliverer reads: those that the type needs, and where erasures are
+// handed on to it those that this needs.
+func (t Type) SecretKeys(forwardErasure bool) []string {
+	traits := table[t]
+	if !forwardErasure {
+		return traits.Credentials
+	}
+	return slices.Concat(traits.Credentials, traits.Erasure.Credentials)
+}
+
+// ErasureTypes returns the types that have an interface for erasures, sorted.
+func ErasureTypes() []Type {
+	return slices.DeleteFunc(Types(), func(t Type) bool { return !table[t].Erasure.Forwarded })
 }
 
 // Limits bound one request to a platform.

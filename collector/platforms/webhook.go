@@ -20,6 +20,7 @@ var webhookTraits = Traits{
 	Erasure: Erasure{
 		Instruction: "Erase the person in whatever stores what your receiver was sent: each event there has the client_id, " +
 			"the user_id and the hashes.",
+		Forwarded: true,
 	},
 	Texts: []Text{
 		{

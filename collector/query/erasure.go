@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/outline"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -179,9 +180,14 @@ type platformErasure struct {
 	// Type is absent where the Property does not name the platform any more.
 	Type string `json:"type,omitempty"`
 	// Sent says that erased events were for this platform, as far as they are found yet.
-	Sent          bool    `json:"sent"`
-	Instruction   string  `json:"instruction"`
-	Documentation *string `json:"documentation"`
+	Sent bool `json:"sent"`
+	// Forwarded says whether the platform was asked to erase the person: "done", "failed" or "not_asked".
+	Forwarded string `json:"forwarded"`
+	// ForwardedAt is when it took that last, ForwardFailure why it has not taken all of it, as a short code.
+	ForwardedAt    *string `json:"forwarded_at"`
+	ForwardFailure *string `json:"forward_failure"`
+	Instruction    string  `json:"instruction"`
+	Documentation  *string `json:"documentation"`
 }
 
 // answerErasure answers with an erasure's state.
@@ -200,19 +206,31 @@ func (h *Handler) answerErasure(w http.ResponseWriter, status int, t *Tenant, st
 	}
 	for _, platform := range t.Property.Platforms {
 		traits, _ := platform.Type.Traits()
-		answer.Platforms = append(answer.Platforms, platformErasure{
-			Platform: platform.Name, Type: string(platform.Type), Sent: slices.Contains(state.Platforms, platform.Name),
-			Instruction: traits.Erasure.Instruction, Documentation: optional(traits.Erasure.URL),
-		})
+		answer.Platforms = append(answer.Platforms, platformErasureOf(state, platform.Name, platform.Type, traits.Erasure))
 	}
 	for _, name := range state.Platforms {
 		if !slices.Contains(t.Property.PlatformNames(), name) {
-			answer.Platforms = append(answer.Platforms, platformErasure{Platform: name, Sent: true, Instruction: formerPlatform})
+			answer.Platforms = append(answer.Platforms, platformErasureOf(state, name, "", platforms.Erasure{Instruction: formerPlatform}))
 		}
 	}
 	server.JSON(w, status, struct {
 		Data erasureAnswer `json:"data"`
 	}{answer})
+}
+
+// platformErasureOf says of a platform what has been done there and what is left to do.
+func platformErasureOf(state stream.ErasureState, name string, kind platforms.Type, left platforms.Erasure) platformErasure {
+	told := platformErasure{
+		Platform: name, Type: string(kind), Sent: slices.Contains(state.Platforms, name), Forwarded: "not_asked",
+		Instruction: left.Instruction, Documentation: optional(left.URL),
+	}
+	if at, taken := state.Forwarded[name]; taken {
+		told.Forwarded, told.ForwardedAt = "done", optional(instant(at))
+	}
+	if reason, failed := state.Unforwarded[name]; failed {
+		told.Forwarded, told.ForwardFailure = "failed", optional(reason)
+	}
+	return told
 }
 
 // formerPlatform is what is known of a platform that the Property does not name any more.

@@ -187,9 +187,14 @@ func TestTheStateOfAnErasure(t *testing.T) {
 	hidden.Hidden, hidden.Events, hidden.Records, hidden.Identifiers, hidden.Linked, hidden.Platforms = at(9), 3, 2, 4, 1, []string{"crm", "old"}
 	purged := hidden
 	purged.Purged = at(3600)
+	forwarded := hidden
+	forwarded.Forwarded = map[string]time.Time{"crm": at(6)}
+	failed := forwarded
+	failed.Unforwarded = map[string]string{"crm": "http_503"}
 	unpurged := hidden
 	unpurged.Unpurged = stream.UnpurgedSnapshots
-	const webhook = `"instruction":"Erase the person in whatever stores what your receiver was sent: each event there has the client_id, the user_id and the hashes.","documentation":null}`
+	const notAsked = `"forwarded":"not_asked","forwarded_at":null,"forward_failure":null,`
+	const webhook = notAsked + `"instruction":"Erase the person in whatever stores what your receiver was sent: each event there has the client_id, the user_id and the hashes.","documentation":null}`
 	begin := `{"data":{"id":"` + anErasure + `","status":`
 	const times = `"requested_at":"2026-10-26T10:00:01.000Z","ledgered_at":"2026-10-26T10:00:02.000Z",`
 	for sentence, test := range map[string]struct {
@@ -200,8 +205,12 @@ func TestTheStateOfAnErasure(t *testing.T) {
 			`"events":0,"delivery_records":0,"identifiers":0,"linked_identifiers":0,"platforms":[{"platform":"crm","type":"Webhook","sent":false,` + webhook + `]}}`},
 		"hidden, with a platform that the Property names no more": {hidden, begin + `"hidden",` + times +
 			`"hidden_at":"2026-10-26T10:00:10.000Z","purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unpurged_reason":null,"events":3,"delivery_records":2,"identifiers":4,"linked_identifiers":1,` +
-			`"platforms":[{"platform":"crm","type":"Webhook","sent":true,` + webhook + `,{"platform":"old","sent":true,"instruction":"` + formerPlatform + `","documentation":null}]}}`},
-		"purged": {purged, `"status":"purged"`},
+			`"platforms":[{"platform":"crm","type":"Webhook","sent":true,` + webhook + `,{"platform":"old","sent":true,` + notAsked + `"instruction":"` + formerPlatform + `","documentation":null}]}}`},
+		"purged":              {purged, `"status":"purged"`},
+		"taken by a platform": {forwarded, `"sent":true,"forwarded":"done","forwarded_at":"2026-10-26T10:00:07.000Z","forward_failure":null,`},
+		"taken by a platform in part, which is left to the owner": {
+			failed, `"sent":true,"forwarded":"failed","forwarded_at":"2026-10-26T10:00:07.000Z","forward_failure":"http_503",`,
+		},
 		"hidden, in a Redis that writes snapshots": {unpurged, `"purged_at":null,"unpurged_reason":"snapshots"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -457,6 +457,7 @@ func TestEachRoleMayDoItsPartOfAnErasure(t *testing.T) {
 			return deliver.EraseRecords(ctx, map[Position][]string{}, func(id string) bool { return id == asked.ID })
 		},
 		func() error { return deliver.NoteLinked(ctx, asked.ID, 0) },
+		func() error { return deliver.NoteForwarded(ctx, []Forwarding{{ErasureID: asked.ID, Platform: "crm"}}) },
 		func() error { return deliver.HideErasures(ctx, open) },
 		func() error { return deliver.UnlockErasures(ctx) },
 	} {

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,8 @@ const (
 	stateUnpurged = "unpurged"
 	// statePlatform begins a field for each platform that may have got something.
 	statePlatform = "platform:"
+	// stateForwarded begins a field for each platform that has taken an erasure, stateUnforwarded one for each that has not.
+	stateForwarded, stateUnforwarded = "forwarded:", "unforwarded:"
 )
 
 // ErasureState is what has become of an erasure. Times are zero where it has not come that far.
@@ -48,6 +51,10 @@ type ErasureState struct {
 	Events, Records, Identifiers, Linked int64
 	// Platforms are those that may have got something of the person, in order; there it has to be deleted by the owner.
 	Platforms []string
+	// Forwarded is when platforms were handed the erasure on last, by their names; Unforwarded why one was not handed all of it,
+	// as a short code.
+	Forwarded   map[string]time.Time
+	Unforwarded map[string]string
 
 	// follow says that what was seen with the subject is to go too, followed that it is in the ledger.
 	follow, followed, suppress bool
@@ -91,13 +98,61 @@ func stateOf(id string, fields map[string]string) ErasureState {
 	if reason := fields[stateUnpurged]; slices.Contains([]string{UnpurgedDenied, UnpurgedSnapshots, UnpurgedFailed}, reason) {
 		state.Unpurged = reason
 	}
-	for field := range fields {
+	for field, value := range fields {
 		if platform, found := strings.CutPrefix(field, statePlatform); found {
 			state.Platforms = append(state.Platforms, platform)
+		}
+		if platform, found := strings.CutPrefix(field, stateForwarded); found && number(field) > 0 {
+			state.Forwarded = added(state.Forwarded, platform, moment(field))
+		}
+		if platform, found := strings.CutPrefix(field, stateUnforwarded); found && forwardReason.MatchString(value) {
+			state.Unforwarded = added(state.Unforwarded, platform, value)
 		}
 	}
 	slices.Sort(state.Platforms)
 	return state
+}
+
+// forwardReason is why a platform was not handed an erasure on. Anything else is none that a deliverer says.
+var forwardReason = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
+
+// added returns the map with one more entry; it may be nil.
+func added[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
+}
+
+// Forwarding is what became of handing an erasure on to a platform.
+type Forwarding struct {
+	ErasureID, Platform string
+	// Reason is why it failed, as a short code; "" where the platform has taken it.
+	Reason string
+}
+
+// NoteForwarded notes what became of handing erasures on to platforms. What has failed once stays so: what was to be handed on is
+// about to be erased.
+func (s *Stream) NoteForwarded(ctx context.Context, list []Forwarding) error {
+	if len(list) == 0 {
+		return nil
+	}
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, one := range list {
+			field, value := stateForwarded+one.Platform, strconv.FormatInt(now.UnixMilli(), 10)
+			if one.Reason != "" {
+				field, value = stateUnforwarded+one.Platform, one.Reason
+			}
+			pipe.HSet(ctx, s.keys.erasureState(one.ErasureID), field, value)
+		}
+		return nil
+	})
+	return describe("note what became of handing erasures on", err)
 }
 
 // HiddenErasures returns the ids of up to limit erasures that are hidden and not purged, the oldest first, and since when

@@ -3,6 +3,7 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -284,4 +285,38 @@ func FuzzLedgerEntry(f *testing.F) {
 			t.Errorf("%x reads as %+v", b, entry)
 		}
 	})
+}
+
+func TestWhatBecameOfHandingAnErasureOn(t *testing.T) {
+	id, at := uuid.NewString(), func(state ErasureState) []string { return slices.Sorted(maps.Keys(state.Forwarded)) }
+	for name, test := range map[string]struct {
+		list   []Forwarding
+		done   []string
+		failed map[string]string
+	}{
+		"nothing is noted":      {},
+		"a platform took it":    {list: []Forwarding{{id, "crm", ""}}, done: []string{"crm"}},
+		"another did not":       {list: []Forwarding{{id, "crm", ""}, {id, "product", "http_503"}}, done: []string{"crm"}, failed: map[string]string{"product": "http_503"}},
+		"one took a part":       {list: []Forwarding{{id, "crm", "timeout"}, {id, "crm", ""}}, done: []string{"crm"}, failed: map[string]string{"crm": "timeout"}},
+		"a reason that is none": {list: []Forwarding{{id, "crm", "ada@example.com"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, ctx := newStream(t), t.Context()
+			if err := s.Ledgered(ctx, ErasureRequest{ID: id, Identifiers: []event.Identifier{{1}}, Origin: "api:test"}, []erasure.Entry{{At: time.Now()}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.NoteForwarded(ctx, test.list); err != nil {
+				t.Fatal(err)
+			}
+			state, err := s.Erasure(ctx, id)
+			if err != nil || !slices.Equal(at(state), test.done) || !maps.Equal(state.Unforwarded, test.failed) {
+				t.Errorf("%v, %v, %v", state.Forwarded, state.Unforwarded, err)
+			}
+			for _, moment := range state.Forwarded {
+				if time.Since(moment).Abs() > time.Minute {
+					t.Errorf("it was at %s", moment)
+				}
+			}
+		})
+	}
 }

@@ -199,12 +199,12 @@ func volumes(property *v1alpha1.Property, role Role, ledgerParts int) []*applyco
 func platformVolumes(property *v1alpha1.Property) []*applycore.VolumeApplyConfiguration {
 	var list []*applycore.VolumeApplyConfiguration
 	for _, platform := range property.Spec.Platforms {
-		traits, _ := platform.Type.Traits()
-		if platform.CredentialsSecretRef == nil || len(traits.Credentials) == 0 {
+		keys := platform.Type.SecretKeys(platform.ForwardErasure)
+		if platform.CredentialsSecretRef == nil || len(keys) == 0 {
 			continue
 		}
 		// One platform's missing Secret must not keep the deliverer of the others from starting.
-		volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, traits.Credentials...)
+		volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, keys...)
 		volume.Secret.WithOptional(true)
 		list = append(list, volume)
 	}

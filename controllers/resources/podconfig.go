@@ -179,7 +179,8 @@ func consentConfig(consent *v1alpha1.Consent, withholdUnsaid bool) config.Consen
 // platformConfig renders a platform.
 func platformConfig(platform *v1alpha1.Platform, endpoints map[platforms.Type]string) platforms.Platform {
 	rendered := platforms.Platform{
-		Name: platform.Name, Type: platform.Type, Suspend: platform.Suspend, Endpoint: endpoints[platform.Type], Settings: platform.Settings,
+		Name: platform.Name, Type: platform.Type, Suspend: platform.Suspend, ForwardErasure: platform.ForwardErasure,
+		Endpoint: endpoints[platform.Type], Settings: platform.Settings,
 	}
 	for _, name := range platform.Events {
 		rendered.Events = append(rendered.Events, string(name))

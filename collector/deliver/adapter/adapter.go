@@ -84,6 +84,16 @@ type Adapter interface {
 	Classify(response Response, n int) []Verdict
 }
 
+// Eraser is an adapter of a type that has an interface for erasures. Its methods are as pure as those of the adapter. Erasing
+// the same person again is harmless at the platform.
+type Eraser interface {
+	// Erase makes the requests that have persons erased at the platform, as of now; none for persons of whom it has nothing. It
+	// fails where what they are known by cannot be written as JSON.
+	Erase(persons []Person, now time.Time) ([]ErasureRequest, error)
+	// ClassifyErasure says what the answer to one of these requests means: [Delivered] where the platform has taken it.
+	ClassifyErasure(response Response) Verdict
+}
+
 // openers has a row for every platform type: what makes its adapter of settings and credentials that are as the type's traits
 // demand, or says what else is wrong with them without repeating it.
 var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[string]string) (Adapter, error){
@@ -114,6 +124,8 @@ type Platform struct {
 	rule consent.Rule
 	// needed are the identifiers that the platform needs even of an anonymous event, where it gets that.
 	needed event.Needed
+	// keysMissing are those of the Secret's keys without which the platform cannot be asked to erase anybody.
+	keysMissing []string
 }
 
 // Open makes a platform of its configuration, the keys of its Secret and the rule by which it gets events. An error names
@@ -124,12 +136,14 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 		return nil, fmt.Errorf("platform %q: type %q is unknown; the types are %v", cfg.Name, cfg.Type, platforms.Types())
 	}
 	traits, _ := cfg.Type.Traits()
-	trimmed := make(map[string]string, len(traits.Credentials))
-	for _, key := range traits.Credentials {
+	trimmed := map[string]string{}
+	for _, key := range cfg.Type.SecretKeys(true) {
 		// Secrets written by hand end in a line feed more often than not.
-		if trimmed[key] = strings.TrimSpace(credentials[key]); trimmed[key] == "" {
-			return nil, fmt.Errorf("platform %q: its Secret must have the key %s", cfg.Name, key)
-		}
+		trimmed[key] = strings.TrimSpace(credentials[key])
+	}
+	missing := func(key string) bool { return trimmed[key] == "" }
+	if i := slices.IndexFunc(traits.Credentials, missing); i >= 0 {
+		return nil, fmt.Errorf("platform %q: its Secret must have the key %s", cfg.Name, traits.Credentials[i])
 	}
 	var errs []error
 	cfg.Type.CheckSettings(&cfg.Settings, func(member, rule string) {
@@ -145,26 +159,36 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	return &Platform{
 		Adapter: adapter, Limits: traits.Limits, events: cfg.Events, maxAge: traits.MaxAge,
 		rule: consent.NewRule(rule), needed: event.Needed(traits.Consent.Identifiers),
+		keysMissing: slices.DeleteFunc(slices.Clone(traits.Erasure.Credentials), func(key string) bool { return !missing(key) }),
 	}, nil
 }
 
-// Map renders an event unless the platform's configuration excludes its name or the rule withholds it, in the milder form
-// where the visitor has denied a purpose that the platform has one for, and sets when it expires.
-func (p *Platform) Map(e *Event) (Payload, Verdict) {
+// told returns the event as the platform is told of it. The verdict is final where it is not.
+func (p *Platform) told(e *Event) (Event, Verdict) {
 	if len(p.events) > 0 && !slices.Contains(p.events, e.Name) {
-		return Payload{}, Skip("event_excluded")
+		return Event{}, Skip("event_excluded")
 	}
 	if p.maxAge > 0 && !e.Time().Add(p.maxAge-ageMargin).After(e.ReceivedAt) {
-		return Payload{}, Skip("too_old") // it was so when it came: nothing has been late
+		return Event{}, Skip("too_old") // it was so when it came: nothing has been late
 	}
 	outcome := p.rule.Judge(&e.Consent)
 	if outcome.Withheld != "" {
-		return Payload{}, Skip(outcome.Withheld)
+		return Event{}, Skip(outcome.Withheld)
 	}
 	told := *e
 	told.granted, told.limited = outcome.Granted, outcome.Limited
 	if told.Anonymous { // what was kept for one platform is not for all
 		told.Keep(p.needed)
+	}
+	return told, Verdict{}
+}
+
+// Map renders an event unless the platform's configuration excludes its name or the rule withholds it, in the milder form
+// where the visitor has denied a purpose that the platform has one for, and sets when it expires.
+func (p *Platform) Map(e *Event) (Payload, Verdict) {
+	told, verdict := p.told(e)
+	if verdict.Class != Undecided {
+		return Payload{}, verdict
 	}
 	payload, verdict := p.Adapter.Map(&told)
 	payload.MessageID = e.DeliveryID.String()

@@ -27,7 +27,11 @@ var mixpanelBaseURLs = map[platforms.Region]string{
 }
 
 // mixpanelAdapter sends events to Mixpanel's import, which checks them one by one.
-type mixpanelAdapter struct{ url, authorization string }
+type mixpanelAdapter struct {
+	url, authorization string
+	// erasureURL and erasureAuthorization are for erasures; they are of use where the Secret has the keys for these.
+	erasureURL, erasureAuthorization string
+}
 
 func openMixpanel(cfg platforms.Platform, credentials map[string]string) (Adapter, error) {
 	account := credentials["serviceAccountUsername"] + ":" + credentials["serviceAccountSecret"]
@@ -35,6 +39,9 @@ func openMixpanel(cfg platforms.Platform, credentials map[string]string) (Adapte
 	return &mixpanelAdapter{
 		url:           baseURL(cfg, mixpanelBaseURLs[cfg.Mixpanel.Region]) + "/import?" + query.Encode(),
 		authorization: "Basic " + base64.StdEncoding.EncodeToString([]byte(account)),
+		erasureURL: baseURL(cfg, mixpanelErasureURLs[cfg.Mixpanel.Region]) + "/api/app/data-deletions/v3.0/?" +
+			url.Values{"token": {credentials["projectToken"]}}.Encode(),
+		erasureAuthorization: "Bearer " + credentials["gdprToken"],
 	}, nil
 }
 

@@ -133,12 +133,17 @@ func webhookUserOf(e *Event) webhookUser {
 
 func (a *webhookAdapter) Build(batch []Payload, now time.Time) Request {
 	payload := batch[0] // the type's limit is one event a request
+	return a.request(payload.MessageID, payload.Body, now)
+}
+
+// request makes a signed request with a message.
+func (a *webhookAdapter) request(id string, body []byte, now time.Time) Request {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	header := jsonHeader()
-	header.Set("Webhook-Id", payload.MessageID)
+	header.Set("Webhook-Id", id)
 	header.Set("Webhook-Timestamp", timestamp)
-	header.Set("Webhook-Signature", a.sign(payload.MessageID, timestamp, payload.Body))
-	return Request{Method: http.MethodPost, URL: a.url, Header: header, Body: payload.Body, StatusOnly: true}
+	header.Set("Webhook-Signature", a.sign(id, timestamp, body))
+	return Request{Method: http.MethodPost, URL: a.url, Header: header, Body: body, StatusOnly: true}
 }
 
 // sign returns a signature per key, with spaces between them.

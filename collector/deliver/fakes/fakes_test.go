@@ -35,7 +35,7 @@ var account = Account{
 	},
 	Credentials: map[string]string{
 		"accessToken": "token", "apiSecret": "token", "conversionToken": "token",
-		"serviceAccountUsername": "weir", "serviceAccountSecret": "token", "signingSecret": secret,
+		"serviceAccountUsername": "weir", "serviceAccountSecret": "token", "projectToken": "project", "gdprToken": "gdpr", "signingSecret": secret,
 	},
 }
 

@@ -43,6 +43,9 @@ var (
 
 // judgeMixpanel takes the events that are good and says which ones are not.
 func judgeMixpanel(q *request) answer {
+	if q.URL.Path == mixpanelDeletions {
+		return judgeMixpanelErasure(q)
+	}
 	if q.URL.Path != "/import" || !q.isJSON() || q.URL.Query().Get("strict") != "1" {
 		return failMixpanel(http.StatusNotFound).complain("no such address")
 	}

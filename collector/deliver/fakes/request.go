@@ -48,8 +48,9 @@ type answer struct {
 	status      int
 	contentType string
 	body        string
-	// events and complaint are for the receipt.
+	// events, erasure and complaint are for the receipt.
 	events    []Event
+	erasure   *Erasure
 	complaint string
 }
 

@@ -39,6 +39,14 @@ type Event struct {
 	Repeat bool
 }
 
+// Erasure is whom a platform was asked to erase, in one request.
+type Erasure struct {
+	// ID is what the platform tells a repeat by; "" where it needs nothing of the kind.
+	ID string
+	// Persons are the persons' ids and hashes, by the platform's names for them, sorted.
+	Persons map[string][]string
+}
+
 // Receipt is what became of a request.
 type Receipt struct {
 	// Platform is the account's name for the platform, "" where the request was not allowed in.
@@ -47,6 +55,8 @@ type Receipt struct {
 	// Complaint says what is wrong with the request as a whole, "" where nothing is. It repeats nothing of a person.
 	Complaint string
 	Events    []Event
+	// Erasure is what was asked for and taken; nil for any other request.
+	Erasure *Erasure
 }
 
 // Failure is what a fake does to a request in place of judging it. The zero Error does nothing.
@@ -59,6 +69,8 @@ type Failure struct {
 	Page bool
 	// Location is where a redirect leads to.
 	Location string
+	// Body replaces the platform's own one, where it is not "".
+	Body string
 	// Silent never answers; Reset breaks the connection off.
 	Silent, Reset bool
 	// After judges the request first and takes its events, so that the sender does not learn of it.
@@ -222,7 +234,7 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 		given = s.kind.failure(http.StatusBadRequest)
 		given.complaint = "raw personal data in " + where
 	}
-	receipt := Receipt{Platform: q.platform, Status: given.status, Complaint: given.complaint, Events: given.events}
+	receipt := Receipt{Platform: q.platform, Status: given.status, Complaint: given.complaint, Events: given.events, Erasure: given.erasure}
 	s.mu.Lock()
 	for i := range receipt.Events {
 		e := &receipt.Events[i]
@@ -269,6 +281,9 @@ func (s *Server) suffer(w http.ResponseWriter, r *http.Request, failure Failure)
 	given := s.kind.failure(failure.Status)
 	if failure.Page {
 		given = answer{status: failure.Status, contentType: "text/html", body: "<!DOCTYPE html><html><body><h1>Bad Gateway</h1></body></html>"}
+	}
+	if failure.Body != "" {
+		given.body = failure.Body
 	}
 	if failure.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(int64(failure.RetryAfter/time.Second), 10))

@@ -178,6 +178,14 @@ func judgeWebhook(q *request) answer {
 	if !verifies(q, account.Credentials["signingSecret"]) {
 		return failWebhook(http.StatusUnauthorized).complain("the signature does not match")
 	}
+	if isWebhookErasure(q.body) {
+		return judgeWebhookErasure(q)
+	}
+	return judgeWebhookEvent(q)
+}
+
+// judgeWebhookEvent takes a message of an event, of which the signature has been verified.
+func judgeWebhookEvent(q *request) answer {
 	body, problem := unmarshal[webhookBody](q.body, strict)
 	if problem != "" || body.Timestamp.IsZero() || body.Data.ReceivedAt.IsZero() {
 		return failWebhook(http.StatusBadRequest).complain("the body is not a webhook's JSON")
