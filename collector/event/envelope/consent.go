@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -11,11 +12,74 @@ import (
 	"github.com/weir-dev/weir/collector/event/outline"
 )
 
-func (c *checker) consent(n outline.Node) event.Consent {
-	if !c.object("consent", &n) {
+// consents reads what the visitor decided: an object, or of a translation one for each place in which something was said, of
+// which the strictest holds.
+func (c *checker) consents(n outline.Node, translated bool) event.Consent {
+	const field = "consent"
+	if !translated || n.Kind() != jsontext.KindBeginArray {
+		return c.consent(field, n)
+	}
+	var all event.Consent
+	index := 0
+	for one := range n.Elements() {
+		said := c.consent(field+"."+strconv.Itoa(index), one)
+		all = together(&all, &said)
+		index++
+	}
+	if len(all.Categories) > maxPurposes {
+		c.fail(field+".categories", fmt.Sprintf("must not have more than %d items.", maxPurposes))
+	}
+	return all
+}
+
+// together is what two statements say: denied in one is denied. Of strings that differ nobody knows which one holds, so that they
+// are one that cannot be read.
+func together(a, b *event.Consent) event.Consent {
+	both := event.Consent{
+		AdUserData:        max(a.AdUserData, b.AdUserData), // denied is the highest, unsaid the lowest
+		AdPersonalization: max(a.AdPersonalization, b.AdPersonalization),
+		AdStorage:         max(a.AdStorage, b.AdStorage),
+		AnalyticsStorage:  max(a.AnalyticsStorage, b.AnalyticsStorage),
+		TCF:               oneOf(a.TCF, b.TCF),
+		GPP:               oneOf(a.GPP, b.GPP),
+		USPrivacy:         oneOf(a.USPrivacy, b.USPrivacy),
+		LimitedDataUse:    a.LimitedDataUse || b.LimitedDataUse,
+		Categories:        maps.Clone(a.Categories),
+	}
+	switch { // without sections all of a string's apply
+	case b.GPP == "", a.GPPSections == b.GPPSections:
+		both.GPPSections = a.GPPSections
+	case a.GPP == "":
+		both.GPPSections = b.GPPSections
+	}
+	for name, yes := range b.Categories {
+		if before, said := both.Categories[name]; said {
+			yes = yes && before
+		}
+		if both.Categories == nil {
+			both.Categories = make(map[string]bool, len(b.Categories))
+		}
+		both.Categories[name] = yes
+	}
+	return both
+}
+
+// oneOf returns the consent string of two of which one may be "".
+func oneOf(a, b string) string {
+	switch {
+	case a == "" || a == b:
+		return b
+	case b == "":
+		return a
+	}
+	return lostConsent
+}
+
+func (c *checker) consent(field string, n outline.Node) event.Consent {
+	if !c.object(field, &n) {
 		return event.Consent{}
 	}
-	below := newChecker("consent.")
+	below := newChecker(field + ".")
 	consent := event.Consent{
 		AdUserData:        below.decision("ad_user_data", n.Get("ad_user_data")),
 		AdPersonalization: below.decision("ad_personalization", n.Get("ad_personalization")),
@@ -118,7 +182,8 @@ func (c *checker) categories(field string, n outline.Node) map[string]bool {
 	}
 	decisions := map[string]bool{}
 	below := newChecker(field + ".")
-	for _, m := range n.Inner {
+	for i := 0; i < len(n.Inner); i += 1 + n.Inner[i].Below {
+		m := &n.Inner[i]
 		if outline.Absent(m.Raw) {
 			continue
 		}
