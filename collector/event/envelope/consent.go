@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/outline"
+	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // consents reads what the visitor decided: an object, or of a translation one for each place in which something was said, of
@@ -113,53 +114,74 @@ func (c *checker) decision(field string, n outline.Node) event.Decision {
 // base64URL are the characters of consent strings, with those that part their segments.
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
+// lostConsent stands in place of a consent string that may not be kept: nobody can read it, and nobody takes it for nothing.
+const lostConsent = "-"
+
+// consentString reads a string of these characters. Another text is none that anybody could read, now or later, and may be of
+// somebody: that it was there is kept, which denies, since an order is not to be lost for it.
 func (c *checker) consentString(field string, n outline.Node, characters string) string {
-	said := c.text(field, n, textRule{max: maxConsentLength})
+	said := personal.Trim(c.text(field, n, textRule{max: maxConsentLength}))
 	if strings.Trim(said, characters) != "" {
-		c.malformed(field)
-		return ""
+		return lostConsent
 	}
 	return said
 }
 
 // sections reads the numbers of the sections of a GPP string, as a list, or as a text as advertising's requests have it.
 func (c *checker) sections(field string, n outline.Node) string {
-	if n.Absent() || n.Kind() != jsontext.KindBeginArray {
-		said := strings.ReplaceAll(c.text(field, n, textRule{max: maxTextLength, numbers: true}), "_", ",")
-		for number := range strings.SplitSeq(said, ",") {
-			if said != "" && !isSection(number) {
-				c.malformed(field)
-				return ""
-			}
-		}
-		return said
-	}
-	if n.Length > maxSections {
-		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxSections))
+	var numbers []string
+	switch {
+	case n.Absent():
 		return ""
-	}
-	numbers := make([]string, 0, n.Length)
-	for element := range n.Elements() {
-		if !isSection(element.Raw) {
-			c.malformed(field)
+	case n.Kind() != jsontext.KindBeginArray:
+		if kind := n.Kind(); kind != jsontext.KindString && kind != jsontext.KindNumber {
+			c.fail(field, "must be a string or a list of numbers.")
 			return ""
 		}
-		numbers = append(numbers, element.Raw)
+		said := personal.Trim(c.text(field, n, textRule{max: maxTextLength, numbers: true}))
+		if said == "" {
+			return ""
+		}
+		numbers = strings.FieldsFunc(said, func(r rune) bool { return r == ',' || r == '_' })
+	case n.Length > maxSections:
+		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxSections))
+		return ""
+	default:
+		for element := range n.Elements() {
+			if element.Kind() != jsontext.KindNumber {
+				c.fail(field, "must be a string or a list of numbers.")
+				return ""
+			}
+			numbers = append(numbers, element.Raw)
+		}
+	}
+	for i, number := range numbers {
+		if numbers[i] = personal.Trim(number); !isSection(numbers[i]) {
+			return undetermined
+		}
 	}
 	return strings.Join(numbers, ",")
 }
 
+// undetermined is the section that is said where nobody knows yet which ones apply, so that all do.
+const undetermined = "0"
+
+// noSection is said where none applies.
+const noSection = "-1"
+
 func isSection(number string) bool {
+	if number == noSection {
+		return true
+	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	return err == nil && strconv.FormatUint(n, 10) == number
 }
 
 // usPrivacy reads four characters: the version, and whether the visitor was told, has opted out, and is covered.
 func (c *checker) usPrivacy(field string, n outline.Node) string {
-	said := strings.ToUpper(c.text(field, n, textRule{max: maxTextLength}))
+	said := strings.ToUpper(personal.Trim(c.text(field, n, textRule{max: maxTextLength})))
 	if said != "" && (len(said) != 4 || said[0] != '1' || strings.Trim(said[1:], "YN-") != "") {
-		c.malformed(field)
-		return ""
+		return lostConsent
 	}
 	return said
 }
