@@ -66,7 +66,10 @@ func TestConsentThatCannotBeReadIsRefusedByWhereItStands(t *testing.T) {
 		"a list that is too long":         {`{"consentManagement":{"deniedConsentIds":[` + tooMany + `]}}`, `{}`, "The batch[0].context.consentManagement.deniedConsentIds field must be a list of texts."},
 		"a list of a category many times": {`{"consentManagement":{"deniedConsentIds":[` + many + `]}}`, `{}`, ""},
 		"a list of many categories":       {`{"consentManagement":{"allowedConsentIds":[` + half(0, 51) + `]}}`, `{}`, "The batch[0].context.consentManagement.allowedConsentIds field must not have more than 50 items."},
-		"a category without a name":       {`{}`, `{"consentManagement":{"deniedConsentIds":["a\u0001"]}}`, "The context.consentManagement.deniedConsentIds field format is invalid."},
+		"a decision that is a word":       {`{"consent":{"categoryPreferences":{"Jane Doe":"yes"}}}`, `{}`, "The batch[0].context.consent.categoryPreferences field must be true or false for each name."},
+		"a decision of the batch's":       {`{}`, `{"consent":{"categories":{"Jane Doe":"yes"}}}`, "The context.consent.categories field must be true or false for each name."},
+		"a decision on a purpose":         {`{}`, `{"consent":{"ad_storage":"yes"}}`, "The context.consent.ad_storage field must be granted or denied."},
+		"a category without a name":       {`{}`, `{"consentManagement":{"deniedConsentIds":["a\u0001"]}}`, "The context.consentManagement.deniedConsentIds field must have names of 1 to 100 bytes without control characters."},
 		"many categories in all":          {`{"consentManagement":{"allowedConsentIds":[` + half(0, 26) + `]}}`, `{"consentManagement":{"allowedConsentIds":[` + half(26, 51) + `]}}`, "The batch[0].context.consent field must not have more than 50 items."},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -33,7 +33,7 @@ func (c *checker) consents(n outline.Node, translated bool) event.Consent {
 	return all
 }
 
-// together is what two statements say: denied in one is denied. Of strings that differ nobody knows which one holds, so that they
+// together is what two consents say: denied in one is denied. Of strings that differ nobody knows which one holds, so that they
 // are one that cannot be read.
 func together(a, b *event.Consent) event.Consent {
 	both := event.Consent{
@@ -106,7 +106,7 @@ func (c *checker) decision(field string, n outline.Node) event.Decision {
 	case said == "denied":
 		return event.Denied
 	default:
-		c.unlisted(field)
+		c.fail(field, "must be granted or denied.")
 	}
 	return event.Unstated
 }
@@ -203,25 +203,24 @@ func (c *checker) categories(field string, n outline.Node) map[string]bool {
 		return nil
 	}
 	decisions := map[string]bool{}
-	below := newChecker(field + ".")
 	for i := 0; i < len(n.Inner); i += 1 + n.Inner[i].Below {
 		m := &n.Inner[i]
 		if outline.Absent(m.Raw) {
 			continue
 		}
 		if m.Name == "" || len(m.Name) > maxNameLength || hasControl(m.Name) {
-			c.malformed(field)
+			c.fail(field, fmt.Sprintf("must have names of 1 to %d bytes without control characters.", maxNameLength))
 			return nil
 		}
-		decisions[strings.Clone(m.Name)] = below.boolean(m.Name, outline.Node{Raw: m.Raw})
+		if m.Raw != "true" && m.Raw != "false" {
+			c.fail(field, "must be true or false for each name.") // not which, since names may be anybody's
+			return nil
+		}
+		decisions[strings.Clone(m.Name)] = m.Raw == "true"
 	}
 	if len(decisions) > maxPurposes {
 		c.fail(field, fmt.Sprintf("must not have more than %d items.", maxPurposes))
 		return nil
 	}
-	for i, err := range below.errs {
-		below.errs[i] = event.FieldError{Field: c.prefix + err.Field, Message: "The " + c.prefix + err.Message[len("The "):]}
-	}
-	c.named(field, below.errs)
 	return decisions
 }

@@ -72,9 +72,9 @@ func TestMembersThatCannotBe(t *testing.T) {
 		"a property that is named after a number": {with(`"properties":{"+14155550123":[[1]]}`), []string{"properties: The properties field format is invalid."}},
 		"a property that is named in words":       {with(`"properties":{"Jane Doe":{}}`), []string{"properties: The properties field format is invalid."}},
 		"a property that is named as programs do": {with(`"properties":{"size.eu":{}}`), []string{"properties.size.eu: The properties.size.eu field must be a string, a number, a boolean or a list of these."}},
-		"a purpose that is named after a number":  {with(`"consent":{"categories":{"call 4155550123":5}}`), []string{"consent.categories: The consent.categories field format is invalid."}},
-		"a purpose that is named after a person":  {with(`"consent":{"categories":{"Jane Doe":5}}`), []string{"consent.categories: The consent.categories field format is invalid."}},
-		"a purpose that is named as programs do":  {with(`"consent":{"categories":{"C0004:ads":5}}`), []string{"consent.categories.C0004:ads: The consent.categories.C0004:ads field must be true or false."}},
+		"a purpose that is named after a number":  {with(`"consent":{"categories":{"call 4155550123":5}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
+		"a purpose that is named after a person":  {with(`"consent":{"categories":{"Jane Doe":5}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
+		"a purpose that is named as programs do":  {with(`"consent":{"categories":{"C0004:ads":5}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
 		"a date of birth that there was not":      {with(`"user":{"date_of_birth":"1990-02-30"}`), []string{"user.date_of_birth: The user.date_of_birth field must be a date of the form YYYY-MM-DD."}},
 		"a gender that is a sentence":             {with(`"user":{"gender":"do not ask"}`), []string{"user.gender: The selected user.gender is invalid."}},
 		"a country by its name":                   {with(`"user":{"country":"Schweiz"}`), []string{"user.country: The selected user.country is invalid."}},
@@ -110,7 +110,7 @@ func TestMembersThatCannotBe(t *testing.T) {
 		"sections as a text":                {with(`"consent":{"gpp_sid":"7_8"}`), nil},
 		"a privacy string of another kind":  {with(`"consent":{"us_privacy":"yes"}`), nil},
 		"limited data use as a word":        {with(`"consent":{"limited_data_use":"yes"}`), []string{"consent.limited_data_use: The consent.limited_data_use field must be true or false."}},
-		"a category that is a word":         {with(`"consent":{"categories":{"a":"yes"}}`), []string{"consent.categories.a: The consent.categories.a field must be true or false."}},
+		"a category that is a word":         {with(`"consent":{"categories":{"a":"yes"}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
 		"an item's brand that is an object": {with(`"data":{"contents":[{"brand":{"name":"Acme"},"discount":"10 %","category9":"x"}]}`), nil},
 	}
 	runErrors(t, tests)

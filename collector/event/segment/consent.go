@@ -27,9 +27,9 @@ var ownConsent = []string{
 	"categories",
 }
 
-// statement is what was said of consent in one place. An envelope gets them one by one, since it alone judges them, and
+// part is what was said of consent in one place. An envelope gets them one by one, since it alone judges them, and
 // knows which of several is the strictest.
-type statement struct {
+type part struct {
 	// place is the path of where it stands, in the message or, ofBatch, in the batch's own context.
 	place   string
 	ofBatch bool
@@ -41,7 +41,7 @@ type statement struct {
 // consents reads what the visitor decided, by the message and by its batch. It fails where that cannot be read, since an event
 // of which nobody knows what was denied may go nowhere.
 func (t *Translator) consents(top *outline.Node) event.Errors {
-	t.statements = t.statements[:0]
+	t.parts = t.parts[:0]
 	context := top.Get("context")
 	errs := t.consentsIn(&context, false)
 	if len(t.context) > 0 {
@@ -58,18 +58,18 @@ func (t *Translator) consentsIn(context *outline.Node, ofBatch bool) event.Error
 		node  *outline.Node
 	}{{consentMember, &consent}, {consentManagement, &management}} {
 		if !object.node.Absent() && object.node.Kind() != jsontext.KindBeginObject {
-			return t.failConsent(statement{place: object.place, ofBatch: ofBatch}, "must be an object.")
+			return t.failConsent(part{place: object.place, ofBatch: ofBatch}, "must be an object.")
 		}
 	}
-	own := statement{place: consentMember, ofBatch: ofBatch}
+	own := part{place: consentMember, ofBatch: ofBatch}
 	for i := 0; i < len(consent.Inner); i += 1 + consent.Inner[i].Below {
 		if member := &consent.Inner[i]; slices.Contains(ownConsent, member.Name) && !outline.Absent(member.Raw) {
 			own.members = append(own.members, consent.Inner[i:i+1+member.Below]...)
 		}
 	}
-	t.state(own)
+	t.addPart(own)
 
-	preferences := statement{place: consentPreferences, ofBatch: ofBatch}
+	preferences := part{place: consentPreferences, ofBatch: ofBatch}
 	if said := consent.Get("categoryPreferences"); !said.Absent() {
 		if said.Kind() != jsontext.KindBeginObject {
 			return t.failConsent(preferences, "must be an object.")
@@ -78,10 +78,10 @@ func (t *Translator) consentsIn(context *outline.Node, ofBatch bool) event.Error
 			preferences.categories = append(preferences.categories, outline.Value{Name: said.Inner[i].Name, Raw: said.Inner[i].Raw})
 		}
 	}
-	t.state(preferences)
+	t.addPart(preferences)
 
 	for _, list := range [...]struct{ place, decision string }{{consentAllowed, "true"}, {consentDenied, "false"}} {
-		all := statement{place: list.place, ofBatch: ofBatch}
+		all := part{place: list.place, ofBatch: ofBatch}
 		categories, ok := listed(management.Get(list.place[len(consentManagement)+1:]))
 		if !ok {
 			return t.failConsent(all, "must be a list of texts.")
@@ -89,22 +89,22 @@ func (t *Translator) consentsIn(context *outline.Node, ofBatch bool) event.Error
 		for _, category := range categories {
 			all.categories = append(all.categories, outline.Value{Name: category, Raw: list.decision})
 		}
-		t.state(all)
+		t.addPart(all)
 	}
 	return nil
 }
 
-// state notes a statement that says something.
-func (t *Translator) state(s statement) {
-	if len(s.members)+len(s.categories) > 0 {
-		t.statements = append(t.statements, s)
+// addPart notes a part that says something.
+func (t *Translator) addPart(p part) {
+	if len(p.members)+len(p.categories) > 0 {
+		t.parts = append(t.parts, p)
 	}
 }
 
-// failConsent is the error of a statement that cannot be read.
-func (t *Translator) failConsent(s statement, what string) event.Errors {
-	t.statements = append(t.statements, s)
-	return t.fail(consentPrefix+strconv.Itoa(len(t.statements)-1), what)
+// failConsent is the error of a part that cannot be read.
+func (t *Translator) failConsent(p part, what string) event.Errors {
+	t.parts = append(t.parts, p)
+	return t.fail(consentPrefix+strconv.Itoa(len(t.parts)-1), what)
 }
 
 // listed returns the texts of a list that may be absent, and whether there is nothing else in it.
@@ -125,22 +125,22 @@ func listed(n outline.Node) ([]string, bool) {
 	return texts, true
 }
 
-// consented adds the statements as the envelope's.
+// consented adds the parts as the envelope's.
 func (t *Translator) consented() {
-	if len(t.statements) == 0 {
+	if len(t.parts) == 0 {
 		return
 	}
 	t.builder.Array("consent")
-	for i := range t.statements {
-		s := &t.statements[i]
+	for i := range t.parts {
+		p := &t.parts[i]
 		t.builder.Object("")
-		for i := 0; i < len(s.members); i += 1 + s.members[i].Below {
-			member := outline.At(s.members[i:])
-			t.builder.Copy(s.members[i].Name, &member)
+		for i := 0; i < len(p.members); i += 1 + p.members[i].Below {
+			member := outline.At(p.members[i:])
+			t.builder.Copy(p.members[i].Name, &member)
 		}
-		if len(s.categories) > 0 {
+		if len(p.categories) > 0 {
 			t.builder.Object("categories")
-			for _, category := range s.categories {
+			for _, category := range p.categories {
 				t.builder.Add(category.Name, category.Raw)
 			}
 			t.builder.Close()
@@ -150,22 +150,22 @@ func (t *Translator) consented() {
 	t.builder.Close()
 }
 
-// consentPrefix is what the paths of an envelope's statements begin with; their indices follow.
+// consentPrefix is what the paths of an envelope's parts begin with; their indices follow.
 const consentPrefix = "consent."
 
-// statementAt returns the statement that an envelope's path is of, and what of it; nil where it is of none.
-func (t *Translator) statementAt(field string) (s *statement, member string) {
+// partAt returns the part that an envelope's path is of, and what of it; nil where it is of none.
+func (t *Translator) partAt(field string) (p *part, member string) {
 	path, within := strings.CutPrefix(field, consentPrefix)
 	if !within {
 		return nil, ""
 	}
 	index, member, _ := strings.Cut(path, ".")
 	i, err := strconv.Atoi(index)
-	if err != nil || i < 0 || i >= len(t.statements) {
+	if err != nil || i < 0 || i >= len(t.parts) {
 		return nil, ""
 	}
-	if s = &t.statements[i]; len(s.categories) > 0 {
-		return s, "" // which is all that there is in it
+	if p = &t.parts[i]; len(p.categories) > 0 {
+		return p, "" // which is all that there is in it
 	}
-	return s, member
+	return p, member
 }

@@ -25,7 +25,7 @@ func (t *Translator) pathOf(field string) string {
 		message = "batch[" + strconv.Itoa(t.index) + "]"
 	}
 	member := ""
-	if said, of := t.statementAt(field); said != nil {
+	if said, of := t.partAt(field); said != nil {
 		if member = strings.TrimSuffix(said.place+"."+of, "."); said.ofBatch {
 			return member
 		}
@@ -63,7 +63,7 @@ func (t *Translator) memberOf(field string) string {
 		}
 		return strings.TrimSuffix("properties.products["+index+"]."+member, ".")
 	}
-	if field == "consent.categories" { // of all statements together
+	if field == "consent.categories" { // of all parts together
 		return consentMember
 	}
 	return field

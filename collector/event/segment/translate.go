@@ -54,8 +54,8 @@ type Translator struct {
 	listed bool
 	// own are the names of the customer's own properties.
 	own []string
-	// statements are what was said of consent.
-	statements []statement
+	// parts are what was said of consent, place by place.
+	parts []part
 }
 
 // finding is what a row has read. It has no pointers, so that clearing many costs little.
@@ -84,7 +84,7 @@ func (t *Translator) read(row int) []outline.Value {
 func (t *Translator) Reset() {
 	clear(t.message[:cap(t.message)])
 	t.context = nil
-	clear(t.statements[:cap(t.statements)])
+	clear(t.parts[:cap(t.parts)])
 	for _, texts := range [...][]string{t.own, t.contacts, t.unread} {
 		clear(texts[:cap(texts)])
 	}
