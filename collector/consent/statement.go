@@ -63,7 +63,7 @@ func DeniesAnalytics(c *event.Consent, categories Categories) bool {
 	switch {
 	case c.AnalyticsStorage == event.Denied:
 		return true
-	case len(c.Categories) == 0 && c.TCF == "" && c.GPP == "":
+	case len(c.Categories) == 0 && c.TCF == "" && (c.GPP == "" || nothingApplies(c.GPPSections)):
 		return false
 	}
 	s := Read(c, categories)
