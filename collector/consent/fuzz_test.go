@@ -14,6 +14,8 @@ func FuzzStrings(f *testing.F) {
 	tcf := consenttest.TCF{Purposes: all, Vendors: []int{755}, Restrictions: []consenttest.Restriction{{Purpose: 3, Vendors: []int{755}}}}.String()
 	f.Add(tcf, consenttest.GPP(map[int]string{2: tcf, 6: "1YYN", 7: consenttest.States{Sale: 1, GPC: true}.National()}), "2,7", "1YNN", false, byte(0))
 	f.Add("CPc-", "DBAA~x", "", "1---", true, byte(0x1b))
+	f.Add("", consenttest.GPP(map[int]string{2: tcf}), "0,-1", "", false, byte(0))
+	f.Add("", consenttest.GPP(map[int]string{2: tcf}), "-1", "", false, byte(0))
 	f.Add("", "", "65535", "", false, byte(0xff))
 	f.Fuzz(func(t *testing.T, tcf, gpp, sections, privacy string, limited bool, own byte) {
 		decide := func(n int) event.Decision { return event.Decision((own >> (2 * n) & 3) % 3) }

@@ -46,8 +46,12 @@ type global struct {
 	applicable []int
 }
 
+// applies knows that 0 stands for sections that nobody knows yet, -1 for none, and that of sections none of which is in the string
+// nobody can tell what they mean.
 func (g *global) applies(section int) bool {
-	return g.applicable == nil || slices.Contains(g.applicable, section)
+	has := map[int]bool{2: g.tcf != nil, 6: g.privacy != "", 7: g.states != nil}
+	known := slices.ContainsFunc(g.applicable, func(n int) bool { return has[n] })
+	return !slices.Equal(g.applicable, []int{-1}) && (!known || slices.Contains(g.applicable, section) || slices.Contains(g.applicable, 0))
 }
 
 func (v *visitor) String() string { return fmt.Sprintf("what was said: %v", v.members()) }
@@ -166,7 +170,7 @@ func randomVisitor(random *rand.Rand, _ config.Consent) visitor {
 			v.gpp.states = &consenttest.States{Sale: random.IntN(3), Sharing: random.IntN(3), Advertising: random.IntN(3), GPC: random.IntN(8) == 0}
 		}
 		if random.IntN(2) == 0 {
-			v.gpp.applicable = [][]int{{2}, {6}, {7}, {2, 7}, {8}}[random.IntN(5)]
+			v.gpp.applicable = [][]int{{2}, {6}, {7}, {2, 7}, {8}, {0}, {7, 0}, {-1}}[random.IntN(8)]
 		}
 	}
 	return v
@@ -228,7 +232,7 @@ func optOutWord(letter string) said { return map[string]said{"Y": "no", "N": "ye
 func (g *global) words(purpose string, isGoogle bool) []said {
 	if g.broken {
 		european := purpose != "sale"
-		could := g.applicable == nil ||
+		could := g.applicable == nil || slices.Contains(g.applicable, 0) || !slices.Equal(g.applicable, []int{-1}) &&
 			slices.ContainsFunc(g.applicable, func(section int) bool { return (section == 2) == european })
 		return []said{map[bool]said{true: "no"}[could]}
 	}

@@ -61,7 +61,7 @@ func TestARuleSendsLimitsOrWithholds(t *testing.T) {
 }
 
 func TestStatisticsAreDeniedWithoutReadingStringsThatCannotSayIt(t *testing.T) {
-	said := event.Consent{AdUserData: event.Granted, USPrivacy: "1YYN", GPP: "DBAA~not a string", GPPSections: "7"}
+	said := event.Consent{AdUserData: event.Granted, USPrivacy: "1YYN", GPP: "DBAA~not a string", GPPSections: "-1"}
 	if got := testing.AllocsPerRun(100, func() {
 		if consent.DeniesAnalytics(&said, nil) {
 			t.Error("they are denied")

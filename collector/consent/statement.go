@@ -58,12 +58,12 @@ func (s *Statement) Decisions(v *Vendor) Decisions {
 }
 
 // DeniesAnalytics says whether a visitor has denied in any form that the customer's own statistics know them again. It reads
-// no string that cannot say so.
+// nothing where nothing that was said can deny that.
 func DeniesAnalytics(c *event.Consent, categories Categories) bool {
 	switch {
 	case c.AnalyticsStorage == event.Denied:
 		return true
-	case len(c.Categories) == 0 && c.TCF == "" && (c.GPP == "" || !applies(c.GPPSections, sectionEurope)):
+	case len(c.Categories) == 0 && c.TCF == "" && (c.GPP == "" || nothingApplies(c.GPPSections)):
 		return false
 	}
 	s := Read(c, categories)

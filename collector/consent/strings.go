@@ -82,10 +82,16 @@ const (
 
 // readGPP reads those sections of a string of the Global Privacy Platform that apply to the visitor.
 func (s *Statement) readGPP(text, applicable string) {
+	if nothingApplies(applicable) {
+		return
+	}
 	read, err := iab.ParseGPP(text)
 	if err != nil {
 		s.unreadable |= decidedBy(applicable)
 		return
+	}
+	if !slices.ContainsFunc(read.Sections, func(id int) bool { return applies(applicable, id) }) {
+		applicable = "" // no section that is there was named, so nobody can tell which was meant
 	}
 	if read.TCFEU != nil && applies(applicable, sectionEurope) {
 		s.tcf = append(s.tcf, read.TCFEU)
@@ -122,13 +128,30 @@ func (s *Statement) addState(section *iab.USSection) {
 	}
 }
 
-// applies says whether a section is among the applicable ones, numbers with commas; all are where none are named.
+// What stands among the applicable sections and is none: the platform that manages consent does not know them yet, or says that
+// there is none.
+const (
+	undetermined = "0"
+	noSection    = "-1"
+)
+
+// nothingApplies says whether no section of a string applies, by what is said of the applicable ones: numbers with commas.
+func nothingApplies(applicable string) bool {
+	for number := range strings.SplitSeq(applicable, ",") {
+		if number != noSection {
+			return false
+		}
+	}
+	return true
+}
+
+// applies says whether a section is among the applicable ones; all are where none are named, or nobody knows them yet.
 func applies(applicable string, section int) bool {
 	if applicable == "" {
 		return true
 	}
 	for number := range strings.SplitSeq(applicable, ",") {
-		if number == strconv.Itoa(section) {
+		if number == strconv.Itoa(section) || number == undetermined {
 			return true
 		}
 	}
@@ -137,12 +160,12 @@ func applies(applicable string, section int) bool {
 
 // decidedBy are the purposes that the applicable sections can decide.
 func decidedBy(applicable string) Purposes {
-	if applicable == "" {
-		return european | Of(Sale)
-	}
 	var all Purposes
 	for number := range strings.SplitSeq(applicable, ",") {
 		switch number {
+		case "", undetermined:
+			all |= european | Of(Sale)
+		case noSection:
 		case strconv.Itoa(sectionEurope):
 			all |= european
 		case strconv.Itoa(sectionCanada):

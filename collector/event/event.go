@@ -198,7 +198,7 @@ type Consent struct {
 	AdStorage         Decision
 	AnalyticsStorage  Decision
 	// TCF is a consent string of IAB Europe's framework; GPP one of the Global Privacy Platform, with the sections of it
-	// that apply in GPPSections: numbers with commas.
+	// that apply in GPPSections: numbers with commas, 0 where nobody knows them yet, -1 where none applies.
 	TCF, GPP, GPPSections string
 	// USPrivacy is a string of IAB's U.S. Privacy, such as "1YNN"; LimitedDataUse asks platforms to process the event for
 	// little more than counting it.

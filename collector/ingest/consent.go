@@ -36,7 +36,7 @@ func newConsents(property *config.Property) consents {
 }
 
 // keep lets an event be nobody's whose visitor has denied analytics, and removes its identifiers. Those stay that a platform
-// needs which gets the event by the rules of now.
+// needs which may get the event by the rules of now; whether it has such an event delivery alone knows.
 func (c *consents) keep(e *event.Event) {
 	if !consent.DeniesAnalytics(&e.Consent, c.categories) {
 		return

@@ -127,6 +127,9 @@ func makeFieldLabels() map[string]bool {
 	}
 	add("context.", "page_url referrer ip user_agent utm_source utm_medium utm_campaign utm_term utm_content click_ids page_title language action_source")
 	add("context.click_ids.", strings.Join(event.ClickIDNames[:], " "))
-	add("consent.", "ad_user_data ad_personalization ad_storage analytics_storage tcf gpp gpp_sid us_privacy limited_data_use categories")
+	add("consent.", "*")
+	for _, prefix := range []string{"consent.", "consent.*."} { // of Segment's API there are several
+		add(prefix, "ad_user_data ad_personalization ad_storage analytics_storage tcf gpp gpp_sid us_privacy limited_data_use categories")
+	}
 	return labels
 }

@@ -17,6 +17,8 @@ type TCF struct {
 	Vendors, InterestVendors []int
 	// Restrictions are what the publisher demands.
 	Restrictions []Restriction
+	// Disclosed are the vendors that the visitor was shown; nil where the string does not say.
+	Disclosed []int
 	// Unasked says that purpose 1 was not asked for: PurposeOneTreatment.
 	Unasked bool
 	// Shared says that the string holds for other services too, which makes it invalid.
@@ -30,7 +32,7 @@ type Restriction struct {
 	Vendors       []int
 }
 
-// String returns the core segment.
+// String returns the core segment, and that of the disclosed vendors where there are some.
 func (t TCF) String() string {
 	var b bits
 	b.number(2, 6) // version
@@ -61,7 +63,13 @@ func (t TCF) String() string {
 			b.number(id, 16)
 		}
 	}
-	return b.text()
+	if t.Disclosed == nil {
+		return b.text()
+	}
+	var disclosed bits
+	disclosed.number(1, 3)
+	disclosed.vendors(t.Disclosed)
+	return b.text() + "." + disclosed.text()
 }
 
 // States is what a section of the United States says of opt-outs: 0 nothing, 1 opted out, 2 not.

@@ -86,7 +86,7 @@ type webhookConsent struct {
 	AnalyticsStorage  *string         `json:"analytics_storage"`
 	TCF               *string         `json:"tcf"`
 	GPP               *string         `json:"gpp"`
-	GPPSections       []uint16        `json:"gpp_sid"`
+	GPPSections       []int32         `json:"gpp_sid"`
 	USPrivacy         *string         `json:"us_privacy"`
 	LimitedDataUse    bool            `json:"limited_data_use"`
 	Categories        map[string]bool `json:"categories"`

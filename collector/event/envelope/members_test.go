@@ -72,9 +72,9 @@ func TestMembersThatCannotBe(t *testing.T) {
 		"a property that is named after a number": {with(`"properties":{"+14155550123":[[1]]}`), []string{"properties: The properties field format is invalid."}},
 		"a property that is named in words":       {with(`"properties":{"Jane Doe":{}}`), []string{"properties: The properties field format is invalid."}},
 		"a property that is named as programs do": {with(`"properties":{"size.eu":{}}`), []string{"properties.size.eu: The properties.size.eu field must be a string, a number, a boolean or a list of these."}},
-		"a purpose that is named after a number":  {with(`"consent":{"categories":{"call 4155550123":5}}`), []string{"consent.categories: The consent.categories field format is invalid."}},
-		"a purpose that is named after a person":  {with(`"consent":{"categories":{"Jane Doe":5}}`), []string{"consent.categories: The consent.categories field format is invalid."}},
-		"a purpose that is named as programs do":  {with(`"consent":{"categories":{"C0004:ads":5}}`), []string{"consent.categories.C0004:ads: The consent.categories.C0004:ads field must be true or false."}},
+		"a purpose that is named after a number":  {with(`"consent":{"categories":{"call 4155550123":5}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
+		"a purpose that is named after a person":  {with(`"consent":{"categories":{"Jane Doe":5}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
+		"a purpose that is named as programs do":  {with(`"consent":{"categories":{"C0004:ads":5}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
 		"a date of birth that there was not":      {with(`"user":{"date_of_birth":"1990-02-30"}`), []string{"user.date_of_birth: The user.date_of_birth field must be a date of the form YYYY-MM-DD."}},
 		"a gender that is a sentence":             {with(`"user":{"gender":"do not ask"}`), []string{"user.gender: The selected user.gender is invalid."}},
 		"a country by its name":                   {with(`"user":{"country":"Schweiz"}`), []string{"user.country: The selected user.country is invalid."}},
@@ -93,13 +93,25 @@ func TestMembersThatCannotBe(t *testing.T) {
 		"an action source that is none":           {with(`"context":{"action_source":"tv"}`), []string{"context.action_source: The selected context.action_source is invalid."}},
 		"a language that is none":                 {with(`"context":{"language":"?"}`), []string{"context.language: The context.language field format is invalid."}},
 		"what a browser accepts":                  {with(`"context":{"language":"en-US,en;q=0.9"}`), nil},
-		"a TCF string with a blank":               {with(`"consent":{"tcf":"a b"}`), []string{"consent.tcf: The consent.tcf field format is invalid."}},
-		"sections that are no numbers":            {with(`"consent":{"gpp_sid":["a"]}`), []string{"consent.gpp_sid: The consent.gpp_sid field format is invalid."}},
-		"sections as a text":                      {with(`"consent":{"gpp_sid":"7_8"}`), nil},
-		"a privacy string of another kind":        {with(`"consent":{"us_privacy":"yes"}`), []string{"consent.us_privacy: The consent.us_privacy field format is invalid."}},
-		"limited data use as a word":              {with(`"consent":{"limited_data_use":"yes"}`), []string{"consent.limited_data_use: The consent.limited_data_use field must be true or false."}},
-		"a category that is a word":               {with(`"consent":{"categories":{"a":"yes"}}`), []string{"consent.categories.a: The consent.categories.a field must be true or false."}},
-		"an item's brand that is an object":       {with(`"data":{"contents":[{"brand":{"name":"Acme"},"discount":"10 %","category9":"x"}]}`), nil},
+		"a TCF string with a blank":               {with(`"consent":{"tcf":"a b"}`), nil},
+		"a TCF string that is a number": {with(`"consent":{"tcf":7,"gpp":{},"us_privacy":[]}`), []string{
+			"consent.tcf: The consent.tcf field must be a string.",
+			"consent.gpp: The consent.gpp field must be a string.",
+			"consent.us_privacy: The consent.us_privacy field must be a string.",
+		}},
+		"consent strings that are too long": {with(`"consent":{"tcf":"` + strings.Repeat("é", 8193) + `","gpp":"` + strings.Repeat("A", 8193) + `","gpp_sid":"` + strings.Repeat("7", 256) + `","us_privacy":"` + strings.Repeat("1", 256) + `"}`), []string{
+			"consent.tcf: The consent.tcf field must not be greater than 8192 characters.",
+			"consent.gpp: The consent.gpp field must not be greater than 8192 characters.",
+			"consent.gpp_sid: The consent.gpp_sid field must not be greater than 255 characters.",
+			"consent.us_privacy: The consent.us_privacy field must not be greater than 255 characters.",
+		}},
+		"sections that are no numbers":      {with(`"consent":{"gpp_sid":["a"]}`), []string{"consent.gpp_sid: The consent.gpp_sid field must be a string or a list of numbers."}},
+		"sections that are an object":       {with(`"consent":{"gpp_sid":{}}`), []string{"consent.gpp_sid: The consent.gpp_sid field must be a string or a list of numbers."}},
+		"sections as a text":                {with(`"consent":{"gpp_sid":"7_8"}`), nil},
+		"a privacy string of another kind":  {with(`"consent":{"us_privacy":"yes"}`), nil},
+		"limited data use as a word":        {with(`"consent":{"limited_data_use":"yes"}`), []string{"consent.limited_data_use: The consent.limited_data_use field must be true or false."}},
+		"a category that is a word":         {with(`"consent":{"categories":{"a":"yes"}}`), []string{"consent.categories: The consent.categories field must be true or false for each name."}},
+		"an item's brand that is an object": {with(`"data":{"contents":[{"brand":{"name":"Acme"},"discount":"10 %","category9":"x"}]}`), nil},
 	}
 	runErrors(t, tests)
 }
@@ -204,6 +216,34 @@ func TestACountryMayBeHashed(t *testing.T) {
 	hash := sha256.Sum256([]byte("de"))
 	if got := accept(t, `{"event":"lead","user":{"country":"`+event.Hash(hash).String()+`"}}`, nil).Country; got != "DE" {
 		t.Errorf("got %q, want DE", got)
+	}
+}
+
+func TestConsentThatCannotBeReadIsKeptAsSuch(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		members string
+		want    event.Consent
+	}{
+		"white space around is none of it":           {`{"tcf":" CPc-\n","gpp":"\tDBAA","gpp_sid":" 2, 7 ","us_privacy":" 1ynn\u00a0"}`, event.Consent{TCF: "CPc-", GPP: "DBAA", GPPSections: "2,7", USPrivacy: "1YNN"}},
+		"white space alone is nothing":               {`{"tcf":" ","gpp":"\n","gpp_sid":" ","us_privacy":"\t"}`, event.Consent{}},
+		"another text is one that nobody can read":   {`{"tcf":"a b","gpp":"Jane Doe, 4 Main St","us_privacy":"yes"}`, event.Consent{TCF: "-", GPP: "-", USPrivacy: "-"}},
+		"other characters, control characters too":   {`{"tcf":"CPc\u0000","gpp":"DBAA=","us_privacy":"2YNN"}`, event.Consent{TCF: "-", GPP: "-", USPrivacy: "-"}},
+		"what is of its characters is kept":          {`{"tcf":"CPc-","gpp":"DBAA~x"}`, event.Consent{TCF: "CPc-", GPP: "DBAA~x"}},
+		"sections of which nobody knows yet":         {`{"gpp":"DBAA","gpp_sid":[0]}`, event.Consent{GPP: "DBAA", GPPSections: "0"}},
+		"no section applies":                         {`{"gpp":"DBAA","gpp_sid":[-1]}`, event.Consent{GPP: "DBAA", GPPSections: "-1"}},
+		"no section applies, as a text":              {`{"gpp":"DBAA","gpp_sid":"-1"}`, event.Consent{GPP: "DBAA", GPPSections: "-1"}},
+		"no section applies, as a number":            {`{"gpp":"DBAA","gpp_sid":-1}`, event.Consent{GPP: "DBAA", GPPSections: "-1"}},
+		"sections that are none are of all":          {`{"gpp":"DBAA","gpp_sid":"Jane"}`, event.Consent{GPP: "DBAA", GPPSections: "0"}},
+		"a number that is no section's is of all":    {`{"gpp":"DBAA","gpp_sid":[7,-2]}`, event.Consent{GPP: "DBAA", GPPSections: "0"}},
+		"a number that is too high is of all":        {`{"gpp":"DBAA","gpp_sid":[70000]}`, event.Consent{GPP: "DBAA", GPPSections: "0"}},
+		"separators alone are of none in particular": {`{"gpp":"DBAA","gpp_sid":"_"}`, event.Consent{GPP: "DBAA"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e := accept(t, `{"event":"lead","consent":`+test.members+`}`, nil)
+			if diff := cmp.Diff(test.want, e.Consent); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

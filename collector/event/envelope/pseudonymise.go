@@ -73,9 +73,6 @@ func Pseudonymise(v *Valid, a Acceptance) event.Event {
 	return e
 }
 
-// lostConsent stands in place of a consent string that may not be kept: nobody can read it, and nobody takes it for nothing.
-const lostConsent = "-"
-
 // cleanContext returns the context with what only the page's URL carries read out of it, and without what
 // tells of the person. The caller's own fields win over the URL's.
 func cleanContext(known *personal.Finder, c event.Context) event.Context {

@@ -102,7 +102,7 @@ func (e *Envelope) Validate(now time.Time, aliases map[string]string) (*Valid, e
 	c.data(&top, valid)
 	valid.properties = c.properties(top.Get("properties"))
 	into.Context = c.context(top.Get("context"))
-	into.Consent = c.consent(top.Get("consent"))
+	into.Consent = c.consents(top.Get("consent"), e.translated != nil)
 	if into.OccurredAt = e.occurredAt.UTC().Truncate(time.Millisecond); e.occurredAt.IsZero() {
 		into.OccurredAt = c.timestamp(top.Get("timestamp"), now)
 	}

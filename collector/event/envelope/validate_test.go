@@ -271,7 +271,7 @@ func TestContextConsentAndTimestamp(t *testing.T) {
 		"consent":                    {with(`"consent":{"ad_user_data":"granted","ad_personalization":"denied"}`), nil},
 		"a consent that is a string": {with(`"consent":"granted"`), []string{"consent: The consent field must be an object."}},
 		"bad decisions": {with(`"consent":{"ad_user_data":"yes","ad_personalization":true}`), []string{
-			"consent.ad_user_data: The selected consent.ad_user_data is invalid.",
+			"consent.ad_user_data: The consent.ad_user_data field must be granted or denied.",
 			"consent.ad_personalization: The consent.ad_personalization field must be a string.",
 		}},
 

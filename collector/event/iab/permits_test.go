@@ -77,3 +77,39 @@ func TestPermits(t *testing.T) {
 		})
 	}
 }
+
+func TestWhomTheUserWasNotShownIsNotPermitted(t *testing.T) {
+	said := func(policy int) string {
+		return core{
+			policy: policy, consents: []int{2}, interests: []int{2}, vendors: bitfield(6, 5, 6), liVendors: bitfield(6, 5, 6),
+			restrictions: []string{restriction(9, 0, [2]int{1, 6})},
+		}.text()
+	}
+	fifth, none := "."+text("001"+bitfield(5, 5)), "."+text("001"+bitfield(0))
+	for sentence, test := range map[string]struct {
+		text   string
+		vendor int
+		basis  iab.Basis
+		want   bool
+	}{
+		"a vendor that was shown":                           {said(5) + fifth, 5, iab.Consent, true},
+		"a vendor that was not, with consent":               {said(5) + fifth, 6, iab.Consent, false},
+		"a vendor that was not, with interest":              {said(5) + fifth, 6, iab.LegitimateInterest, false},
+		"a vendor, where none was shown":                    {said(5) + none, 5, iab.Consent, false},
+		"a vendor, where the string does not say":           {said(5), 6, iab.Consent, true},
+		"a vendor that was not shown, by a later policy":    {said(6) + fifth, 6, iab.Consent, false},
+		"a vendor that was not shown, by the policy before": {said(4) + fifth, 6, iab.Consent, true},
+		"the purpose alone, of which no vendor has any bit": {said(5) + none, 0, iab.Consent, true},
+		"interest, of a vendor that was shown":              {said(5) + fifth, 5, iab.LegitimateInterest, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			read, err := iab.ParseTCF(test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := read.Permits(2, test.vendor, test.basis, false); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}

@@ -2,6 +2,8 @@ package segment
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -10,60 +12,99 @@ import (
 )
 
 // Where clients write what the visitor decided: Segment's decisions by category, RudderStack's lists of those that were
-// allowed and denied.
+// allowed and denied, and beside Segment's the members that an envelope's own consent has.
 const (
-	consentPreferences = "context.consent.categoryPreferences"
-	consentAllowed     = "context.consentManagement.allowedConsentIds"
-	consentDenied      = "context.consentManagement.deniedConsentIds"
+	consentMember      = "context.consent"
+	consentPreferences = consentMember + ".categoryPreferences"
+	consentManagement  = "context.consentManagement"
+	consentAllowed     = consentManagement + ".allowedConsentIds"
+	consentDenied      = consentManagement + ".deniedConsentIds"
 )
 
-// decision is one on a category. Of several on one the last counts.
-type decision struct{ category, raw string }
+// ownConsent are the members of an envelope's consent.
+var ownConsent = []string{
+	"ad_user_data", "ad_personalization", "ad_storage", "analytics_storage", "tcf", "gpp", "gpp_sid", "us_privacy", "limited_data_use",
+	"categories",
+}
 
-// decisions reads what the visitor decided: of the message, else of its batch. It fails where it cannot be read, since an
-// event of which nobody knows what was denied may go nowhere.
-func (t *Translator) decisions(top *outline.Node) ([]decision, event.Errors) {
+// part is what was said of consent in one place. An envelope gets them one by one, since it alone judges them, and
+// knows which of several is the strictest.
+type part struct {
+	// place is the path of where it stands, in the message or, ofBatch, in the batch's own context.
+	place   string
+	ofBatch bool
+	// members are those of an envelope's consent; or else categories are decided on, in lists all alike.
+	members    []outline.Value
+	categories []outline.Value
+}
+
+// consents reads what the visitor decided, by the message and by its batch. It fails where that cannot be read, since an event
+// of which nobody knows what was denied may go nowhere.
+func (t *Translator) consents(top *outline.Node) event.Errors {
+	t.parts = t.parts[:0]
 	context := top.Get("context")
+	errs := t.consentsIn(&context, false)
+	if len(t.context) > 0 {
+		errs = append(errs, t.consentsIn(&outline.Node{Inner: t.context}, true)...)
+	}
+	return errs
+}
+
+// consentsIn reads what stands in one context.
+func (t *Translator) consentsIn(context *outline.Node, ofBatch bool) event.Errors {
 	consent, management := context.Get("consent"), context.Get("consentManagement")
-	if consent.Absent() && management.Absent() && len(t.context) > 0 {
-		context = outline.Node{Inner: t.context}
-		consent, management = context.Get("consent"), context.Get("consentManagement")
-	}
-	if consent.Absent() && management.Absent() {
-		return nil, nil
-	}
-	if !consent.Absent() && consent.Kind() != jsontext.KindBeginObject {
-		return nil, t.fail("context.consent", "must be an object.")
-	}
-	if !management.Absent() && management.Kind() != jsontext.KindBeginObject {
-		return nil, t.fail("context.consentManagement", "must be an object.")
-	}
-	var all []decision
-	if preferences := consent.Get("categoryPreferences"); !preferences.Absent() {
-		if preferences.Kind() != jsontext.KindBeginObject {
-			return nil, t.fail(consentPreferences, "must be an object.")
-		}
-		for i := 0; i < len(preferences.Inner); i += 1 + preferences.Inner[i].Below {
-			all = append(all, decision{preferences.Inner[i].Name, preferences.Inner[i].Raw})
+	for _, object := range [...]struct {
+		place string
+		node  *outline.Node
+	}{{consentMember, &consent}, {consentManagement, &management}} {
+		if !object.node.Absent() && object.node.Kind() != jsontext.KindBeginObject {
+			return t.failConsent(part{place: object.place, ofBatch: ofBatch}, "must be an object.")
 		}
 	}
-	allowed, ok := listed(management.Get("allowedConsentIds"))
-	if !ok {
-		return nil, t.fail(consentAllowed, "must be a list of texts.")
-	}
-	denied, ok := listed(management.Get("deniedConsentIds"))
-	if !ok {
-		return nil, t.fail(consentDenied, "must be a list of texts.")
-	}
-	for _, category := range allowed {
-		if !slices.Contains(all, decision{category, "false"}) {
-			all = append(all, decision{category, "true"})
+	own := part{place: consentMember, ofBatch: ofBatch}
+	for i := 0; i < len(consent.Inner); i += 1 + consent.Inner[i].Below {
+		if member := &consent.Inner[i]; slices.Contains(ownConsent, member.Name) && !outline.Absent(member.Raw) {
+			own.members = append(own.members, consent.Inner[i:i+1+member.Below]...)
 		}
 	}
-	for _, category := range denied {
-		all = append(all, decision{category, "false"})
+	t.addPart(own)
+
+	preferences := part{place: consentPreferences, ofBatch: ofBatch}
+	if said := consent.Get("categoryPreferences"); !said.Absent() {
+		if said.Kind() != jsontext.KindBeginObject {
+			return t.failConsent(preferences, "must be an object.")
+		}
+		for i := 0; i < len(said.Inner); i += 1 + said.Inner[i].Below {
+			preferences.categories = append(preferences.categories, outline.Value{Name: said.Inner[i].Name, Raw: said.Inner[i].Raw})
+		}
 	}
-	return all, nil
+	t.addPart(preferences)
+
+	for _, list := range [...]struct{ place, decision string }{{consentAllowed, "true"}, {consentDenied, "false"}} {
+		all := part{place: list.place, ofBatch: ofBatch}
+		categories, ok := listed(management.Get(list.place[len(consentManagement)+1:]))
+		if !ok {
+			return t.failConsent(all, "must be a list of texts.")
+		}
+		for _, category := range categories {
+			all.categories = append(all.categories, outline.Value{Name: category, Raw: list.decision})
+		}
+		t.addPart(all)
+	}
+	return nil
+}
+
+// addPart notes a part that says something.
+func (t *Translator) addPart(p part) {
+	if len(p.members)+len(p.categories) > 0 {
+		t.parts = append(t.parts, p)
+	}
+}
+
+// failConsent is the error of a part that cannot be read.
+func (t *Translator) failConsent(p part, what string) event.Errors {
+	t.parts = append(t.parts, p)
+	return t.fail(consentPrefix+strconv.Itoa(len(t.parts)-1), what)
 }
 
 // listed returns the texts of a list that may be absent, and whether there is nothing else in it.
@@ -84,16 +125,47 @@ func listed(n outline.Node) ([]string, bool) {
 	return texts, true
 }
 
-// consented adds the decisions as the envelope's.
-func (t *Translator) consented(all []decision) {
-	if len(all) == 0 {
+// consented adds the parts as the envelope's.
+func (t *Translator) consented() {
+	if len(t.parts) == 0 {
 		return
 	}
-	t.builder.Object("consent")
-	t.builder.Object("categories")
-	for _, d := range all {
-		t.builder.Add(d.category, d.raw)
+	t.builder.Array("consent")
+	for i := range t.parts {
+		p := &t.parts[i]
+		t.builder.Object("")
+		for i := 0; i < len(p.members); i += 1 + p.members[i].Below {
+			member := outline.At(p.members[i:])
+			t.builder.Copy(p.members[i].Name, &member)
+		}
+		if len(p.categories) > 0 {
+			t.builder.Object("categories")
+			for _, category := range p.categories {
+				t.builder.Add(category.Name, category.Raw)
+			}
+			t.builder.Close()
+		}
+		t.builder.Close()
 	}
 	t.builder.Close()
-	t.builder.Close()
+}
+
+// consentPrefix is what the paths of an envelope's parts begin with; their indices follow.
+const consentPrefix = "consent."
+
+// partAt returns the part that an envelope's path is of, and what of it; nil where it is of none.
+func (t *Translator) partAt(field string) (p *part, member string) {
+	path, within := strings.CutPrefix(field, consentPrefix)
+	if !within {
+		return nil, ""
+	}
+	index, member, _ := strings.Cut(path, ".")
+	i, err := strconv.Atoi(index)
+	if err != nil || i < 0 || i >= len(t.parts) {
+		return nil, ""
+	}
+	if p = &t.parts[i]; len(p.categories) > 0 {
+		return p, "" // which is all that there is in it
+	}
+	return p, member
 }

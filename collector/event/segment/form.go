@@ -156,6 +156,9 @@ var messageShape = func() *outline.Shape {
 			}
 		}
 	}
+	for _, member := range ownConsent {
+		message.at(consentMember + "." + member)
+	}
 	shape := shapeOf(&message)
 	properties := *whole
 	properties.Known = []outline.Member{
@@ -179,6 +182,9 @@ var contextShape = func() *outline.Shape {
 	return nil
 }()
 
+// opened are the members that are kept with all that is in them.
+var opened = []string{"categoryPreferences", "categories"}
+
 // shapeOf keeps what is known of an object, in the order of the names. Lists are kept, and what is below a place without
 // members of its own.
 func shapeOf(p *place) *outline.Shape {
@@ -188,7 +194,7 @@ func shapeOf(p *place) *outline.Shape {
 	shape := new(outline.Shape)
 	for name, member := range p.members {
 		kept := outline.Member{Name: name, MaxElements: maxListed}
-		if len(member.members) > 0 || name == "categoryPreferences" {
+		if len(member.members) > 0 || slices.Contains(opened, name) {
 			kept.Object = shapeOf(member)
 		}
 		if name == "*" {

@@ -11,18 +11,31 @@ import (
 // the paths of the message's own members.
 func (t *Translator) Told(errs event.Errors) event.Errors {
 	told := make(event.Errors, 0, len(errs))
+	for _, err := range errs {
+		path := t.pathOf(err.Field)
+		told.Add(path, strings.Replace(err.Message, " "+err.Field+" ", " "+path+" ", 1))
+	}
+	return told
+}
+
+// pathOf returns where in the body an envelope's member stands, or would have to.
+func (t *Translator) pathOf(field string) string {
 	message := ""
 	if t.index >= 0 {
 		message = "batch[" + strconv.Itoa(t.index) + "]"
 	}
-	for _, err := range errs {
-		path := message
-		if member := t.memberOf(err.Field); member != "" {
-			path = strings.TrimPrefix(path+"."+member, ".")
+	member := ""
+	if said, of := t.partAt(field); said != nil {
+		if member = strings.TrimSuffix(said.place+"."+of, "."); said.ofBatch {
+			return member
 		}
-		told.Add(path, strings.Replace(err.Message, " "+err.Field+" ", " "+path+" ", 1))
+	} else {
+		member = t.memberOf(field)
 	}
-	return told
+	if member == "" {
+		return message
+	}
+	return strings.TrimPrefix(message+"."+member, ".")
 }
 
 // renamedMembers are the members of an envelope that are no row of the table.
@@ -50,8 +63,8 @@ func (t *Translator) memberOf(field string) string {
 		}
 		return strings.TrimSuffix("properties.products["+index+"]."+member, ".")
 	}
-	if category, within := strings.CutPrefix(field, "consent.categories"); within {
-		return consentPreferences + category
+	if field == "consent.categories" { // of all parts together
+		return consentMember
 	}
 	return field
 }

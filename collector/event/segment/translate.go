@@ -54,6 +54,8 @@ type Translator struct {
 	listed bool
 	// own are the names of the customer's own properties.
 	own []string
+	// parts are what was said of consent, place by place.
+	parts []part
 }
 
 // finding is what a row has read. It has no pointers, so that clearing many costs little.
@@ -82,6 +84,7 @@ func (t *Translator) read(row int) []outline.Value {
 func (t *Translator) Reset() {
 	clear(t.message[:cap(t.message)])
 	t.context = nil
+	clear(t.parts[:cap(t.parts)])
 	for _, texts := range [...][]string{t.own, t.contacts, t.unread} {
 		clear(texts[:cap(texts)])
 	}
@@ -151,8 +154,7 @@ func (t *Translator) translate(r *Request, top *outline.Node, c call, now time.T
 	t.form = &forms[c]
 	t.find()
 	at, errs := t.when(r, top, now)
-	consent, unread := t.decisions(top)
-	errs = append(errs, unread...)
+	errs = append(errs, t.consents(top)...)
 	if len(errs) > 0 {
 		return Translation{}, errs
 	}
@@ -165,7 +167,7 @@ func (t *Translator) translate(r *Request, top *outline.Node, c call, now time.T
 	}
 	properties := top.Get("properties")
 	t.members(c, &properties)
-	t.consented(consent)
+	t.consented()
 	t.properties(c, top, &properties)
 	return Translation{Outline: t.builder.Values(), OccurredAt: at, Unread: t.unread}, nil
 }

@@ -131,11 +131,23 @@ func TestWhatIsReadFromWhere(t *testing.T) {
 		},
 		"decisions on consent, of which a denial wins": {
 			`{"type":"track","event":"x","context":{"consent":{"categoryPreferences":{"ads":false,"stats":true}},"consentManagement":{"provider":"custom","allowedConsentIds":["ads","fn"],"deniedConsentIds":["stats"]}}}`, "",
-			`{"event":"x","consent":{"categories":{"ads":false,"stats":true,"fn":true,"stats":false}}}`,
+			`{"event":"x","consent":[{"categories":{"ads":false,"stats":true}},{"categories":{"ads":true,"fn":true}},{"categories":{"stats":false}}]}`,
 		},
 		"what the batch says for all, where the message says nothing": {
 			`{"type":"track","event":"x","context":{"ip":"203.0.113.7"}}`, `,"context":{"ip":"203.0.113.8","userAgent":"UA","consent":{"categoryPreferences":{"ads":false}}}`,
-			`{"event":"x","context":{"ip":"203.0.113.7","user_agent":"UA"},"consent":{"categories":{"ads":false}}}`,
+			`{"event":"x","context":{"ip":"203.0.113.7","user_agent":"UA"},"consent":[{"categories":{"ads":false}}]}`,
+		},
+		"consent of the message and of the batch": {
+			`{"type":"track","event":"x","context":{"consent":{"categoryPreferences":{"Analytics":true}}}}`, `,"context":{"consentManagement":{"deniedConsentIds":["Advertising"]}}`,
+			`{"event":"x","consent":[{"categories":{"Analytics":true}},{"categories":{"Advertising":false}}]}`,
+		},
+		"consent of the batch, where the message's says nothing": {
+			`{"type":"track","event":"x","context":{"consent":{}}}`, `,"context":{"consent":{"categoryPreferences":{"Advertising":false}}}`,
+			`{"event":"x","consent":[{"categories":{"Advertising":false}}]}`,
+		},
+		"consent in an envelope's own members": {
+			`{"type":"track","event":"x","context":{"consent":{"ad_storage":"denied","tcf":"CPc-","gpp_sid":[2,7],"categories":{"ads":false},"other":1,"us_privacy":null,"categoryPreferences":{"ads":true}}}}`, "",
+			`{"event":"x","consent":[{"ad_storage":"denied","tcf":"CPc-","gpp_sid":[2,7],"categories":{"ads":false}},{"categories":{"ads":true}}]}`,
 		},
 		"objects among the properties are told by their paths, lists of them as text": {
 			`{"type":"track","event":"x","properties":{"a":{"b":1,"c":{"d":"e"}},"l":[{"x":1}],"n":[1,null],"a.b":2}}`, "",
@@ -212,9 +224,25 @@ func TestWhatIsNoMessage(t *testing.T) {
 		"consent that is a text":       {`{"type":"track","event":"x","context":{"consent":"all"}}`, "The batch[0].context.consent field must be an object."},
 		"consent by a list":            {`{"type":"track","event":"x","context":{"consent":{"categoryPreferences":["ads"]}}}`, "The batch[0].context.consent.categoryPreferences field must be an object."},
 		"denials that are no list":     {`{"type":"track","event":"x","context":{"consentManagement":{"deniedConsentIds":"ads"}}}`, "The batch[0].context.consentManagement.deniedConsentIds field must be a list of texts."},
+		"management that is a list":    {`{"type":"track","event":"x","context":{"consentManagement":[]}}`, "The batch[0].context.consentManagement field must be an object."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _, errs := translate(t, test.message, "")
+			if len(errs) != 1 || errs[0].Message != test.want {
+				t.Errorf("got %q, %v, want %s", got, errs, test.want)
+			}
+		})
+	}
+}
+
+func TestABatchWhoseConsentCannotBeReadIsRefused(t *testing.T) {
+	for name, test := range map[string]struct{ ofBatch, want string }{
+		"a text":                   {`"consent":"all"`, "The context.consent field must be an object."},
+		"preferences by a list":    {`"consent":{"categoryPreferences":["ads"]}`, "The context.consent.categoryPreferences field must be an object."},
+		"denials that are no list": {`"consentManagement":{"deniedConsentIds":"ads"}`, "The context.consentManagement.deniedConsentIds field must be a list of texts."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _, errs := translate(t, `{"type":"track","event":"x","context":{"consent":{"categoryPreferences":{"ads":true}}}}`, `,"context":{`+test.ofBatch+`}`)
 			if len(errs) != 1 || errs[0].Message != test.want {
 				t.Errorf("got %q, %v, want %s", got, errs, test.want)
 			}
