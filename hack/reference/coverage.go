@@ -173,7 +173,7 @@ var refusals = map[string]refusal{
 	"consent.analytics_storage":  {says: "denied"},
 	"consent.tcf":                {says: deniedTCF},
 	"consent.gpp":                {says: deniedGPP},
-	"consent.gpp_sid":            {says: []any{5}, beside: map[string]any{"consent.gpp": deniedGPP}},
+	"consent.gpp_sid":            {says: []any{-1}, beside: map[string]any{"consent.gpp": deniedGPP}},
 	"consent.us_privacy":         {says: "1YYN"},
 	"consent.limited_data_use":   {says: true},
 	"consent.categories":         {says: map[string]any{"marketing": false, "statistics": false, "sale_of_data": false}},
