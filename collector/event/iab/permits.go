@@ -31,7 +31,7 @@ func (t *TCF) Permits(purpose, vendor int, basis Basis, flexible bool) bool {
 	if !t.IsServiceSpecific || purpose < 1 || purpose > purposes || vendor < 0 || vendor > maxVendor {
 		return false
 	}
-	if vendor != 0 && t.PolicyVersion >= disclosingPolicy && t.DisclosedVendors != nil && !t.DisclosedVendors.Has(vendor) {
+	if vendor != 0 && t.hides(vendor) {
 		return false
 	}
 	basis, allowed := t.restrict(purpose, vendor, basis, flexible)
@@ -48,6 +48,11 @@ func (t *TCF) Permits(purpose, vendor int, basis Basis, flexible bool) bool {
 		return t.PurposeLegitimateInterests.Has(purpose) && (vendor == 0 || t.VendorLegitimateInterests.Has(vendor))
 	}
 	return false
+}
+
+// hides says whether the user was shown other vendors than this one.
+func (t *TCF) hides(vendor int) bool {
+	return t.PolicyVersion >= disclosingPolicy && t.DisclosedVendors != nil && !t.DisclosedVendors.Has(vendor)
 }
 
 // restrict returns the basis that the publisher leaves to a vendor, and whether it leaves one. Of restrictions that contradict

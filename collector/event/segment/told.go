@@ -24,7 +24,7 @@ func (t *Translator) pathOf(field string) string {
 	if t.index >= 0 {
 		message = "batch[" + strconv.Itoa(t.index) + "]"
 	}
-	member := ""
+	var member string
 	if said, of := t.partAt(field); said != nil {
 		if member = strings.TrimSuffix(said.place+"."+of, "."); said.ofBatch {
 			return member
