@@ -85,7 +85,7 @@ func TestCollectSpec(t *testing.T) {
 		{"a currency that there is not", `{"event": "purchase", "data": {"value": 1, "currency": "ZZZ"}}`, "422 " + fieldError("data.currency", "The selected data.currency is invalid.")},
 		{"contents that are no array", purchaseWith(`, "contents": {}`), "422 " + fieldError("data.contents", "The data.contents field must be an array.")},
 		{"a price that is no number", purchaseWith(`, "contents": [{"id": "a"}, {"id": "b", "price": "x"}]`), "422 " + fieldError("data.contents.1.price", "The data.contents.1.price field must be a number.")},
-		{"consent that is neither granted nor denied", `{"event": "lead", "consent": {"ad_user_data": "yes"}}`, "422 " + fieldError("consent.ad_user_data", "The selected consent.ad_user_data is invalid.")},
+		{"consent that is neither granted nor denied", `{"event": "lead", "consent": {"ad_user_data": "yes"}}`, "422 " + fieldError("consent.ad_user_data", "The consent.ad_user_data field must be granted or denied.")},
 
 		// Not an event at all.
 		{"no JSON", `{"event": `, `400`},
