@@ -49,10 +49,11 @@ func NewRewriter(client *Client) *Rewriter { return &Rewriter{client: client} }
 
 // Begin has the nodes begin. It fails with [ErrRewriteDenied], or with [ErrSnapshots] where rewriting would not do, and says
 // false where a node is still at it for somebody else, or is a replica that has not caught up: then it is to be asked again.
+// None begins before all can, or those that begin now would not be ready for the next time.
 func (r *Rewriter) Begin(ctx context.Context) (begun bool, err error) {
 	r.begun = map[string]rewriteBegun{}
 	err = r.client.eachNode(ctx, func(ctx context.Context, node *redis.Client) error {
-		state, err := r.begin(ctx, node)
+		state, err := prepareRewrite(ctx, node)
 		if err == nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -60,13 +61,17 @@ func (r *Rewriter) Begin(ctx context.Context) (begun bool, err error) {
 		}
 		return err
 	})
+	if err == nil {
+		err = r.client.eachNode(ctx, r.begin)
+	}
 	if errors.Is(err, errRewriting) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-func (r *Rewriter) begin(ctx context.Context, node *redis.Client) (rewriteBegun, error) {
+// prepareRewrite says what a node is like that can begin.
+func prepareRewrite(ctx context.Context, node *redis.Client) (rewriteBegun, error) {
 	settings, err := node.Do(ctx, "config", "get", "save", "aof-use-rdb-preamble").StringSlice()
 	if err != nil {
 		return rewriteBegun{}, rewriteDeniedOr(err)
@@ -93,11 +98,25 @@ func (r *Rewriter) begin(ctx context.Context, node *redis.Client) (rewriteBegun,
 	case state.busy || state.behind:
 		return rewriteBegun{}, errRewriting
 	}
-	err = node.BgRewriteAOF(ctx).Err()
-	if err != nil && strings.Contains(err.Error(), "already in progress") {
-		return rewriteBegun{}, errRewriting
+	return rewriteBegun{run: state.run, rewrites: state.rewrites}, nil
+}
+
+// begin has a node begin that has a file; one that nobody has prepared is new, and begins the next time.
+func (r *Rewriter) begin(ctx context.Context, node *redis.Client) error {
+	r.mu.Lock()
+	state, known := r.begun[node.Options().Addr]
+	r.mu.Unlock()
+	switch {
+	case !known:
+		return errRewriting
+	case state.nothing:
+		return nil
 	}
-	return rewriteBegun{run: state.run, rewrites: state.rewrites}, rewriteDeniedOr(err)
+	err := node.BgRewriteAOF(ctx).Err()
+	if err != nil && strings.Contains(err.Error(), "already in progress") {
+		return errRewriting
+	}
+	return rewriteDeniedOr(err)
 }
 
 // Done says whether all nodes have rewritten their files since [Rewriter.Begin]. It fails with [ErrRewriteFailed] where that
