@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,18 +49,13 @@ var erasureMembers = slices.Concat(envelope.SubjectMembers[:], []string{"linked"
 // erase takes a request for a person's erasure, and answers once it stands in the ledger, from where nothing is forgotten. It
 // holds nothing that others wait for.
 func (h *Handler) erase(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		server.Message(w, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
+	body, ok := readBody(w, r, maxErasureBody)
+	if !ok {
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxErasureBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		server.Message(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must not be larger than %d bytes.", maxErasureBody))
-		return
-	}
-	object, undecoded := outline.Decode(body)
-	if err != nil || undecoded != nil {
-		server.Message(w, http.StatusBadRequest, "The body must be a JSON object.")
+	object, err := outline.Decode(body)
+	if err != nil {
+		server.Message(w, http.StatusBadRequest, notObject)
 		return
 	}
 	request, errs := erasureRequest(object, propertyOf(t))

@@ -2,11 +2,8 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,18 +31,13 @@ var replayMembers = []string{"platform", "from", "to", "status"}
 
 // replay puts a platform's failed and expired deliveries of a period back.
 func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		server.Message(w, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReplayBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		server.Message(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("The body must not be larger than %d bytes.", maxReplayBody))
+	body, ok := readBody(w, r, maxReplayBody)
+	if !ok {
 		return
 	}
 	var members map[string]any
-	if err != nil || json.Unmarshal(body, &members) != nil || members == nil {
-		server.Message(w, http.StatusBadRequest, "The body must be a JSON object.")
+	if json.Unmarshal(body, &members) != nil || members == nil {
+		server.Message(w, http.StatusBadRequest, notObject)
 		return
 	}
 	request, errs := h.replayRequest(members, t)
