@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -32,9 +33,10 @@ type ledgerKeeping struct {
 	large bool
 	// generation is that of the Property for which it was made.
 	generation int64
-	// next is when the ledger may be looked at again, problem what stood in the way the last time.
-	next    time.Time
+	// problem is what stood in the way the last time.
 	problem *conditionReason
+	// next is when the ledger may be looked at again. It outlives what is kept here, and so is read while a look goes on.
+	next atomic.Pointer[time.Time]
 }
 
 // keepLedger has the requests for erasures of a Property written to its ledger, which is in Secrets of some versions, and
@@ -57,7 +59,7 @@ func (a *RedisAccess) keepLedger(property *v1alpha1.Property, versions []string,
 			secrets: secrets, generation: property.Generation,
 		}
 		if before != nil {
-			desired.ledger.next = before.next
+			desired.ledger.next.Store(before.next.Load())
 		}
 	}
 	return desired.erasureProblem
@@ -149,7 +151,7 @@ func (r ledgerRoom) enter(isLarge bool) (leave func(), entered bool) {
 // look keeps one Property's ledger, and returns what stands in the way.
 func (k *ledgerKeeping) look(ctx context.Context, room ledgerRoom, target redisTarget, s *stream.Stream, work stream.ErasureWork) *conditionReason {
 	now := time.Now()
-	if now.Before(k.next) || work.Requests == 0 && k.keeper.Complete(work.Ledger) {
+	if next := k.next.Load(); next != nil && now.Before(*next) || work.Requests == 0 && k.keeper.Complete(work.Ledger) {
 		return k.problem
 	}
 	leave, entered := room.enter(k.large)
@@ -168,7 +170,7 @@ func (k *ledgerKeeping) look(ctx context.Context, room ledgerRoom, target redisT
 	}
 	k.keeper.Stream = s // by the connection that there is now
 	_, err := k.keeper.Look(ctx, now)
-	k.next = now.Add(time.Duration(k.secrets.drop()) * time.Second / ledgerBytesPerSecond)
+	next := now.Add(time.Duration(k.secrets.drop()) * time.Second / ledgerBytesPerSecond)
 	switch {
 	case errors.Is(err, errLedgerLarge):
 		k.large = true // by the next look
@@ -176,9 +178,10 @@ func (k *ledgerKeeping) look(ctx context.Context, room ledgerRoom, target redisT
 		k.problem = nil
 	default:
 		if problem := erasureProblemOf(target, err); problem != nil {
-			k.problem, k.next = problem, now.Add(heldUpInterval)
+			k.problem, next = problem, now.Add(heldUpInterval)
 		}
 	}
+	k.next.Store(&next)
 	return k.problem
 }
 
