@@ -34,6 +34,24 @@ type Platform struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(name, name == '' || name.matches(r'^[^\s\p{Z}\p{Cc}]([^\p{Cc}]{0,98}[^\s\p{Z}\p{Cc}])?$'))`,message="must be event names of 1 to 100 characters without control characters or space around them"
 	Events []EventName `json:"events,omitempty"`
 
+	// The platform's own names for events, by the events' names after aliases, in place of what the platform's page maps them
+	// to: for LinkedIn and Google Ads, which have none, the ids of the conversions that were set up there. A name that the
+	// platform has for another event of Weir's, or for a refund, is refused.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=100
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 100 && size(self[name]) >= 1 && size(self[name]) <= 100)",message="must have names of 1 to 100 characters"
+	EventNames map[string]string `json:"eventNames,omitempty"`
+
+	// The version of the platform's interface to speak, as its documentation writes it, where the platform lets one choose.
+	// Default: the one on the platform's page.
+	// +optional
+	// +kubebuilder:validation:MaxLength=20
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// Shadow sends nothing and keeps what would be sent for a look at it. Default: Deliver.
+	// +optional
+	Mode platforms.Mode `json:"mode,omitempty"`
+
 	// Hands erasures of persons on to the platform, by the interface that it has for them: Mixpanel and Webhook have one.
 	// Mixpanel's Secret then has the keys projectToken and gdprToken too.
 	// +optional

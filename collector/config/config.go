@@ -171,6 +171,8 @@ type Proxies struct {
 var variants = map[platforms.Hash]event.Variant{
 	platforms.EmailLower:     event.EmailLower,
 	platforms.EmailGoogle:    event.EmailGoogle,
+	platforms.EmailMicrosoft: event.EmailMicrosoft,
+	platforms.EmailAlnum:     event.EmailAlnum,
 	platforms.PhoneDigits:    event.PhoneDigits,
 	platforms.PhoneE164:      event.PhoneE164,
 	platforms.FirstNameMeta:  event.FirstNameMeta,

@@ -15,7 +15,7 @@ import (
 
 // Type discriminates platforms.
 //
-// +kubebuilder:validation:Enum=GA4;Log;Meta;Mixpanel;Pinterest;TikTok;Webhook
+// +kubebuilder:validation:Enum=Amplitude;GA4;Google;Klaviyo;LinkedIn;Log;Meta;Microsoft;Mixpanel;OpenAI;Pinterest;PostHog;Reddit;S3;Segment;Snapchat;TikTok;Webhook
 type Type string
 
 // table has a row for every type; a file for each has the rest.
@@ -27,6 +27,17 @@ var table = map[Type]Traits{
 	TypeMixpanel:  mixpanelTraits,
 	TypeWebhook:   webhookTraits,
 	TypeLog:       logTraits,
+	TypeGoogle:    googleTraits,
+	TypeMicrosoft: microsoftTraits,
+	TypeLinkedIn:  linkedinTraits,
+	TypeSnapchat:  snapchatTraits,
+	TypeReddit:    redditTraits,
+	TypeKlaviyo:   klaviyoTraits,
+	TypeAmplitude: amplitudeTraits,
+	TypePostHog:   posthogTraits,
+	TypeSegment:   segmentTraits,
+	TypeOpenAI:    openaiTraits,
+	TypeS3:        s3Traits,
 }
 
 // Settings are what a platform's type needs to know: the member that the type names is set, and no other. Log has none.
@@ -45,6 +56,28 @@ var table = map[Type]Traits{
 // +kubebuilder:validation:XValidation:rule="self.type != 'Mixpanel' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose keys serviceAccountUsername and serviceAccountSecret are a service account of the project",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Webhook') == has(self.webhook)",fieldPath=".webhook",message="must be set for a platform of type Webhook, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Webhook' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key signingSecret signs the webhook's requests",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Google') == has(self.google)",fieldPath=".google",message="must be set for a platform of type Google, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Google' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key serviceAccountKey is the JSON key of a service account that may use Google's Data Manager API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Microsoft') == has(self.microsoft)",fieldPath=".microsoft",message="must be set for a platform of type Microsoft, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Microsoft' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of the UET tag's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'LinkedIn') == has(self.linkedin)",fieldPath=".linkedin",message="must be set for a platform of type LinkedIn, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is a token of LinkedIn's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Snapchat') == has(self.snapchat)",fieldPath=".snapchat",message="must be set for a platform of type Snapchat, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Snapchat' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of Snapchat's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Reddit') == has(self.reddit)",fieldPath=".reddit",message="must be set for a platform of type Reddit, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Reddit' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of Reddit's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Klaviyo') == has(self.klaviyo)",fieldPath=".klaviyo",message="must be set for a platform of type Klaviyo, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Klaviyo' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key apiKey is a private API key of the account",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Amplitude') == has(self.amplitude)",fieldPath=".amplitude",message="must be set for a platform of type Amplitude, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Amplitude' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key apiKey is the API key of the project",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'PostHog') == has(self.posthog)",fieldPath=".posthog",message="must be set for a platform of type PostHog, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'PostHog' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key projectToken is the token of the project",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Segment') == has(self.segment)",fieldPath=".segment",message="must be set for a platform of type Segment, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Segment' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key writeKey is the write key of the source",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'OpenAI') == has(self.openai)",fieldPath=".openai",message="must be set for a platform of type OpenAI, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'OpenAI' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key apiKey is the key of the pixel's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="(self.type == 'S3') == has(self.s3)",fieldPath=".s3",message="must be set for a platform of type S3, and for no other"
+// +kubebuilder:validation:XValidation:rule="self.type != 'S3' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the keys accessKeyID and secretAccessKey may write to the bucket",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.type != 'Log' || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be absent: a platform of type Log needs no credentials",reason=FieldValueForbidden
 type Settings struct {
 	// Meta's Conversions API: the settings of type Meta. Its Secret has the key accessToken, the token of Meta's
@@ -77,6 +110,50 @@ type Settings struct {
 	// one to the next.
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
+
+	// Google's Data Manager API: the settings of type Google. Its Secret has the key serviceAccountKey, the JSON key of a service account that may use Google's Data Manager API.
+	// +optional
+	Google *Google `json:"google,omitempty"`
+
+	// Microsoft Advertising's UET Conversions API: the settings of type Microsoft. Its Secret has the key accessToken, the token of the UET tag's Conversions API.
+	// +optional
+	Microsoft *Microsoft `json:"microsoft,omitempty"`
+
+	// LinkedIn's Conversions API: the settings of type LinkedIn. Its Secret has the key accessToken, a token of LinkedIn's Conversions API.
+	// +optional
+	LinkedIn *LinkedIn `json:"linkedin,omitempty"`
+
+	// Snapchat's Conversions API: the settings of type Snapchat. Its Secret has the key accessToken, the token of Snapchat's Conversions API.
+	// +optional
+	Snapchat *Snapchat `json:"snapchat,omitempty"`
+
+	// Reddit's Conversions API: the settings of type Reddit. Its Secret has the key accessToken, the token of Reddit's Conversions API.
+	// +optional
+	Reddit *Reddit `json:"reddit,omitempty"`
+
+	// Klaviyo's Events API: the settings of type Klaviyo. Its Secret has the key apiKey, a private API key of the account.
+	// +optional
+	Klaviyo *Klaviyo `json:"klaviyo,omitempty"`
+
+	// Amplitude's HTTP API: the settings of type Amplitude. Its Secret has the key apiKey, the API key of the project.
+	// +optional
+	Amplitude *Amplitude `json:"amplitude,omitempty"`
+
+	// PostHog's capture API: the settings of type PostHog. Its Secret has the key projectToken, the token of the project.
+	// +optional
+	PostHog *PostHog `json:"posthog,omitempty"`
+
+	// A source of Segment's, or of what speaks Segment's HTTP Tracking API: the settings of type Segment. Its Secret has the key writeKey, the write key of the source.
+	// +optional
+	Segment *Segment `json:"segment,omitempty"`
+
+	// OpenAI's Conversions API for ads: the settings of type OpenAI. Its Secret has the key apiKey, the key of the pixel's Conversions API.
+	// +optional
+	OpenAI *OpenAI `json:"openai,omitempty"`
+
+	// A bucket of the owner's, in Parquet files: the settings of type S3. Its Secret has the keys accessKeyID and secretAccessKey, which may write to the bucket.
+	// +optional
+	S3 *S3 `json:"s3,omitempty"`
 }
 
 // Platform is one destination of a Property's events, as the pods know it. It holds no credential.
@@ -86,6 +163,12 @@ type Platform struct {
 	Type Type   `json:"type"`
 	// Events are the names to deliver; empty means all that the platform has a mapping for.
 	Events []string `json:"events,omitempty"`
+	// EventNames are the platform's own names for events, by the events' names after aliases: in place of what the type maps them to.
+	EventNames map[string]string `json:"eventNames,omitempty"`
+	// APIVersion replaces the one of [Traits.APIVersion]; "" for that.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Mode is whether events are sent; "" is Deliver.
+	Mode Mode `json:"mode,omitempty"`
 	// Suspend stops deliveries; events wait.
 	Suspend bool `json:"suspend,omitempty"`
 	// ForwardErasure hands erasures of persons on to the platform, whose type's [Erasure] says that it takes them.
@@ -106,6 +189,12 @@ type Traits struct {
 	AccountHashes []Hash
 	// APIVersion is the version of the platform's interface that is spoken, as its documentation writes it; "" where it has none.
 	APIVersion string
+	// APIVersionEnds is the day on which the platform stops taking that version, as it has announced; zero where it has not.
+	APIVersionEnds time.Time
+	// APIVersionPattern is what [Platform.APIVersion] takes; "" where the platform lets nobody choose.
+	APIVersionPattern string
+	// Proof is what the adapter was judged by.
+	Proof Proof
 	// Limits bound one request.
 	Limits Limits
 	// MaxAge is how long after an event's own time the platform takes it; 0 where it does not care.
@@ -122,6 +211,40 @@ type Traits struct {
 	// isSet says whether there are settings of this type; nil for a type without settings.
 	isSet func(*Settings) bool
 }
+
+// Proof is what a type's adapter was judged by, and since when. A type that was not seen live is beta.
+type Proof struct {
+	// Judges are what judged the requests: at least the fake, which stands for the platform's documents.
+	Judges []Judge
+	// Live is when an account of the platform's showed the events; zero where that has not been seen.
+	Live time.Time
+}
+
+// Judge is something that judged what is sent to a platform.
+type Judge struct {
+	// Kind is what sort of a judge it is.
+	Kind JudgeKind
+	// What names it, with its version; Since is the day of its first verdict, as YYYY-MM-DD.
+	What, Since string
+}
+
+// JudgeKind is a sort of judge, from the weakest to the strongest.
+type JudgeKind string
+
+// The sorts of judges.
+const (
+	// ByFake: a server of ours that checks by the rules of the platform's documents.
+	ByFake JudgeKind = "fake"
+	// BySchema: the platform's own description of its interface, such as OpenAPI or protocol buffers.
+	BySchema JudgeKind = "schema"
+	// ByLibrary: the platform's own library, or one of others who send there.
+	ByLibrary JudgeKind = "library"
+	// ByServer: the platform's own server, or the program that it runs.
+	ByServer JudgeKind = "server"
+)
+
+// Beta says that the type was never seen live.
+func (p Proof) Beta() bool { return p.Live.IsZero() }
 
 // Erasure says how a person is erased at a platform. What was sent there is the platform's, and only the owner may ask for that.
 type Erasure struct {
@@ -166,6 +289,8 @@ type Hash string
 const (
 	EmailLower     Hash = "EmailLower"
 	EmailGoogle    Hash = "EmailGoogle"
+	EmailMicrosoft Hash = "EmailMicrosoft"
+	EmailAlnum     Hash = "EmailAlnum"
 	PhoneDigits    Hash = "PhoneDigits"
 	PhoneE164      Hash = "PhoneE164"
 	FirstNameMeta  Hash = "FirstNameMeta"
@@ -191,6 +316,19 @@ func (t Type) Member() string { return strings.ToLower(string(t)) }
 
 // Types returns all types, sorted.
 func Types() []Type { return slices.Sorted(maps.Keys(table)) }
+
+// Mode is what becomes of a platform's events.
+//
+// +kubebuilder:validation:Enum=Deliver;Shadow
+type Mode string
+
+// The modes.
+const (
+	// Deliver sends them.
+	Deliver Mode = "Deliver"
+	// Shadow keeps what would be sent for its owner to look at, and sends nothing.
+	Shadow Mode = "Shadow"
+)
 
 // Region is where a platform keeps what it gets; "" is the platform's default.
 type Region string

@@ -180,6 +180,7 @@ func consentConfig(consent *v1alpha1.Consent, withholdUnsaid bool) config.Consen
 func platformConfig(platform *v1alpha1.Platform, endpoints map[platforms.Type]string) platforms.Platform {
 	rendered := platforms.Platform{
 		Name: platform.Name, Type: platform.Type, Suspend: platform.Suspend, ForwardErasure: platform.ForwardErasure,
+		EventNames: platform.EventNames, APIVersion: platform.APIVersion, Mode: platform.Mode,
 		Endpoint: endpoints[platform.Type], Settings: platform.Settings,
 	}
 	for _, name := range platform.Events {

@@ -28,6 +28,8 @@ type Event struct {
 
 	// granted and limited are the purposes that the visitor granted, and denied so that the platform is told; see [Platform.Map].
 	granted, limited consent.Purposes
+	// as is the platform's name for it where the Property gives one, see [platforms.Platform.EventNames].
+	as string
 }
 
 // Time is when the event happened: the caller's own timestamp, else when it was received. It never depends
@@ -119,6 +121,7 @@ type Platform struct {
 	Adapter
 	Limits platforms.Limits
 	events []string
+	names  map[string]string
 	maxAge time.Duration
 	// rule is what becomes of an event by its visitor's decisions.
 	rule consent.Rule
@@ -157,7 +160,7 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
 	}
 	return &Platform{
-		Adapter: adapter, Limits: traits.Limits, events: cfg.Events, maxAge: traits.MaxAge,
+		Adapter: adapter, Limits: traits.Limits, events: cfg.Events, names: cfg.EventNames, maxAge: traits.MaxAge,
 		rule: consent.NewRule(rule), needed: event.Needed(traits.Consent.Identifiers),
 		keysMissing: slices.DeleteFunc(slices.Clone(traits.Erasure.Credentials), func(key string) bool { return !missing(key) }),
 	}, nil
@@ -176,7 +179,7 @@ func (p *Platform) told(e *Event) (Event, Verdict) {
 		return Event{}, Skip(outcome.Withheld)
 	}
 	told := *e
-	told.granted, told.limited = outcome.Granted, outcome.Limited
+	told.granted, told.limited, told.as = outcome.Granted, outcome.Limited, p.names[e.Name]
 	if told.Anonymous { // what was kept for one platform is not for all
 		told.Keep(p.needed)
 	}

@@ -98,7 +98,7 @@ type ga4Item struct {
 }
 
 func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
-	name, reason := ga4Name(e.Name)
+	name, reason := ga4Name(e)
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}
@@ -219,8 +219,8 @@ var (
 )
 
 // ga4Name returns the name under which GA4 gets an event, or the reason why it cannot have one.
-func ga4Name(name string) (mapped, reason string) {
-	mapped, reason = ga4Names.of(name, ga4Custom(name))
+func ga4Name(e *Event) (mapped, reason string) {
+	mapped, reason = ga4Names.of(e, ga4Custom(e.Name))
 	switch {
 	case reason != "":
 		return "", reason

@@ -119,7 +119,7 @@ type metaContent struct {
 }
 
 func (a *metaAdapter) Map(e *Event) (Payload, Verdict) {
-	name, reason := metaNames.of(e.Name, e.Name)
+	name, reason := metaNames.of(e, e.Name)
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}

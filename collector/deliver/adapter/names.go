@@ -29,10 +29,14 @@ func newStandardNames(standard map[string]string, others ...string) standardName
 	return standardNames{standard: standard, kept: kept}
 }
 
-// of returns the platform's name for an event, custom where it is no standard one, or the reason why the event is not sent.
-func (n *standardNames) of(name, custom string) (mapped, reason string) {
+// of returns the platform's name for an event: the one that the Property gives it, else that of the table, else custom; or the
+// reason why the event is not sent.
+func (n *standardNames) of(e *Event, custom string) (mapped, reason string) {
+	name := e.Name
 	mapped, known := n.standard[name]
 	switch {
+	case e.as != "":
+		return e.as, ""
 	case known:
 		return mapped, ""
 	case name == event.Refund:
@@ -52,4 +56,13 @@ func nameKey(name string) string {
 		}
 		return unicode.ToLower(r)
 	}, norm.NFKC.String(name))
+}
+
+// ownName is the platform's name for an event where the platform has none but those that the Property gives: ids of what the owner
+// has set up there. Without one the event is not sent.
+func ownName(e *Event) (name, reason string) {
+	if e.as == "" {
+		return "", "no_mapping"
+	}
+	return e.as, ""
 }

@@ -103,7 +103,7 @@ type pinterestContent struct {
 }
 
 func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
-	name, reason := pinterestNames.of(e.Name, "custom")
+	name, reason := pinterestNames.of(e, "custom")
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}

@@ -33,6 +33,9 @@ func baseURL(cfg platforms.Platform, own string) string {
 
 // apiVersion is the version of the platform's interface that is spoken.
 func apiVersion(cfg platforms.Platform) string {
+	if cfg.APIVersion != "" {
+		return cfg.APIVersion
+	}
 	traits, _ := cfg.Type.Traits()
 	return traits.APIVersion
 }

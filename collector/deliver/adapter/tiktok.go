@@ -110,7 +110,7 @@ type tiktokPage struct {
 }
 
 func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
-	name, reason := tiktokNames.of(e.Name, e.Name)
+	name, reason := tiktokNames.of(e, e.Name)
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}
