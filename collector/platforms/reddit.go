@@ -1,5 +1,7 @@
 package platforms
 
+import "time"
+
 // TypeReddit is Reddit's Conversions API.
 const TypeReddit Type = "Reddit"
 
@@ -8,20 +10,43 @@ type Reddit struct {
 	// The id of the pixel.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be the id of a Reddit pixel"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be the id of a Reddit pixel, such as a2_abc123def456"
 	PixelID string `json:"pixelID"`
+
+	// Makes the events test events, shown in Event Testing of Reddit's Events Manager under this id.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be a test id of Reddit's Events Manager, such as t2_abc123"
+	TestID string `json:"testID,omitempty"`
 }
 
 var redditTraits = Traits{
 	Credentials: []string{"accessToken"},
-	Limits:      Limits{Events: 1000},
+	Hashes:      []Hash{EmailAlnum, PhoneE164},
+	APIVersion:  "v3",
+	// A request that Reddit refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
+	Limits:      Limits{Events: 100, Bytes: 1 << 20},
+	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "Reddit documents no interface that deletes the events of one person. Remove the person from the " +
+			"customer lists in Audience Manager of Reddit Ads, and ask Reddit's support for advertisers to erase what " +
+			"was sent to the pixel under the SHA-256 of the e-mail address or phone number.",
+		URL: "https://business.reddithelp.com/",
+	},
 	Texts: []Text{
 		{
-			Name: "pixelID", MaxLength: 64, Pattern: testCode, Rule: "must be the id of a Reddit pixel",
+			Name: "pixelID", MaxLength: 64, Pattern: testCode, Rule: "must be the id of a Reddit pixel, such as a2_abc123def456",
 			of: func(s *Settings) string { return s.Reddit.PixelID },
+		},
+		{
+			Name: "testID", MaxLength: 64, Pattern: testCode, Optional: true, Rule: "must be a test id of Reddit's Events Manager, such as t2_abc123",
+			of: func(s *Settings) string { return s.Reddit.TestID },
 		},
 	},
 	isSet: func(s *Settings) bool { return s.Reddit != nil },
+	Proof: Proof{Judges: []Judge{
+		{Kind: ByFake, What: "a server that checks by the rules of Reddit's documents", Since: "2026-11-24"},
+	}},
 }

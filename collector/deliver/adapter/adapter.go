@@ -96,6 +96,11 @@ type Eraser interface {
 	ClassifyErasure(response Response) Verdict
 }
 
+// narrower is an adapter that with its settings takes less in a request than its type does.
+type narrower interface {
+	narrow(limits platforms.Limits) platforms.Limits
+}
+
 // openers has a row for every platform type: what makes its adapter of settings and credentials that are as the type's traits
 // demand, or says what else is wrong with them without repeating it.
 var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[string]string) (Adapter, error){
@@ -106,6 +111,8 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypeMixpanel:  openMixpanel,
 	platforms.TypeWebhook:   openWebhook,
 	platforms.TypeLog:       openLog,
+	platforms.TypeSnapchat:  openSnapchat,
+	platforms.TypeReddit:    openReddit,
 }
 
 const (
@@ -159,8 +166,12 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	if err != nil {
 		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
 	}
+	limits := traits.Limits
+	if own, ok := adapter.(narrower); ok {
+		limits = own.narrow(limits)
+	}
 	return &Platform{
-		Adapter: adapter, Limits: traits.Limits, events: cfg.Events, names: cfg.EventNames, maxAge: traits.MaxAge,
+		Adapter: adapter, Limits: limits, events: cfg.Events, names: cfg.EventNames, maxAge: traits.MaxAge,
 		rule: consent.NewRule(rule), needed: event.Needed(traits.Consent.Identifiers),
 		keysMissing: slices.DeleteFunc(slices.Clone(traits.Erasure.Credentials), func(key string) bool { return !missing(key) }),
 	}, nil

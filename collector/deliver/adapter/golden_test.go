@@ -31,6 +31,9 @@ const (
 	signingSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
+// snapPixel is the id of a Snap Pixel.
+const snapPixel = "1ec32188-754e-4be2-8e55-c949a984a39f"
+
 var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
@@ -46,6 +49,8 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 		platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
+		platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: snapPixel}},
+		platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }

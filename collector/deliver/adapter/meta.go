@@ -161,8 +161,8 @@ func metaSource(c *event.Context) string {
 	return "other"
 }
 
-// metaNoGender is the hash of n: Meta knows f and m alone.
-var metaNoGender = event.Hash(sha256.Sum256([]byte("n")))
+// noGender is the hash of n: Meta and Snapchat know f and m alone.
+var noGender = event.Hash(sha256.Sum256([]byte("n")))
 
 func metaUser(e *Event) metaUserData {
 	user := metaUserData{
@@ -181,7 +181,7 @@ func metaUser(e *Event) metaUserData {
 		FBC:             e.Context.ClickIDs["fbc"],
 		FBP:             e.Context.ClickIDs["fbp"],
 	}
-	if gender := e.User.Get(event.Gender); gender != metaNoGender {
+	if gender := e.User.Get(event.Gender); gender != noGender {
 		user.Gender = hashes(gender)
 	}
 	if click := e.Context.ClickIDs["fbclid"]; user.FBC == "" && click != "" {

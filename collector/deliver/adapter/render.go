@@ -73,6 +73,14 @@ func hashes(hash event.Hash) []string {
 	return []string{hash.String()}
 }
 
+// first is the first of a list, "" of none.
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
 // externalIDs are the hashes of the visitor's account and of their browser or device, as advertising platforms get them.
 func (e *Event) externalIDs() []string {
 	list := hashes(personal.ExternalID(e.UserID))
