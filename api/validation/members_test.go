@@ -36,6 +36,8 @@ platforms:
 - {name: analytics, type: GA4, ga4: {measurementID: G-ABC123DEF4, region: EU}, credentialsSecretRef: {name: s}}
 - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C4A1B2C3D4, testEventCode: TEST1}, credentialsSecretRef: {name: s}}
 - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "549755885175", test: true}, credentialsSecretRef: {name: s}}
+- {name: snapchat, type: Snapchat, snapchat: {pixelID: 1ec32188-754e-4be2-8e55-c949a984a39f, test: true}, credentialsSecretRef: {name: s}}
+- {name: reddit, type: Reddit, reddit: {pixelID: a2_abc123def456, testID: t2_abc123}, credentialsSecretRef: {name: s}}
 - {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
@@ -106,6 +108,34 @@ platforms:
 		"TikTok's testEventCode has no spaces": {
 			spec: "platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C1, testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].tiktok.testEventCode: must be a code of TikTok's Events Manager, such as TEST12345"},
+		},
+		"Snapchat needs its member": {
+			spec: "platforms: [{name: a, type: Snapchat, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].snapchat: must be set for a platform of type Snapchat, and for no other"},
+		},
+		"Snapchat needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Snapchat, snapchat: {pixelID: 1ec32188-754e-4be2-8e55-c949a984a39f}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is the token of Snapchat's Conversions API"},
+		},
+		"Snapchat's pixelID is that of a Snap Pixel": {
+			spec: "platforms: [{name: a, type: Snapchat, snapchat: {pixelID: 1EC32188-754E-4BE2-8E55-C949A984A39F}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].snapchat.pixelID: must be the id of a Snap Pixel, such as 1ec32188-754e-4be2-8e55-c949a984a39f"},
+		},
+		"Reddit needs its member": {
+			spec: "platforms: [{name: a, type: Reddit, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].reddit: must be set for a platform of type Reddit, and for no other"},
+		},
+		"Reddit needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Reddit, reddit: {pixelID: a2_1}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is the token of Reddit's Conversions API"},
+		},
+		"Reddit's pixelID has no slash": {
+			spec: "platforms: [{name: a, type: Reddit, reddit: {pixelID: a2/1}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].reddit.pixelID: must be the id of a Reddit pixel, such as a2_abc123def456"},
+		},
+		"Reddit's testID has no spaces": {
+			spec: "platforms: [{name: a, type: Reddit, reddit: {pixelID: a2_1, testID: 'a b'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].reddit.testID: must be a test id of Reddit's Events Manager, such as t2_abc123"},
 		},
 		"Pinterest needs its member": {
 			spec: "platforms: [{name: a, type: Pinterest, credentialsSecretRef: {name: s}}]",

@@ -21,6 +21,8 @@ spec:
   - {name: analytics, type: GA4, ga4: {measurementID: G-1, region: EU}, credentialsSecretRef: {name: keys}}
   - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C1}, credentialsSecretRef: {name: keys}}
   - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
+  - {name: snapchat, type: Snapchat, snapchat: {pixelID: 1ec32188-754e-4be2-8e55-c949a984a39f}, credentialsSecretRef: {name: keys}}
+  - {name: reddit, type: Reddit, reddit: {pixelID: a2_1}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
@@ -61,7 +63,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
-		"product": "delivered", "crm": "delivered", "console": "delivered",
+		"snapchat": "delivered", "reddit": "delivered", "product": "delivered", "crm": "delivered", "console": "delivered",
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -80,6 +82,8 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake GA4: default/shop/analytics · purchase · id O-1 · 49.9 EUR\n",
 		"fake TikTok: default/shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
 		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
+		"fake Snapchat: default/shop/snapchat · PURCHASE · id A-1 · 49.9 EUR · em ",
+		"fake Reddit: default/shop/reddit · PURCHASE · id A-1 · 49.9 EUR · email ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
 		"fake Webhook: default/shop/crm · purchase · id ",
 	} {

@@ -342,6 +342,7 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 	isGoogle := platform.Type == platforms.TypeGA4
 	requires := map[platforms.Type][]string{
 		platforms.TypeMeta: purposeNames[:3], platforms.TypeTikTok: purposeNames[:3], platforms.TypePinterest: purposeNames[:3],
+		platforms.TypeSnapchat: purposeNames[:3], platforms.TypeReddit: purposeNames[:3],
 		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
 	}[platform.Type]
 	strict := rules.WhenAbsent == platforms.Withhold
@@ -416,6 +417,8 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 		return "limited_data_use"
 	case kind == platforms.TypePinterest && sale:
 		return "true LDP"
+	case (kind == platforms.TypeSnapchat || kind == platforms.TypeReddit) && sale:
+		return "[LDU]"
 	case kind != platforms.TypeGA4:
 		return ""
 	}

@@ -51,6 +51,8 @@ var reached = []platforms.Platform{
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 	{Name: "log", Type: platforms.TypeLog},
+	{Name: "snapchat", Type: platforms.TypeSnapchat, Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}}},
+	{Name: "reddit", Type: platforms.TypeReddit, Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: "a2_1"}}},
 }
 
 var credentials = map[string]string{
@@ -101,7 +103,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
-		"Webhook withheld", "Log withheld",
+		"Webhook withheld", "Log withheld", "Snapchat limited", "Snapchat withheld", "Reddit limited", "Reddit withheld",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -263,6 +265,11 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		} `json:"custom_data"`
 		Consent  map[string]string `json:"consent"`
 		UserData *struct{}         `json:"user_data"`
+		User     struct {
+			Processing struct {
+				Modes []string `json:"modes"`
+			} `json:"data_processing_options"`
+		} `json:"user"`
 	}
 	if kind == platforms.TypeWebhook || kind == platforms.TypeLog {
 		return ""
@@ -282,6 +289,14 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 	case platforms.TypePinterest:
 		if read.OptOut || read.Custom.OptOutType != "" {
 			return fmt.Sprintf("%v %s", read.OptOut, read.Custom.OptOutType)
+		}
+	case platforms.TypeSnapchat:
+		if read.Options != nil {
+			return fmt.Sprint(read.Options)
+		}
+	case platforms.TypeReddit:
+		if read.User.Processing.Modes != nil {
+			return fmt.Sprint(read.User.Processing.Modes)
 		}
 	case platforms.TypeGA4:
 		words := []string{}
@@ -310,7 +325,7 @@ func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e 
 				continue
 			}
 			switch reached[i].Type {
-			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest:
+			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest, platforms.TypeSnapchat, platforms.TypeReddit:
 				want.ClientID, want.UserID = true, true
 			case platforms.TypeGA4, platforms.TypeMixpanel:
 				want = event.Needed{ClientID: true, UserID: true, SessionID: true}

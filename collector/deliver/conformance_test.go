@@ -114,6 +114,19 @@ var subjects = map[platforms.Type]subject{
 		refused: "failed",
 	},
 	platforms.TypeLog: {cfg: platforms.Platform{}},
+	platforms.TypeSnapchat: {
+		cfg: platforms.Platform{Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}}},
+		texts: map[string][]string{
+			"em": {emailLow, emailLow2}, "ph": {digits, digits2}, "fn": {nameMeta}, "ln": {lastMeta}, "ct": {city}, "st": {stateLow}, "zp": {zipCode},
+			"country": {"ch"}, "ge": {gender}, "external_id": {userIDLow, clientID},
+		},
+		batches: true, refused: "failed", tooOld: "delivered", // no event may be as old as Snapchat takes it
+	},
+	platforms.TypeReddit: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: "a2_42"}}},
+		texts:   map[string][]string{"email": {emailGoog}, "phone_number": {rawPhone}, "external_id": {userIDLow}},
+		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
+	},
 }
 
 var suiteCredentials = map[string]string{

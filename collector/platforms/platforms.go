@@ -63,9 +63,9 @@ var table = map[Type]Traits{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'LinkedIn') == has(self.linkedin)",fieldPath=".linkedin",message="must be set for a platform of type LinkedIn, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is a token of LinkedIn's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Snapchat') == has(self.snapchat)",fieldPath=".snapchat",message="must be set for a platform of type Snapchat, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Snapchat' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of Snapchat's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'Snapchat' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of Snapchat's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Reddit') == has(self.reddit)",fieldPath=".reddit",message="must be set for a platform of type Reddit, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Reddit' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of Reddit's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'Reddit' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of Reddit's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Klaviyo') == has(self.klaviyo)",fieldPath=".klaviyo",message="must be set for a platform of type Klaviyo, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Klaviyo' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key apiKey is a private API key of the account",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Amplitude') == has(self.amplitude)",fieldPath=".amplitude",message="must be set for a platform of type Amplitude, and for no other"
@@ -123,11 +123,13 @@ type Settings struct {
 	// +optional
 	LinkedIn *LinkedIn `json:"linkedin,omitempty"`
 
-	// Snapchat's Conversions API: the settings of type Snapchat. Its Secret has the key accessToken, the token of Snapchat's Conversions API.
+	// Snapchat's Conversions API: the settings of type Snapchat. Its Secret has the key accessToken, the token of Snapchat's
+	// Conversions API.
 	// +optional
 	Snapchat *Snapchat `json:"snapchat,omitempty"`
 
-	// Reddit's Conversions API: the settings of type Reddit. Its Secret has the key accessToken, the token of Reddit's Conversions API.
+	// Reddit's Conversions API: the settings of type Reddit. Its Secret has the key accessToken, the token of Reddit's
+	// Conversions API.
 	// +optional
 	Reddit *Reddit `json:"reddit,omitempty"`
 

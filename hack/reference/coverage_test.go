@@ -59,6 +59,9 @@ func TestCellsSayWhatTheAdaptersDo(t *testing.T) {
 		{"properties", "Webhook", "as sent"}, {"properties", "Pinterest", ""}, {"context.click_ids.fbclid", "Meta", "converted"},
 		{"data.contents[].brand", "Pinterest", "as sent"}, {"data.contents[].variant", "Pinterest", ""},
 		{"context.page_url", "Meta", "as sent"}, {"context.action_source", "Meta", "as sent"}, {"timestamp", "GA4", "converted"}, {"event", "Pinterest", "converted"},
+		{"user.email", "Reddit", "hash"}, {"user.city", "Reddit", ""}, {"context.click_ids.rdt_cid", "Reddit", "as sent"}, {"timestamp", "Reddit", "converted"},
+		{"user.city", "Snapchat", "hash"}, {"user.date_of_birth", "Snapchat", ""}, {"context.click_ids.sc_click_id", "Snapchat", "as sent"},
+		{"consent.limited_data_use", "Snapchat", "converted"},
 	} {
 		if got := cell(want.member, want.platform); got != want.what {
 			t.Errorf("%s at %s: got %q, want %q", want.member, want.platform, got, want.what)

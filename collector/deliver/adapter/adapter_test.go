@@ -61,6 +61,15 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			platforms.Platform{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{}}}, credentials,
 			`platform "pinterest": pinterest.adAccountID must be the digits of an ad account's id, in quotes`,
 		},
+		"a pixel of another platform": {
+			platforms.Platform{Name: "snap", Type: platforms.TypeSnapchat, Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "42"}}}, credentials,
+			`platform "snap": snapchat.pixelID must be the id of a Snap Pixel, such as 1ec32188-754e-4be2-8e55-c949a984a39f`,
+		},
+		"a pixel and a test id with a quote in them": {
+			platforms.Platform{Name: "reddit", Type: platforms.TypeReddit, Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: `a"2`, TestID: `t"2`}}}, credentials,
+			`platform "reddit": reddit.pixelID must be the id of a Reddit pixel, such as a2_abc123def456` + "\n" +
+				`platform "reddit": reddit.testID must be a test id of Reddit's Events Manager, such as t2_abc123, or absent`,
+		},
 		"a missing project": {
 			platforms.Platform{Name: "product", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{}}}, credentials,
 			`platform "product": mixpanel.projectID must be the digits of a project's id, in quotes`,

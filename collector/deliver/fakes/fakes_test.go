@@ -20,9 +20,10 @@ import (
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 const (
-	secret  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	hash    = "b5fc85e55755f9e0d030a10ab4429b6b2944855f9a0d60077fe832becbc41d72"
-	ofEmpty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	secret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	hash      = "b5fc85e55755f9e0d030a10ab4429b6b2944855f9a0d60077fe832becbc41d72"
+	snapPixel = "1ec32188-754e-4be2-8e55-c949a984a39f"
+	ofEmpty   = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 )
 
 var account = Account{
@@ -30,7 +31,8 @@ var account = Account{
 		Name: "p", Settings: platforms.Settings{
 			Meta: &platforms.Meta{PixelID: "1"}, GA4: &platforms.GA4{MeasurementID: "G-1"}, TikTok: &platforms.TikTok{EventSourceID: "C1"},
 			Pinterest: &platforms.Pinterest{AdAccountID: "1"}, Mixpanel: &platforms.Mixpanel{ProjectID: "1"},
-			Webhook: &platforms.Webhook{URL: "http://127.0.0.1/hook"},
+			Webhook: &platforms.Webhook{URL: "http://127.0.0.1/hook"}, Snapchat: &platforms.Snapchat{PixelID: snapPixel},
+			Reddit: &platforms.Reddit{PixelID: "a2_1"},
 		},
 	},
 	Credentials: map[string]string{
@@ -72,6 +74,16 @@ var dialects = map[platforms.Type]struct {
 		value: "Basic " + base64.StdEncoding.EncodeToString([]byte("weir:token")),
 		event: `{"event":"lead","properties":{"time":%d,"$insert_id":%q,"distinct_id":"1.2"}}`,
 		body:  `[%s]`, seconds: time.Time.UnixMilli,
+	},
+	platforms.TypeSnapchat: {
+		url:   "/v3/" + snapPixel + "/events?access_token=token",
+		event: `{"event_name":"SIGN_UP","event_time":%d,"event_id":%q,"action_source":"OFFLINE","user_data":{"em":["` + hash + `"]}}`,
+		body:  `{"data":[%s]}`, seconds: time.Time.Unix,
+	},
+	platforms.TypeReddit: {
+		url: "/api/v3/pixels/a2_1/conversion_events", header: "Authorization", value: "Bearer token",
+		event: `{"event_at":%d,"metadata":{"conversion_id":%q},"action_source":"WEBSITE","type":{"tracking_type":"LEAD"},"user":{"email":"` + hash + `"}}`,
+		body:  `{"data":{"events":[%s]}}`, seconds: time.Time.UnixMilli,
 	},
 }
 
@@ -251,6 +263,69 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a placeholder for $user_id":    {`"distinct_id"`, `"$user_id":"null","distinct_id"`, 400, `"properties.$user_id"`, "must be an id"},
 			"nobody":                        {`"1.2"`, `""`, 200, `"num_records_imported":1`, ""},
 		},
+		platforms.TypeSnapchat: {
+			"a good event":                   {"", "", 200, `"status":"VALID"`, ""},
+			"an address in place of em":      {hash, "ada", 400, `"event":0`, "em is no SHA-256"},
+			"em that is no list":             {`["` + hash + `"]`, `"` + hash + `"`, 400, `"status":"INVALID"`, "-"},
+			"a phone number alone":           {`"em"`, `"ph"`, 200, `"status":"VALID"`, ""},
+			"a name alone":                   {`"em"`, `"fn"`, 400, `"event":0`, "user_data needs em"},
+			"an IP address alone":            {`"em":["` + hash + `"]`, `"client_ip_address":"203.0.113.7"`, 400, `"event":0`, "user_data needs em"},
+			"an IP address and a user agent": {`"em":["` + hash + `"]`, `"client_ip_address":"203.0.113.7","client_user_agent":"M"`, 200, `"status":"VALID"`, ""},
+			"a city in plain":                {`"em"`, `"ct":["ada"],"em"`, 400, `"event":0`, "ct is no SHA-256"},
+			"an account in plain":            {`"em"`, `"external_id":["4711"],"em"`, 400, `"event":0`, "external_id is no SHA-256"},
+			"a name that is none":            {`"SIGN_UP"`, `"LEAD"`, 400, `"event":0`, "event_name is none"},
+			"a name in lower case":           {`"SIGN_UP"`, `"sign_up"`, 400, `"event":0`, "event_name is none"},
+			"a custom event":                 {`"SIGN_UP"`, `"CUSTOM_EVENT_1"`, 200, `"status":"VALID"`, ""},
+			"an event of an app":             {`"OFFLINE"`, `"MOBILE_APP"`, 400, `"event":0`, "action_source must be valid"},
+			"an event of the web":            {`"OFFLINE"`, `"WEB"`, 400, `"event":0`, "needs event_source_url"},
+			"an event of a page":             {`"OFFLINE"`, `"WEB","event_source_url":"https://shop.example/"`, 200, `"status":"VALID"`, ""},
+			"a purchase without value":       {`"SIGN_UP"`, `"PURCHASE"`, 400, `"event":0`, "a PURCHASE needs value"},
+			"a purchase":                     {`"SIGN_UP"`, `"PURCHASE","custom_data":{"value":1.5,"currency":"EUR"}`, 200, `"status":"VALID"`, ""},
+			"a value as text":                {`"user_data"`, `"custom_data":{"value":"1.5","currency":"EUR"},"user_data"`, 400, `"status":"INVALID"`, "-"},
+			"a currency it does not know":    {`"user_data"`, `"custom_data":{"value":1,"currency":"XAF"},"user_data"`, 400, `"event":0`, "the currency is not supported"},
+			"an item":                        {`"user_data"`, `"custom_data":{"contents":[{"id":"a","quantity":"2","item_price":"1.5","brand":"b"}]},"user_data"`, 200, `"status":"VALID"`, ""},
+			"an item without an id":          {`"user_data"`, `"custom_data":{"contents":[{"quantity":"1"}]},"user_data"`, 400, `"event":0`, "contents must have an id"},
+			"a quantity that is a number":    {`"user_data"`, `"custom_data":{"contents":[{"id":"a","quantity":1}]},"user_data"`, 400, `"status":"INVALID"`, "-"},
+			"limited data use":               {`"user_data"`, `"data_processing_options":["LDU"],"user_data"`, 200, `"status":"VALID"`, ""},
+			"an option that it has not":      {`"user_data"`, `"data_processing_options":["LDP"],"user_data"`, 400, `"event":0`, "must be LDU"},
+			"an unknown member":              {`"user_data"`, `"colour":1,"user_data"`, 400, `"status":"INVALID"`, "-"},
+			"an event of 38 days ago":        {"TIME", "-912h", 400, `"event":0`, "too old"},
+			"an event of the next hour":      {"TIME", "1h", 400, `"event":0`, "in the future"},
+			"a hash that has been forbidden": {hash, strings.Repeat("f", 64), 400, `"event":0`, "was not normalised"},
+		},
+		platforms.TypeReddit: {
+			"a good event":                     {"", "", 200, "Successfully processed 1 conversion events.", ""},
+			"an address in place of email":     {hash, "ada", 400, "events[0].user", "email is no SHA-256"},
+			"email that is a list":             {`"` + hash + `"`, `["` + hash + `"]`, 400, "JSON error", "-"},
+			"a phone number in plain":          {`"email"`, `"phone_number":"0155","email"`, 400, "events[0].user", "phone_number is no SHA-256"},
+			"an account in plain":              {`"email"`, `"external_id":"4711","email"`, 400, "events[0].user", "external_id is no SHA-256"},
+			"an address that is none":          {`"email"`, `"ip_address":"ada","email"`, 400, "events[0].user", "must be an IP address"},
+			"nobody":                           {`"email":"` + hash + `"`, ``, 400, "events[0].user", "needs a click_id or a match key"},
+			"a click alone":                    {`"user":{"email":"` + hash + `"}`, `"click_id":"c"`, 200, "Successfully", ""},
+			"a kind that is none":              {`"LEAD"`, `"Lead"`, 400, "events[0].type", "tracking_type is none"},
+			"a custom event":                   {`"LEAD"`, `"CUSTOM","custom_event_name":"Wheel"`, 200, "Successfully", ""},
+			"a custom event without a name":    {`"LEAD"`, `"CUSTOM"`, 400, "events[0].type", "belongs to CUSTOM"},
+			"a standard event with a name":     {`"LEAD"`, `"LEAD","custom_event_name":"Wheel"`, 400, "events[0].type", "belongs to CUSTOM"},
+			"a name of 65 characters":          {`"LEAD"`, `"CUSTOM","custom_event_name":"` + strings.Repeat("ü", 65) + `"`, 400, "events[0].type", "at most 64"},
+			"a source in lower case":           {`"WEBSITE"`, `"website"`, 400, "events[0].action_source", "invalid action_source"},
+			"a page of an app":                 {`"WEBSITE"`, `"APP","event_source_url":"https://shop.example/"`, 400, "events[0].action_source", "belongs to events of a website"},
+			"a store with a device":            {`"WEBSITE","type":{"tracking_type":"LEAD"},"user":{`, `"PHYSICAL_STORE","type":{"tracking_type":"LEAD"},"user":{"ip_address":"203.0.113.7",`, 400, "events[0].action_source", "nothing of a device"},
+			"a store":                          {`"WEBSITE"`, `"PHYSICAL_STORE"`, 200, "Successfully", ""},
+			"a value of a lead":                {`"metadata":{`, `"metadata":{"value":1.5,"currency":"EUR",`, 200, "Successfully", ""},
+			"a value without a currency":       {`"metadata":{`, `"metadata":{"value":1.5,`, 400, "events[0].metadata", "need each other"},
+			"a currency without a value":       {`"metadata":{`, `"metadata":{"currency":"EUR",`, 400, "events[0].metadata", "need each other"},
+			"a currency in lower case":         {`"metadata":{`, `"metadata":{"value":1.5,"currency":"eur",`, 400, "events[0].metadata", "three capitals"},
+			"a value as text":                  {`"metadata":{`, `"metadata":{"value":"1.5","currency":"EUR",`, 400, "JSON error", "-"},
+			"a number of items of a lead":      {`"metadata":{`, `"metadata":{"item_count":1,`, 400, "events[0].metadata", "has no item_count"},
+			"a product without an id":          {`"metadata":{`, `"metadata":{"products":[{"quantity":1}],`, 400, "events[0].metadata", "products must have an id"},
+			"no conversion_id":                 {`"e-1"`, `""`, 400, "events[0].metadata", "conversion_id must be valid"},
+			"limited data use":                 {`"email"`, `"data_processing_options":{"modes":["LDU"],"country":"US","region":"US-CA"},"email"`, 200, "Successfully", ""},
+			"a mode that it has not":           {`"email"`, `"data_processing_options":{"modes":["LDP"]},"email"`, 400, "events[0].user", "modes must be LDU"},
+			"a member of the version before":   {`"type"`, `"event_type"`, 400, "JSON error", "-"},
+			"an event of eight days ago":       {"TIME", "-192h", 400, "events[0].event_at", "too old"},
+			"an event of the next six minutes": {"TIME", "6m", 400, "events[0].event_at", "in the future"},
+			"a hash that has been forbidden":   {hash, strings.Repeat("f", 64), 400, "events[0].user", "was not normalised"},
+		},
 	} {
 		for name, row := range rows {
 			t.Run(string(kind)+"/"+name, func(t *testing.T) {
@@ -295,6 +370,8 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 		platforms.TypeTikTok:    {},
 		platforms.TypePinterest: {"e-1": 1, "e-3": 1},
 		platforms.TypeMixpanel:  {"e-1": 1, "e-3": 1},
+		platforms.TypeSnapchat:  {},
+		platforms.TypeReddit:    {},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -319,6 +396,8 @@ func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
 		platforms.TypeTikTok:    {Status: 200, Body: `"code":40105`, Complaint: "the token is refused"},
 		platforms.TypePinterest: {Status: 401, Body: `"code":2`, Complaint: "the token is refused"},
 		platforms.TypeMixpanel:  {Status: 401, Body: `"status":"Unauthorized"`, Complaint: "the service account is refused"},
+		platforms.TypeSnapchat:  {Status: 401, Body: `"status":"INVALID"`, Complaint: "the token is refused"},
+		platforms.TypeReddit:    {Status: 401, Body: `UNAUTHORIZED`, Complaint: "the token is refused"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -345,7 +424,7 @@ func TestFakesComplainOfRawPersonalData(t *testing.T) {
 			fake, server := newFake(t, kind)
 			body := fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), raw))
 			got := send(t, fake, server.URL, d.url, d.header, d.value, body)
-			if !strings.HasPrefix(got.Complaint, "raw personal data in ") || strings.Contains(got.Complaint, "ada") {
+			if !strings.HasPrefix(got.Complaint, "raw personal data in ") || strings.Contains(got.Complaint, raw) {
 				t.Errorf("%s: %s: got complaint %q", kind, raw, got.Complaint)
 			}
 		}
