@@ -208,6 +208,7 @@ var settings = map[platforms.Type]platforms.Settings{
 	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
+	platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
 	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 }
 

@@ -172,6 +172,44 @@ const destinations = {
     },
     body: (json) => json.data[0],
   },
+  Snapchat: {
+    action: destination("snap-conversions-api").actions.reportConversionEvent,
+    settings: { pixel_id: "1ec32188-754e-4be2-8e55-c949a984a39f" },
+    auth: { accessToken: "token" },
+    payload: {
+      event_name: "PURCHASE",
+      event_id: event.event_id,
+      event_time: seconds,
+      action_source: "website",
+      event_source_url: context.page_url,
+      user_data: {
+        email: user.email[0],
+        phone: user.phone[0],
+        firstName: user.first_name,
+        lastName: user.last_name,
+        city: user.city,
+        state: user.state,
+        zip: user.zip,
+        country: user.country,
+        gender: user.gender,
+        dateOfBirth: user.date_of_birth.replaceAll("-", ""),
+        externalId: [event.user_id, event.client_id],
+        client_ip_address: context.ip,
+        client_user_agent: context.user_agent,
+        sc_click_id: clicks.sc_click_id,
+      },
+      custom_data: {
+        value: data.value,
+        currency: data.currency,
+        order_id: data.order_id,
+        search_string: data.search_term,
+        num_items: items.reduce((sum, { quantity }) => sum + quantity, 0),
+      },
+      products: items.map((item) => ({ item_id: item.id, item_category: item.category, brand: item.brand })),
+      data_processing_options: consent.limited_data_use,
+    },
+    body: (json) => json.data[0],
+  },
   Mixpanel: {
     action: destination("mixpanel").actions.trackEvent,
     settings: { projectToken: "token", apiSecret: "secret", apiRegion: "US 🇺🇸" },
@@ -207,11 +245,11 @@ const destinations = {
 };
 
 const bodies = {};
-for (const [platform, { action, settings, payload, body }] of Object.entries(destinations)) {
+for (const [platform, { action, settings, auth, payload, body }] of Object.entries(destinations)) {
   const request = async (url, { json }) => {
     bodies[platform] ??= body(json);
     return { data: {}, status: 200 };
   };
-  await action.perform(request, { settings, payload, features: { FB_CAPI_REFACTOR_PURCHASE_EVENT: true }, syncMode: "add" });
+  await action.perform(request, { settings, auth, payload, features: { FB_CAPI_REFACTOR_PURCHASE_EVENT: true }, syncMode: "add" });
 }
 console.log(JSON.stringify(bodies));
