@@ -21,6 +21,20 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
+// benched is what is delivered to.
+type benched struct {
+	cfg platforms.Platform
+	// success is its answer to a request all of whose events it takes.
+	success func(body []byte) string
+}
+
+var benchedMeta = benched{
+	platforms.Platform{Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}},
+	func(body []byte) string {
+		return `{"events_received":` + strconv.Itoa(bytes.Count(body, []byte(`"event_name"`))) + `}`
+	},
+}
+
 // BenchmarkDelivery measures events a second from a filled stream to a platform that takes all, in turn with a bare
 // consumer of the same stream that maps, sends as many requests at a time and acknowledges, but neither judges the
 // answers nor records, retries or watches anything. An iteration is a round of both; "ratio" is the median of the rounds'.
@@ -30,11 +44,23 @@ func BenchmarkDelivery(b *testing.B) {
 		batch   int
 		latency time.Duration
 		events  int
+		benched
 	}{
-		{"1 a request", 1, 0, 5_000},
-		{"100 a request", 100, 0, 50_000},
-		{"1000 a request", 1000, 0, 50_000},
-		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000},
+		{"1 a request", 1, 0, 5_000, benchedMeta},
+		{"100 a request", 100, 0, 50_000, benchedMeta},
+		{"1000 a request", 1000, 0, 50_000, benchedMeta},
+		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000, benchedMeta},
+		{"200 a request to Snapchat", 200, 0, 50_000, benched{
+			platforms.Platform{
+				Type:     platforms.TypeSnapchat,
+				Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
+			},
+			func([]byte) string { return `{"status":"VALID","reason":"Events have been processed successfully."}` },
+		}},
+		{"100 a request to Reddit", 100, 0, 50_000, benched{
+			platforms.Platform{Type: platforms.TypeReddit, Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: "a2_42"}}},
+			func([]byte) string { return `{"data":{"message":"Successfully processed 100 conversion events."}}` },
+		}},
 	} {
 		b.Run(run.name, func(b *testing.B) {
 			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,11 +69,11 @@ func BenchmarkDelivery(b *testing.B) {
 					return
 				}
 				<-time.After(run.latency)
-				received := bytes.Count(body, []byte(`"event_name"`))
-				_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(received)+`}`)
+				_, _ = io.WriteString(w, run.success(body))
 			}))
 			b.Cleanup(sink.Close)
-			cfg := platforms.Platform{Name: "p", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}, Endpoint: sink.URL}
+			cfg := run.cfg
+			cfg.Name, cfg.Endpoint = "p", sink.URL
 			bare := cfg
 			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
 			h := newHarness(b, cfg, bare)
@@ -155,6 +181,7 @@ func fill(b testing.TB, h *harness, n int) {
 			ID: id.String(), DeliveryID: id, Name: "purchase", Value: &amount, Currency: "EUR", OrderID: id.String(),
 			ClientID: "123.456", Platforms: h.property.PlatformNames(),
 			Contents: []event.Item{{ID: "sku-1", Quantity: &amount, Price: &amount, Name: "Lamp"}},
+			Context:  event.Context{IP: "203.0.113.7", UserAgent: "Mozilla/5.0"},
 		}
 		additions = append(additions, stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
 		if len(additions) == 500 || i == n-1 {
