@@ -3,6 +3,7 @@ package adapter_test
 import (
 	"bytes"
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -93,7 +94,7 @@ func TestSnapchatGetsWhatItsOwnDescriptionHas(t *testing.T) {
 				t.Fatal(err)
 			}
 			operation, known := d.Paths[strings.Replace(address.Path, snapPixel, "{asset_id}", 1)]
-			if !known || sent.Method != "POST" {
+			if !known || sent.Method != http.MethodPost {
 				t.Fatalf("%s: it has no %s %s", path, sent.Method, address.Path)
 			}
 			if got := slices.Sorted(maps.Keys(address.Query())); !slices.Equal(got, operation.Query) {

@@ -156,17 +156,26 @@ func (q *request) snapchatEvent(in *snapchatEvent) Event {
 	case slices.Contains(snapchatRefuses, e.Currency):
 		e.refuse("the currency is not supported")
 	}
-	if len(in.Processing) > 0 {
-		e.Limited = in.Processing[0]
-		if len(in.Processing) > 1 || e.Limited != "LDU" {
-			e.refuse("data_processing_options must be LDU")
-		}
+	in.checkProcessing(&e)
+	in.checkContents(&e)
+	return e
+}
+
+func (in *snapchatEvent) checkProcessing(e *Event) {
+	if len(in.Processing) == 0 {
+		return
 	}
+	e.Limited = in.Processing[0]
+	if len(in.Processing) > 1 || e.Limited != "LDU" {
+		e.refuse("data_processing_options must be LDU")
+	}
+}
+
+func (in *snapchatEvent) checkContents(e *Event) {
 	for _, content := range in.CustomData.Contents {
 		if content.ID == "" || !snapchatQuantity.MatchString(content.Quantity) ||
 			(content.ItemPrice != "" && !snapchatPrice.MatchString(content.ItemPrice)) {
 			e.refuse("contents must have an id, a quantity as text, and prices as text")
 		}
 	}
-	return e
 }
