@@ -30,10 +30,10 @@ var redditTraits = Traits{
 	Consent:     advertising,
 	HasEndpoint: true,
 	Erasure: Erasure{
-		Instruction: "Reddit documents no interface that deletes the events of one person. Remove the person from the " +
-			"customer lists in Audience Manager of Reddit Ads, and ask Reddit's support for advertisers to erase what " +
-			"was sent to the pixel under the SHA-256 of the e-mail address or phone number.",
-		URL: "https://business.reddithelp.com/",
+		Instruction: "Send the person's e-mail address, phone number or external id, or the SHA-256 of it, to POST " +
+			"/api/v3/pixels/PIXEL/data_deletion_jobs of Reddit's Ads API. That wants another token than events do: of " +
+			"an administrator of the business, with the scope adsdatadeletion.",
+		URL: "https://ads-api.reddit.com/docs/v3/",
 	},
 	Texts: []Text{
 		{

@@ -96,11 +96,17 @@ type redditUser struct {
 }
 
 type redditProcessing struct {
-	Modes []string `json:"modes"`
+	Modes   []string `json:"modes"`
+	Country string   `json:"country"`
 }
 
-// redditLimited is limited data use. It leaves it to Reddit to tell the country and the region.
-var redditLimited = &redditProcessing{Modes: []string{"LDU"}}
+// redditLimited is limited data use in a country, which Reddit wants to know; "" is the one whose laws such opt-outs are under.
+func redditLimited(country string) *redditProcessing {
+	if country == "" {
+		country = "US"
+	}
+	return &redditProcessing{Modes: []string{"LDU"}, Country: country}
+}
 
 // identifies says whether Reddit can match an event with these data to anybody.
 func (u *redditUser) identifies() bool {
@@ -155,7 +161,7 @@ func (a *redditAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Skip("no_identifier")
 	}
 	if e.limited.Has(consent.Sale) {
-		out.User.Processing = redditLimited
+		out.User.Processing = redditLimited(e.Country)
 	}
 	return bodyPayload(out)
 }

@@ -320,6 +320,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a product without an id":          {`"metadata":{`, `"metadata":{"products":[{"quantity":1}],`, 400, "events[0].metadata", "products must have an id"},
 			"no conversion_id":                 {`"e-1"`, `""`, 400, "events[0].metadata", "conversion_id must be valid"},
 			"limited data use":                 {`"email"`, `"data_processing_options":{"modes":["LDU"],"country":"US","region":"US-CA"},"email"`, 200, "Successfully", ""},
+			"limited data use nowhere":         {`"email"`, `"data_processing_options":{"modes":["LDU"]},"email"`, 400, "events[0].user", "needs a country"},
 			"a mode that it has not":           {`"email"`, `"data_processing_options":{"modes":["LDP"]},"email"`, 400, "events[0].user", "modes must be LDU"},
 			"a member of the version before":   {`"type"`, `"event_type"`, 400, "JSON error", "-"},
 			"an event of eight days ago":       {"TIME", "-192h", 400, "events[0].event_at", "too old"},

@@ -98,6 +98,7 @@ var (
 	redditUnvalued = []string{"PAGE_VISIT", "SEARCH", "VIEW_CONTENT"}
 	redditCounted  = []string{"ADD_TO_CART", "ADD_TO_WISHLIST", "CUSTOM", "PURCHASE"}
 	redditSources  = []string{"WEBSITE", "APP", "PHYSICAL_STORE", "OTHER"}
+	redditCountry  = regexp.MustCompile(`^[A-Z]{2}$`)
 	redditCurrency = regexp.MustCompile(`^[A-Z]{3}$`)
 )
 
@@ -208,9 +209,12 @@ func (q *request) checkRedditUser(e *Event, in *redditEvent) {
 		e.refuse("an event needs a click_id or a match key")
 	}
 	if u.Processing != nil {
-		if !slices.Equal(u.Processing.Modes, []string{"LDU"}) {
+		switch {
+		case !slices.Equal(u.Processing.Modes, []string{"LDU"}):
 			e.refuse("modes must be LDU")
 			return
+		case !redditCountry.MatchString(u.Processing.Country):
+			e.refuse("limited data use needs a country of two capitals")
 		}
 		e.Limited = "LDU"
 	}
