@@ -100,13 +100,8 @@ type redditProcessing struct {
 	Country string   `json:"country"`
 }
 
-// redditLimited is limited data use in a country, which Reddit wants to know; "" is the one whose laws such opt-outs are under.
-func redditLimited(country string) *redditProcessing {
-	if country == "" {
-		country = "US"
-	}
-	return &redditProcessing{Modes: []string{"LDU"}, Country: country}
-}
+// redditLimited is limited data use. Reddit wants a country with it: that whose states have the laws that such opt-outs are under.
+var redditLimited = &redditProcessing{Modes: []string{"LDU"}, Country: "US"}
 
 // identifies says whether Reddit can match an event with these data to anybody.
 func (u *redditUser) identifies() bool {
@@ -161,7 +156,7 @@ func (a *redditAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Skip("no_identifier")
 	}
 	if e.limited.Has(consent.Sale) {
-		out.User.Processing = redditLimited(e.Country)
+		out.User.Processing = redditLimited
 	}
 	return bodyPayload(out)
 }
