@@ -131,7 +131,9 @@ fbq('track', 'Purchase', {value: 49.90, currency: 'EUR'}, {eventID: 'purchase-' 
 			t.Fatalf("the shop's order: %d %s", got.status, got.body)
 		}
 	}
-	await(t, "the purchase is delivered", func() bool { return strings.Contains(weir.stdout.String(), "meta · Purchase · id ") })
+	await(t, "the page's event and the purchase are delivered", func() bool {
+		return strings.Contains(weir.stdout.String(), "meta · Purchase · id ") && strings.Contains(weir.stdout.String(), "meta · ViewContent · id ")
+	})
 	for pixels, id := range meta.ids() {
 		name := map[string]string{"Purchase": "purchase", "ViewContent": "view_content"}[pixels]
 		seen := 0
