@@ -36,7 +36,7 @@ func TestTheVersionThatIsSpokenIsTheOwnersOrElseTheTypes(t *testing.T) {
 func TestAVersionIsTakenInTheFormThatItsPlatformWrites(t *testing.T) {
 	for version, want := range map[string]bool{
 		"": true, "v26.0": true, "v9.0": true, "v100.12": true,
-		"26.0": false, "v26": false, "v26.0/../me": false, "v26.0 ": false, "V26.0": false, "v26.0\n": false,
+		"26.0": false, "v26": false, "v26.0/../me": false, "v26.0 v25.0": false, "V26.0": false, "v26.0\n": false,
 		"v" + strings.Repeat("1", 17) + ".0": true, "v" + strings.Repeat("1", 18) + ".0": false,
 	} {
 		if got := platforms.TypeMeta.TakesVersion(version); got != want {
@@ -55,7 +55,7 @@ func TestTheTableOfVersionsIsSound(t *testing.T) {
 		if traits.APIVersionPattern != "" && !regexp.MustCompile(traits.APIVersionPattern).MatchString(traits.APIVersion) {
 			t.Errorf("%s: its own version %q is none that its owner could choose: %s", kind, traits.APIVersion, traits.APIVersionPattern)
 		}
-		if traits.APIVersionPattern != "" && !(strings.HasPrefix(traits.APIVersionPattern, "^") && strings.HasSuffix(traits.APIVersionPattern, "$")) {
+		if traits.APIVersionPattern != "" && (!strings.HasPrefix(traits.APIVersionPattern, "^") || !strings.HasSuffix(traits.APIVersionPattern, "$")) {
 			t.Errorf("%s: the pattern %s has to be of the whole text: it becomes part of an address or a header", kind, traits.APIVersionPattern)
 		}
 		ends := []time.Time{traits.APIVersionEnds}
@@ -81,7 +81,7 @@ func TestThePagesSayWhichVersionsEnd(t *testing.T) {
 				t.Error("its page does not name apiVersion")
 			}
 			for version, end := range traits.OtherVersionsEnd {
-				if row := fmt.Sprintf("| `%s` | %s |\n", version, end.Format(time.DateOnly)); !strings.Contains(page, row) {
+				if row := fmt.Sprintf("| %#q | %s |\n", version, end.Format(time.DateOnly)); !strings.Contains(page, row) {
 					t.Errorf("its page lacks the row %s", row)
 				}
 			}
