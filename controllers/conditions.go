@@ -42,6 +42,8 @@ func conditionChecks() []struct {
 		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed), nothingIsMissing}, exposedAsAsked},
 		{v1alpha1.ConditionPlatformsReady, []check{platformsAccept},
 			ready("no platform refuses deliveries")},
+		{v1alpha1.ConditionVersionsSupported, []check{versionsLast},
+			ready("no version that is spoken to a platform ends within 60 days, as far as announced")},
 		{v1alpha1.ConditionSourcesReady, []check{sourcesAreThere},
 			ready("every source has its Secrets, and no shop refuses to have its orders read")},
 		{v1alpha1.ConditionErasuresReady, []check{namesAreFree(v1alpha1.ConditionErasuresReady), failuresOf(v1alpha1.ConditionErasuresReady), personsCanBeErased},
@@ -142,7 +144,9 @@ func personsCanBeErased(s *scope) *conditionReason { return s.erasureProblem }
 // apart are the conditions that stand apart from Ready: of what others than the operator and the owner can break, and of what
 // keeps no event from being taken, delivered and read.
 func apart(condition string) bool {
-	return slices.Contains([]string{v1alpha1.ConditionPlatformsReady, v1alpha1.ConditionSourcesReady, v1alpha1.ConditionErasuresReady}, condition)
+	return slices.Contains([]string{
+		v1alpha1.ConditionPlatformsReady, v1alpha1.ConditionVersionsSupported, v1alpha1.ConditionSourcesReady, v1alpha1.ConditionErasuresReady,
+	}, condition)
 }
 
 // statusOf returns the status that the scope's findings make of the one before.

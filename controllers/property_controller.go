@@ -170,6 +170,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 	} {
 		s.failed(phase.condition, phase.run(ctx, s))
 	}
+	s.versions()
 }
 
 // addFinalizer comes before anything is made in Redis.
@@ -228,6 +229,8 @@ type scope struct {
 	deployments          map[resources.Role]*deploymentState
 	platformProblems     []platformProblem
 	sourceProblems       []conditionReason
+	// versionsEnding and versionsEnded are what is to be said of versions of platforms' interfaces that end soon, or have ended.
+	versionsEnding, versionsEnded []string
 	// errs are what failed, failures the same by condition. behind says that the cache does not have what we wrote.
 	errs     []error
 	failures map[string][]conditionReason

@@ -88,6 +88,8 @@ func celRules() []celRule {
 		{at: "spec.platforms[]", says: "service account", spec: "{currency: EUR, platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: '1'}}]}", field: "spec.platforms[0].credentialsSecretRef"},
 		{at: "spec.platforms[]", says: "key signingSecret", spec: "{currency: EUR, platforms: [{name: a, type: Webhook, webhook: {url: 'https://a.example.com'}}]}", field: "spec.platforms[0].credentialsSecretRef"},
 		{at: "spec.platforms[]", says: "interface for erasures", spec: "{currency: EUR, platforms: [{name: a, type: Log, forwardErasure: true}]}", field: "spec.platforms[0].forwardErasure"},
+		{at: "spec.platforms[]", says: "let one choose a version", spec: "{currency: EUR, platforms: [{name: a, type: Log, apiVersion: v1}]}", field: "spec.platforms[0].apiVersion"},
+		{at: "spec.platforms[]", says: "as Meta writes it", spec: "{currency: EUR, platforms: [{name: a, type: Meta, apiVersion: '1', meta: {pixelID: '1'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].apiVersion"},
 		{at: "spec.platforms[]", says: "Log needs no credentials", spec: "{currency: EUR, platforms: [{name: a, type: Log, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].credentialsSecretRef"},
 
 		{at: "spec.platforms[].name", says: "lower-case", spec: "{currency: EUR, platforms: [{name: -a, type: Log}]}", field: "spec.platforms[0].name"},

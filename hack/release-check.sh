@@ -61,6 +61,11 @@ digests() {
   hack/digests.sh check
 }
 
+# lifetimes: no version of a platform's interface that is spoken ends within 90 days.
+lifetimes() {
+  go run ./hack/lifetimes
+}
+
 # image: the packer's tests, which compare the Dockerfile, and the images of all platforms.
 image() {
   (cd hack/image && go vet ./... && go test ./...) || return
@@ -144,7 +149,7 @@ vulnerabilities() {
 }
 
 failed=()
-for check in versions digests image archives installable reproducible materials vulnerabilities; do
+for check in versions digests lifetimes image archives installable reproducible materials vulnerabilities; do
   start=$SECONDS
   echo "==> release: $check"
   status=0 # set -e does not hold inside what || follows, which is why the checks return by themselves

@@ -18,6 +18,9 @@ const (
 	// ConditionPlatformsReady says that no platform refuses deliveries. It stands apart from Ready, so that a
 	// platform's outage fails no deployment.
 	ConditionPlatformsReady = "PlatformsReady"
+	// ConditionVersionsSupported says that no platform has announced to end, within 60 days, the version of its interface that is
+	// spoken to it. It stands apart from Ready as well.
+	ConditionVersionsSupported = "VersionsSupported"
 	// ConditionSourcesReady says that every source has its Secrets, and that no shop refuses to have its orders read. It
 	// stands apart from Ready as well.
 	ConditionSourcesReady = "SourcesReady"
@@ -140,6 +143,14 @@ const (
 	ReasonConfigurationRejected = "ConfigurationRejected"
 	// ReasonEgressDenied: a webhook's or shop's host has only addresses that the operator does not allow.
 	ReasonEgressDenied = "EgressDenied"
+)
+
+// Reasons of VersionsSupported. False.
+const (
+	// ReasonVersionEnding: a platform ends the version of its interface that is spoken to it within 60 days. The message has the day.
+	ReasonVersionEnding = "VersionEnding"
+	// ReasonVersionEnded: the day is past; the platform may refuse the events, or read them by the rules of a later version.
+	ReasonVersionEnded = "VersionEnded"
 )
 
 // Reasons of ErasuresReady. False.

@@ -5,6 +5,8 @@ import "github.com/weir-dev/weir/collector/platforms"
 // Platform is one destination of a Property's events. Exactly the member that type names is set; Log has none.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.forwardErasure) || !self.forwardErasure || self.type in ['Mixpanel', 'Webhook']",fieldPath=".forwardErasure",message="must be absent or false: the types that have an interface for erasures are Mixpanel and Webhook"
+// +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.type in ['Meta']",fieldPath=".apiVersion",message="must be absent: the types that let one choose a version are Meta"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Meta' || !has(self.apiVersion) || self.apiVersion.matches(r'^v[0-9]+\\.[0-9]+$')",fieldPath=".apiVersion",message="must be a version as Meta writes it, such as v26.0"
 type Platform struct {
 	// The platform in delivery records. An event accepted while the platform was there keeps a record under this
 	// name for ever.
@@ -14,7 +16,9 @@ type Platform struct {
 	Name string `json:"name"`
 
 	// What is spoken to, and so which member holds its settings; their descriptions say what each is. Log, a line in the
-	// deliverer's log, has no settings. Immutable: give another type another name.
+	// deliverer's log, has no settings. Immutable: give another type another name. Beta, which nobody has seen with a live
+	// account yet: Amplitude, GA4, Google, Klaviyo, LinkedIn, Meta, Microsoft, Mixpanel, OpenAI, Pinterest, PostHog, Reddit, S3,
+	// Segment, Snapchat, TikTok.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable, because delivery records go by the platform's name; add a platform of another name instead"
 	Type platforms.Type `json:"type"`
@@ -42,8 +46,8 @@ type Platform struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 100 && size(self[name]) >= 1 && size(self[name]) <= 100)",message="must have names of 1 to 100 characters"
 	EventNames map[string]string `json:"eventNames,omitempty"`
 
-	// The version of the platform's interface to speak, as its documentation writes it, where the platform lets one choose.
-	// Default: the one on the platform's page.
+	// The version of the platform's interface to speak, as its documentation writes it, where the platform lets one choose:
+	// Meta. Default: the one on the platform's page.
 	// +optional
 	// +kubebuilder:validation:MaxLength=20
 	APIVersion string `json:"apiVersion,omitempty"`

@@ -30,6 +30,25 @@ func TestPlatforms(t *testing.T) {
 			spec: `platforms: [{name: console, type: Log, forwardErasure: false}, {name: log, type: Log, forwardErasure: true}]`,
 			want: []string{"spec.platforms[1].forwardErasure: must be absent or false: the types that have an interface for erasures are Mixpanel and Webhook"},
 		},
+		"a version of Meta's is accepted": {
+			spec: `platforms: [{name: meta, type: Meta, apiVersion: v25.0, meta: {pixelID: "1"}, credentialsSecretRef: {name: s}}]`,
+		},
+		"a version is in the form that its platform writes": {
+			spec: `platforms: [{name: meta, type: Meta, apiVersion: "25.0", meta: {pixelID: "1"}, credentialsSecretRef: {name: s}}]`,
+			want: []string{"spec.platforms[0].apiVersion: must be a version as Meta writes it, such as v26.0"},
+		},
+		"a version is no way to another address": {
+			spec: `platforms: [{name: meta, type: Meta, apiVersion: v25.0/me, meta: {pixelID: "1"}, credentialsSecretRef: {name: s}}]`,
+			want: []string{"spec.platforms[0].apiVersion: must be a version as Meta writes it, such as v26.0"},
+		},
+		"a version has 20 characters at most": {
+			spec: `platforms: [{name: meta, type: Meta, apiVersion: v111111111111111111.0, meta: {pixelID: "1"}, credentialsSecretRef: {name: s}}]`,
+			want: []string{"spec.platforms[0].apiVersion: may not be more than 20 bytes"},
+		},
+		"no version is to be chosen where the platform lets nobody choose": {
+			spec: `platforms: [{name: console, type: Log, apiVersion: v1}]`,
+			want: []string{"spec.platforms[0].apiVersion: " + platforms.TypeLog.VersionRule()},
+		},
 		"one of each type is accepted": {spec: `
 platforms:
 - {name: meta, type: Meta, meta: {pixelID: "1234567890", testEventCode: TEST1}, credentialsSecretRef: {name: s}, events: [purchase, add_to_cart], suspend: false}

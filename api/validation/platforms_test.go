@@ -94,6 +94,48 @@ func TestTheDefinitionTakesForwardErasureOfTheTablesTypes(t *testing.T) {
 	}
 }
 
+// A version may be chosen of the types of which the table says so, each in its platform's form; the pods say the same.
+func TestTheDefinitionTakesVersionsOfTheTablesTypes(t *testing.T) {
+	schema := platformSchema(t)
+	want := map[string]string{}
+	var quoted []string
+	for _, platform := range platforms.VersionedTypes() {
+		quoted = append(quoted, "'"+string(platform)+"'")
+		traits, _ := platform.Traits()
+		rule := fmt.Sprintf("self.type != '%s' || !has(self.apiVersion) || self.apiVersion.matches(r'%s')", platform, traits.APIVersionPattern)
+		want[rule] = platform.VersionRule()
+	}
+	want["!has(self.apiVersion) || self.type in ["+strings.Join(quoted, ", ")+"]"] = platforms.TypeLog.VersionRule()
+	got := rulesOf(schema)
+	maps.DeleteFunc(got, func(rule, _ string) bool { return !strings.Contains(rule, "self.apiVersion") })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rules about apiVersion and what they say (-table +definition):\n%s", diff)
+	}
+	names := "where the platform lets one choose: " + strings.ReplaceAll(strings.Trim(strings.Join(quoted, ", "), "'"), "'", "") + "."
+	if got := described(schema.Properties["apiVersion"]); !strings.Contains(got, names) {
+		t.Errorf("the description of apiVersion is %q, which lacks %q", got, names)
+	}
+}
+
+// `kubectl explain property.spec.platforms.type` says which types nobody has seen with a live account.
+func TestTheDefinitionSaysWhichTypesAreBeta(t *testing.T) {
+	var beta []string
+	for _, platform := range platforms.Types() {
+		if traits, _ := platform.Traits(); traits.Proof.Beta() {
+			beta = append(beta, string(platform))
+		}
+	}
+	want := "Beta, which nobody has seen with a live account yet: " + strings.Join(beta, ", ") + "."
+	if got := described(platformSchema(t).Properties["type"]); !strings.HasSuffix(got, want) {
+		t.Errorf("the description is %q, want %q at its end", got, want)
+	}
+}
+
+// described is a description as one line.
+func described(schema apiextensionsv1.JSONSchemaProps) string {
+	return strings.Join(strings.Fields(schema.Description), " ")
+}
+
 // checkCredentials: the Secret is demanded where the type has keys, and both the demand and the member's description name each.
 func checkCredentials(t *testing.T, platform platforms.Type, keys []string, rules map[string]string, description string) {
 	t.Helper()

@@ -116,6 +116,8 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"text where a number belongs": {`168`, `"168"`, "deduplicationWindowHours: must be a whole number"},
 		"a fraction where a whole number belongs": {`168`, `1.5`, "deduplicationWindowHours: "},
 		"a number where text belongs":             {`"EUR"`, `978`, "currency: must be a string"},
+		"a version for a type that has none":      {`"type": "Log"`, `"type": "Log", "apiVersion": "v1"`, "platforms[2].apiVersion: must be absent: the types that let one choose a version are"},
+		"a version in another form":               {`"type": "Meta"`, `"type": "Meta", "apiVersion": "v25.0/me"`, "platforms[0].apiVersion: must be a version as Meta writes it, such as"},
 		"erasures for a type that takes none":     {`"type": "Log"`, `"type": "Log", "forwardErasure": true`, "platforms[2].forwardErasure: must be absent or false: the types that have an interface for erasures are Mixpanel"},
 		"text where a truth value belongs":        {`"suspend": true`, `"suspend": "yes"`, "platforms[1].suspend: must be true or false"},
 		"an object where an array belongs":        {`["purchase"]`, `{}`, "platforms[0].events: must be an array"},

@@ -107,6 +107,7 @@ func validatePlatform(p *platforms.Platform, at string, f *errs) {
 	}
 	f.check(!p.ForwardErasure || slices.Contains(platforms.ErasureTypes(), p.Type), at+".forwardErasure",
 		"must be absent or false: the types that have an interface for erasures are "+joined(platforms.ErasureTypes()))
+	f.check(p.Type.TakesVersion(p.APIVersion), at+".apiVersion", p.Type.VersionRule())
 	p.Type.CheckSettings(&p.Settings, func(member, rule string) { f.check(false, at+"."+member, rule) })
 }
 

@@ -174,6 +174,7 @@ func (e *Engine) Run(taking context.Context) error {
 	}
 	var platforms sync.WaitGroup
 	for _, cfg := range e.options.Property.Platforms {
+		o.Metrics.speaks(cfg.Name, cfg.Type.Version(cfg.APIVersion))
 		if cfg.Suspend {
 			platforms.Go(func() { e.suspended(taking, cfg) })
 			continue

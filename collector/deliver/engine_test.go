@@ -62,6 +62,26 @@ func TestEveryPlatformGetsEveryEventOfItsOwn(t *testing.T) {
 	})
 }
 
+// The end of a version is known for as long as the version is spoken, also while deliveries are suspended.
+func TestTheEndOfAVersionIsAMetric(t *testing.T) {
+	fb := newMeta(t, nil)
+	h := newHarness(t, fb.platform("meta"))
+	speaking := func(sentence, version string, suspend bool, want float64) {
+		h.property.Platforms[0].APIVersion, h.property.Platforms[0].Suspend = version, suspend
+		r := h.start("one", nil)
+		h.await(sentence, func() string {
+			return cmp.Diff(want, h.metric("weir_platform_version_ends_timestamp_seconds", map[string]string{"platform": "meta"}))
+		})
+		r.stop()
+	}
+	const noEnd = 0
+	ends := float64(time.Date(2027, 1, 21, 0, 0, 0, 0, time.UTC).Unix())
+	speaking("no end of Weir's own version", "", false, noEnd)
+	speaking("the end of an older one, though deliveries are suspended", "v21.0", true, ends)
+	speaking("no end of a version that nobody knows", "v99.0", false, noEnd)
+	speaking("the end of the older one, which is spoken again", "v21.0", false, ends)
+}
+
 // Whatever a Webhook's receiver does at first, what comes of the event is clear from its records.
 func TestWebhookThatFailsAtFirst(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))

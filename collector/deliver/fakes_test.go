@@ -231,10 +231,10 @@ func (m *meta) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch {
-	case r.Method != http.MethodPost || r.URL.Path != "/v25.0/42/events":
+	case r.Method != http.MethodPost || r.URL.RequestURI() != "/v26.0/42/events":
 		metaRefuses(w, 100, 33)
 		return
-	case r.URL.Query().Get("access_token") != token:
+	case r.Header.Get("Authorization") != "Bearer "+token:
 		metaRefuses(w, 190, 0)
 		return
 	case len(request.Data) == 0 || len(request.Data) > 1000:

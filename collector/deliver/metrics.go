@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -20,6 +21,7 @@ type Metrics struct {
 	lagSeconds  *prometheus.GaugeVec
 	lagEvents   *prometheus.GaugeVec
 	waiting     *prometheus.GaugeVec
+	versionEnds *prometheus.GaugeVec
 	clockAhead  prometheus.Gauge
 
 	mu sync.Mutex
@@ -54,13 +56,16 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			"Events that were not taken up yet.", "platform"),
 		waiting: gauge("weir_delivery_waiting_events",
 			"Events that wait for another attempt.", "platform"),
+		versionEnds: gauge("weir_platform_version_ends_timestamp_seconds",
+			"When the platform stops taking the version of its interface that is spoken, in seconds since 1970; absent where it has announced no end.",
+			"platform"),
 		clockAhead: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_redis_clock_ahead_seconds",
 			Help: "How far Redis's clock is ahead of the time that is believed, below 0 where it is behind; 0 where it is believed.",
 		}),
 	}
 	for _, collector := range []prometheus.Collector{
-		m.settled, m.deadLetters, m.attempts, m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting, m.clockAhead,
+		m.settled, m.deadLetters, m.attempts, m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting, m.versionEnds, m.clockAhead,
 	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("deliver: registering metrics: %w", err)
@@ -71,10 +76,19 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 
 // forget removes the gauges of a platform that is not delivered to any more; the counters stay.
 func (m *Metrics) forget(platform string) {
-	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting} {
+	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting, m.versionEnds} {
 		gauge.DeletePartialMatch(prometheus.Labels{"platform": platform})
 	}
 	m.misconfigure(platform, "")
+}
+
+// speaks notes which version is spoken to a platform from now on: when it ends, where an end is announced.
+func (m *Metrics) speaks(platform string, version platforms.Version) {
+	if version.Ends.IsZero() {
+		m.versionEnds.DeleteLabelValues(platform)
+		return
+	}
+	m.versionEnds.WithLabelValues(platform).Set(float64(version.Ends.Unix()))
 }
 
 func (m *Metrics) count(settlements []stream.Settlement, platform string) {

@@ -39,6 +39,10 @@ var ga4Traits = Traits{
 		Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true},
 	},
 	HasEndpoint: true,
+	Proof: Proof{Judges: []Judge{
+		{ByFake, "a server that checks by the rules of Google's documents, its Event Builder and its validation of events", "2026-11-20"},
+		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
+	}},
 	Erasure: Erasure{
 		Instruction: "Submit the person's client_id, and the user_id in a request of its own, to submitUserDeletion of the " +
 			"Google Analytics Admin API, or delete the user in the report User explorer. What was exported to " +

@@ -23,7 +23,22 @@ type Meta struct {
 var metaTraits = Traits{
 	Credentials: []string{"accessToken"},
 	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameMeta, LastNameMeta, City, State, Zip, DateOfBirth, Gender},
-	APIVersion:  "v25.0",
+	// Of the Conversions API each version is taken for two years at least, as of the Graph API; the end of the newest is not
+	// announced.
+	APIVersion:        "v26.0",
+	APIVersionPattern: `^v[0-9]+\.[0-9]+$`,
+	OtherVersionsEnd: map[string]time.Time{
+		"v25.0": day(2028, time.July, 29),
+		"v24.0": day(2028, time.February, 18),
+		"v23.0": day(2027, time.October, 8),
+		"v22.0": day(2027, time.May, 20),
+		"v21.0": day(2027, time.January, 21),
+	},
+	Proof: Proof{Judges: []Judge{
+		{ByFake, "a server that checks by the rules of Meta's documents", "2026-11-20"},
+		{ByLibrary, "Meta's Business SDK for Node 24.0 and its parameter builder 1.3: the hashes", "2026-11-24"},
+		{ByLibrary, "Segment's destination, 3.497: the fields and values, and where the token stands", "2026-11-24"},
+	}},
 	// A request that Meta refuses for one event's sake is refused for all, so batches are a tenth of what is allowed.
 	Limits:      Limits{Events: 100, Bytes: 1 << 20},
 	MaxAge:      7 * 24 * time.Hour,

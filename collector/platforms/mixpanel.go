@@ -22,6 +22,10 @@ var mixpanelTraits = Traits{
 	// Each event is judged for itself, so the batch is bounded by what the answer has to say.
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},
 	HasEndpoint: true,
+	Proof: Proof{Judges: []Judge{
+		{ByFake, "a server that checks by the rules of Mixpanel's documents", "2026-11-20"},
+		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
+	}},
 	// It is the customer's own statistics, only elsewhere.
 	Consent: Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
 	Erasure: Erasure{

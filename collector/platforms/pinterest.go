@@ -27,6 +27,10 @@ var pinterestTraits = Traits{
 	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	Proof: Proof{Judges: []Judge{
+		{ByFake, "a server that checks by the rules of Pinterest's documents and of its OpenAPI description, 5.23", "2026-11-20"},
+		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
+	}},
 	Erasure: Erasure{
 		Instruction: "Send the person's e-mail address, in plain text, or epik to POST " +
 			"/v5/ad_accounts/AD_ACCOUNT/conversion_deletion_requests of Pinterest's API with the scopes ads:read " +

@@ -193,6 +193,8 @@ type Traits struct {
 	APIVersion string
 	// APIVersionEnds is the day on which the platform stops taking that version, as it has announced; zero where it has not.
 	APIVersionEnds time.Time
+	// OtherVersionsEnd are the days on which it stops taking other versions that an owner may have chosen, as far as announced.
+	OtherVersionsEnd map[string]time.Time
 	// APIVersionPattern is what [Platform.APIVersion] takes; "" where the platform lets nobody choose.
 	APIVersionPattern string
 	// Proof is what the adapter was judged by.

@@ -29,6 +29,10 @@ var tiktokTraits = Traits{
 	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	Proof: Proof{Judges: []Judge{
+		{ByFake, "a server that checks by the rules of TikTok's documents", "2026-11-20"},
+		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
+	}},
 	Erasure: Erasure{
 		Instruction: "TikTok documents no interface that deletes the events of one person. Remove the person from the " +
 			"customer files in Audience Manager of the TikTok Ads Manager, and ask TikTok's support for " +

@@ -1,5 +1,7 @@
 package platforms
 
+import "time"
+
 // TypeWebhook is an HTTP receiver of the customer's.
 const TypeWebhook Type = "Webhook"
 
@@ -17,6 +19,12 @@ var webhookTraits = Traits{
 	Credentials: []string{"signingSecret"},
 	Hashes:      []Hash{EmailLower, PhoneE164, FirstNameLower, LastNameLower, Street, City, State, Zip, DateOfBirth, Gender},
 	Limits:      Limits{Events: 1},
+	// No vendor has a server: whoever runs a receiver is the platform.
+	Proof: Proof{Live: day(2026, time.November, 20), Judges: []Judge{
+		{ByFake, "a receiver that checks by the rules of Standard Webhooks 1.0", "2026-11-20"},
+		{ByLibrary, "the reference library of Standard Webhooks: the signatures", "2026-11-20"},
+		{ByServer, "a receiver that is a program of its own, which `make e2e` has delivered to from a cluster", "2026-11-21"},
+	}},
 	Erasure: Erasure{
 		Instruction: "Erase the person in whatever stores what your receiver was sent: each event there has the client_id, " +
 			"the user_id and the hashes.",

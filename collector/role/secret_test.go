@@ -44,7 +44,7 @@ func TestACorrectedSecretHealsItsPlatform(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { others.Add(1) }))
 	defer other.Close()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("access_token") != "the-right-one" {
+		if r.Header.Get("Authorization") != "Bearer the-right-one" {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"error":{"type":"OAuthException","code":190,"message":"the token is bad"}}`)
 			return

@@ -156,6 +156,9 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 		return nil, fmt.Errorf("platform %q: its Secret must have the key %s", cfg.Name, traits.Credentials[i])
 	}
 	var errs []error
+	if !cfg.Type.TakesVersion(cfg.APIVersion) {
+		errs = append(errs, fmt.Errorf("platform %q: apiVersion %s", cfg.Name, cfg.Type.VersionRule()))
+	}
 	cfg.Type.CheckSettings(&cfg.Settings, func(member, rule string) {
 		errs = append(errs, fmt.Errorf("platform %q: %s %s", cfg.Name, member, rule))
 	})

@@ -49,6 +49,14 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			`platform "meta": meta.pixelID must be the digits of a pixel's or dataset's id, in quotes` + "\n" +
 				`platform "meta": meta.testEventCode must be a code of Meta's Events Manager, such as TEST12345, or absent`,
 		},
+		"a version with a path in it": {
+			platforms.Platform{Name: "meta", Type: platforms.TypeMeta, APIVersion: "v25.0/me", Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}}, credentials,
+			`platform "meta": apiVersion must be a version as Meta writes it, such as v26.0`,
+		},
+		"a version where there is none to choose": {
+			platforms.Platform{Name: "console", Type: platforms.TypeLog, APIVersion: "v1"}, credentials,
+			`platform "console": apiVersion ` + platforms.TypeLog.VersionRule(),
+		},
 		"a missing data stream": {
 			platforms.Platform{Name: "analytics", Type: platforms.TypeGA4, Settings: platforms.Settings{GA4: &platforms.GA4{}}}, credentials,
 			`platform "analytics": ga4.measurementID must be the id of a web data stream, such as G-ABC123DEF4`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,32 @@ func TestRequests(t *testing.T) {
 				payloads = payloads[n:]
 			}
 			compareGolden(t, path, want)
+		})
+	}
+}
+
+// What shows who sends is in no address, which proxies and logs on the way keep; but where the platform takes it nowhere else.
+func TestNoCredentialIsPartOfAnAddress(t *testing.T) {
+	exceptions := map[platforms.Type][]string{
+		platforms.TypeGA4: {"apiSecret"}, // the Measurement Protocol documents the parameter api_secret alone
+	}
+	for _, kind := range platforms.Types() {
+		t.Run(string(kind), func(t *testing.T) {
+			opened, err := adapter.Open(configured(kind), credentials, ruleOf(configured(kind)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			traits, _ := kind.Traits()
+			built := opened.Build([]adapter.Payload{{Body: []byte("{}"), MessageID: "019a9f3c-7a00-7000-8000-000000000001"}}, time.Now())
+			var got []string
+			for _, key := range traits.Credentials {
+				if strings.Contains(built.URL, url.QueryEscape(credentials[key])) {
+					got = append(got, key)
+				}
+			}
+			if diff := cmp.Diff(exceptions[kind], got); diff != "" {
+				t.Errorf("credentials in the address (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

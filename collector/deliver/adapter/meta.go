@@ -18,7 +18,7 @@ const metaBaseURL = "https://graph.facebook.com"
 
 // metaAdapter sends events to Meta's Conversions API.
 type metaAdapter struct {
-	url string
+	url, authorization string
 	// tail closes the body, behind the list of events.
 	tail []byte
 }
@@ -29,9 +29,10 @@ func openMeta(cfg platforms.Platform, credentials map[string]string) (Adapter, e
 		tail = []byte(`],"test_event_code":"` + cfg.Meta.TestEventCode + `"}`) // the setting's pattern takes nothing to escape
 	}
 	return &metaAdapter{
-		url: baseURL(cfg, metaBaseURL) + "/" + apiVersion(cfg) + "/" + url.PathEscape(cfg.Meta.PixelID) + "/events?" +
-			url.Values{"access_token": {credentials["accessToken"]}}.Encode(),
-		tail: tail,
+		url: baseURL(cfg, metaBaseURL) + "/" + apiVersion(cfg) + "/" + url.PathEscape(cfg.Meta.PixelID) + "/events",
+		// Meta takes the token in the address too, which proxies and logs on the way may keep.
+		authorization: "Bearer " + credentials["accessToken"],
+		tail:          tail,
 	}, nil
 }
 
@@ -224,8 +225,9 @@ func metaCustom(e *Event) *metaCustomData {
 }
 
 func (a *metaAdapter) Build(batch []Payload, _ time.Time) Request {
-	body := joinBodies(`{"data":[`, batch, a.tail)
-	return Request{Method: http.MethodPost, URL: a.url, Header: jsonHeader(), Body: body}
+	header := jsonHeader()
+	header.Set("Authorization", a.authorization)
+	return Request{Method: http.MethodPost, URL: a.url, Header: header, Body: joinBodies(`{"data":[`, batch, a.tail)}
 }
 
 // metaAnswer is what of an answer has a meaning for us.
@@ -265,6 +267,7 @@ const (
 	metaInvalidParameter = 100
 	metaObjectMissing    = 33
 	metaEventTooOld      = 2804003
+	metaVersionEnded     = 2635
 )
 
 func classifyMetaError(r Response, n, code, subcode int, transient bool) Verdict {
@@ -278,7 +281,7 @@ func classifyMetaError(r Response, n, code, subcode int, transient bool) Verdict
 	case code == 4, code == 17, code == 32, code == 613, code >= 80000 && code <= 80014:
 		after, _ := retryAfter(r.Header, r.At)
 		return Verdict{Class: Throttle, Reason: "throttled", After: after}
-	case code == 3, code == 10, code >= 200 && code <= 299, code == metaInvalidParameter && subcode == metaObjectMissing:
+	case code == 3, code == 10, code >= 200 && code <= 299, code == metaVersionEnded, code == metaInvalidParameter && subcode == metaObjectMissing:
 		return Verdict{Class: Config, Reason: reason}
 	case transient, code == 1, code == 2, code == 341, code == 368, code == 5000, code == 21009:
 		return Verdict{Class: Retry, Reason: reason}

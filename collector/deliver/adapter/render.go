@@ -32,13 +32,7 @@ func baseURL(cfg platforms.Platform, own string) string {
 }
 
 // apiVersion is the version of the platform's interface that is spoken.
-func apiVersion(cfg platforms.Platform) string {
-	if cfg.APIVersion != "" {
-		return cfg.APIVersion
-	}
-	traits, _ := cfg.Type.Traits()
-	return traits.APIVersion
-}
+func apiVersion(cfg platforms.Platform) string { return cfg.Type.Version(cfg.APIVersion).Name }
 
 // bodyPayload renders an event in the platform's own form.
 func bodyPayload(own any) (Payload, Verdict) {

@@ -49,7 +49,7 @@ var dialects = map[platforms.Type]struct {
 	seconds     func(time.Time) int64
 }{
 	platforms.TypeMeta: {
-		url:   "/v25.0/1/events?access_token=token",
+		url: "/v26.0/1/events", header: "Authorization", value: "Bearer token",
 		event: `{"event_name":"Lead","event_time":%d,"event_id":%q,"action_source":"other","user_data":{"em":["` + hash + `"]}}`,
 		body:  `{"data":[%s]}`, seconds: time.Time.Unix,
 	},
@@ -414,6 +414,38 @@ func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
 			}
 			if taken := fake.Taken(); len(taken) > 0 {
 				t.Errorf("it took %v", taken)
+			}
+		})
+	}
+}
+
+func TestFakeMetaRefusesATokenInTheAddressAndAVersionThatHasEnded(t *testing.T) {
+	for name, test := range map[string]struct {
+		url, value string
+		at         time.Time
+		code, want string
+	}{
+		"the token in the header":               {"/v26.0/1/events", "Bearer token", now, `"events_received":1`, ""},
+		"the token in the address":              {"/v26.0/1/events?access_token=token", "", now, `"code":190`, "the token belongs into the header Authorization, and nothing into the query"},
+		"the token in both":                     {"/v26.0/1/events?access_token=token", "Bearer token", now, `"code":190`, "the token belongs into the header Authorization, and nothing into the query"},
+		"the token without its word":            {"/v26.0/1/events", "token", now, `"code":190`, "the token is refused"},
+		"an older version":                      {"/v21.0/1/events", "Bearer token", time.Date(2027, 1, 20, 23, 59, 59, 0, time.UTC), `"events_received":1`, ""},
+		"an older version on the day it ends":   {"/v21.0/1/events", "Bearer token", time.Date(2027, 1, 21, 0, 0, 0, 0, time.UTC), `"code":2635`, "Meta takes v21.0 no longer"},
+		"a version of which no end is known":    {"/v27.1/1/events", "Bearer token", time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), `"events_received":1`, ""},
+		"what is no version, and so no address": {"/latest/1/events", "Bearer token", now, `"error_subcode":33`, "no such address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake, err := New(platforms.TypeMeta, []Account{account}, nil, func() time.Time { return test.at })
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(fake)
+			defer server.Close()
+			defer fake.Close()
+			d := dialects[platforms.TypeMeta]
+			got := send(t, fake, server.URL, test.url, "Authorization", test.value, fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(test.at), "e-1")))
+			if !strings.Contains(got.Body, test.code) || got.Complaint != test.want {
+				t.Errorf("got %s and the complaint %q, want %s and %q", got.Body, got.Complaint, test.code, test.want)
 			}
 		})
 	}

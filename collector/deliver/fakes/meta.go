@@ -89,11 +89,14 @@ func (m *metaEvent) checkOptions(e *Event) {
 	}
 }
 
-var metaPath = regexp.MustCompile(`^/v[0-9]+\.0/([0-9]+)/events$`)
+var metaPath = regexp.MustCompile(`^/(v[0-9]+\.[0-9]+)/([0-9]+)/events$`)
 
 var metaSources = []string{
 	"email", "website", "app", "phone_call", "chat", "physical_store", "system_generated", "business_messaging", "other",
 }
+
+// metaVersionEnded is the code for a version that Meta takes no longer: of the Conversions API none is led on to a later one.
+const metaVersionEnded = 2635
 
 // judgeMeta refuses all events of a request for the sake of one.
 func judgeMeta(q *request) answer {
@@ -101,11 +104,17 @@ func judgeMeta(q *request) answer {
 	if path == nil || q.Method != http.MethodPost {
 		return metaRefuses(http.StatusBadRequest, 100, 33, "Unsupported request").complain("no such address")
 	}
-	account := q.account(func(p platforms.Platform) bool { return p.Meta != nil && p.Meta.PixelID == path[1] })
+	if ends := platforms.TypeMeta.Version(path[1]).Ends; !ends.IsZero() && !q.now.Before(ends) {
+		return metaRefuses(http.StatusBadRequest, metaVersionEnded, 0, "You are calling a deprecated version of the Ads API").complain("Meta takes %s no longer", path[1])
+	}
+	account := q.account(func(p platforms.Platform) bool { return p.Meta != nil && p.Meta.PixelID == path[2] })
 	switch {
 	case account == nil:
 		return metaRefuses(http.StatusBadRequest, 100, 33, "Object does not exist").complain("no pixel of that id")
-	case q.URL.Query().Get("access_token") != account.Credentials["accessToken"]:
+	case q.URL.RawQuery != "":
+		// Meta itself takes the token there, and what else it has as parameters; Weir has no use for any.
+		return failMeta(http.StatusUnauthorized).complain("the token belongs into the header Authorization, and nothing into the query")
+	case q.Header.Get("Authorization") != "Bearer "+account.Credentials["accessToken"]:
 		return failMeta(http.StatusUnauthorized).complain("the token is refused")
 	}
 	body, problem := unmarshal[struct {
