@@ -46,6 +46,7 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 		platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
+		platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }

@@ -154,6 +154,8 @@ func (a *linkedinAdapter) Classify(r Response, n int) []Verdict {
 	switch {
 	case success && err == nil && len(answer.Elements) == n:
 		return classifyLinkedInElements(r, &answer)
+	case r.Status == http.StatusCreated && n == 1 && len(r.Body) == 0: // how LinkedIn answers about one
+		return forAll(n, Verdict{Class: Delivered})
 	case success:
 		// A success that does not say what has become of each event is none; a repeat is told by its eventId.
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
@@ -162,10 +164,10 @@ func (a *linkedinAdapter) Classify(r Response, n int) []Verdict {
 	case r.Status == http.StatusUpgradeRequired, err == nil && linkedinEnded[answer.Code]:
 		return forAll(n, Verdict{Class: Config, Reason: "api_version_ended"})
 	case err == nil && r.Status == http.StatusUnprocessableEntity:
-		return classifyLinkedInRows(linkedinIndexes(answer.Message), n, Verdict{Class: Permanent, Reason: reason})
+		return classifyLinkedInRows(linkedinIndexes(answer.Message), n, reason, Verdict{Class: Permanent, Reason: reason})
 	case err == nil && r.Status == http.StatusBadRequest && linkedinWrongRules.MatchString(answer.Message):
 		// The rules are not of the Conversions API: it is the Property that has to change.
-		return classifyLinkedInRows(linkedinIndexes(answer.Message), n, Verdict{Class: Config, Reason: "rule_refused"})
+		return classifyLinkedInRows(linkedinIndexes(answer.Message), n, reason, Verdict{Class: Config, Reason: "rule_refused"})
 	}
 	return forAll(n, classifyStatus(r, n))
 }
@@ -183,14 +185,14 @@ func classifyLinkedInElements(r Response, answer *linkedinAnswer) []Verdict {
 
 // classifyLinkedInRows gives the events that a refusal names their verdict, and has the others sent again: they were refused for
 // those. Where it names none that there is, each is sent alone.
-func classifyLinkedInRows(rows []int, n int, named Verdict) []Verdict {
+func classifyLinkedInRows(rows []int, n int, reason string, named Verdict) []Verdict {
 	if len(rows) == 0 || rows[len(rows)-1] >= n {
 		if n == 1 {
 			return []Verdict{named}
 		}
-		return forAll(n, Verdict{Class: Isolate, Reason: named.Reason})
+		return forAll(n, Verdict{Class: Isolate, Reason: reason})
 	}
-	verdicts := forAll(n, Verdict{Class: Retry, Reason: named.Reason})
+	verdicts := forAll(n, Verdict{Class: Retry, Reason: reason})
 	for _, i := range rows {
 		verdicts[i] = named
 	}
