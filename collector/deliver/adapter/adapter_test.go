@@ -61,6 +61,14 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			platforms.Platform{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{}}}, credentials,
 			`platform "pinterest": pinterest.adAccountID must be the digits of an ad account's id, in quotes`,
 		},
+		"a missing tag": {
+			platforms.Platform{Name: "microsoft", Type: platforms.TypeMicrosoft, Settings: platforms.Settings{Microsoft: &platforms.Microsoft{}}}, credentials,
+			`platform "microsoft": microsoft.tagID must be the digits of a UET tag's id, in quotes`,
+		},
+		"a name where LinkedIn has ids of rules": {
+			platforms.Platform{Name: "linkedin", Type: platforms.TypeLinkedIn, EventNames: map[string]string{"lead": "104012", "purchase": "Purchase"}}, credentials,
+			`platform "linkedin": eventNames[purchase] must be the id of a conversion rule of LinkedIn's: digits, in quotes`,
+		},
 		"a missing project": {
 			platforms.Platform{Name: "product", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{}}}, credentials,
 			`platform "product": mixpanel.projectID must be the digits of a project's id, in quotes`,
