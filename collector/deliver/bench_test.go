@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,11 +31,14 @@ func BenchmarkDelivery(b *testing.B) {
 		batch   int
 		latency time.Duration
 		events  int
+		to      benchTarget
 	}{
-		{"1 a request", 1, 0, 5_000},
-		{"100 a request", 100, 0, 50_000},
-		{"1000 a request", 1000, 0, 50_000},
-		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000},
+		{"1 a request", 1, 0, 5_000, benchMeta},
+		{"100 a request", 100, 0, 50_000, benchMeta},
+		{"1000 a request", 1000, 0, 50_000, benchMeta},
+		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000, benchMeta},
+		{"200 a request to Microsoft", 200, 0, 50_000, benchMicrosoft},
+		{"100 a request to LinkedIn", 100, 0, 50_000, benchLinkedIn},
 	} {
 		b.Run(run.name, func(b *testing.B) {
 			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,11 +47,11 @@ func BenchmarkDelivery(b *testing.B) {
 					return
 				}
 				<-time.After(run.latency)
-				received := bytes.Count(body, []byte(`"event_name"`))
-				_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(received)+`}`)
+				_, _ = io.WriteString(w, run.to.answer(bytes.Count(body, []byte(run.to.once))))
 			}))
 			b.Cleanup(sink.Close)
-			cfg := platforms.Platform{Name: "p", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}, Endpoint: sink.URL}
+			cfg := run.to.cfg
+			cfg.Name, cfg.Endpoint = "p", sink.URL
 			bare := cfg
 			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
 			h := newHarness(b, cfg, bare)
@@ -73,6 +77,31 @@ func BenchmarkDelivery(b *testing.B) {
 		})
 	}
 }
+
+// benchTarget is a platform that takes all: how it is configured, what stands once in each event of a request, and what it answers
+// to so many.
+type benchTarget struct {
+	cfg    platforms.Platform
+	once   string
+	answer func(events int) string
+}
+
+var (
+	benchMeta = benchTarget{
+		platforms.Platform{Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}}, `"event_name"`,
+		func(events int) string { return `{"events_received":` + strconv.Itoa(events) + `}` },
+	}
+	benchMicrosoft = benchTarget{
+		platforms.Platform{Type: platforms.TypeMicrosoft, Settings: platforms.Settings{Microsoft: &platforms.Microsoft{TagID: "42"}}}, `"eventTime"`,
+		func(events int) string { return `{"eventsReceived":` + strconv.Itoa(events) + `}` },
+	}
+	benchLinkedIn = benchTarget{
+		platforms.Platform{Type: platforms.TypeLinkedIn, EventNames: map[string]string{"purchase": "42"}}, `"conversionHappenedAt"`,
+		func(events int) string {
+			return `{"elements":[` + strings.TrimSuffix(strings.Repeat(`{"status":201},`, events), ",") + `]}`
+		},
+	}
+)
 
 func median(list []float64) float64 {
 	list = slices.Sorted(slices.Values(list))

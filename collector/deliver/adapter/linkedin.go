@@ -175,9 +175,13 @@ func (a *linkedinAdapter) Classify(r Response, n int) []Verdict {
 func classifyLinkedInElements(r Response, answer *linkedinAnswer) []Verdict {
 	verdicts := make([]Verdict, len(answer.Elements))
 	for i, element := range answer.Elements {
-		verdicts[i] = Verdict{Class: Retry, Reason: "answer_unreadable"}
-		if element.Status > 0 {
-			verdicts[i] = classifyStatus(Response{Status: element.Status, Header: r.Header, At: r.At}, 1)
+		switch status := element.Status; {
+		case status == http.StatusCreated:
+			verdicts[i] = Verdict{Class: Delivered}
+		case status > 0:
+			verdicts[i] = classifyStatus(Response{Status: status, Header: r.Header, At: r.At}, 1)
+		default:
+			verdicts[i] = Verdict{Class: Retry, Reason: "answer_unreadable"}
 		}
 	}
 	return verdicts
