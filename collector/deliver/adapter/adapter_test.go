@@ -224,6 +224,10 @@ func FuzzClassify(f *testing.F) {
 	f.Add(200, `{"code":20001,"data":{"failed_events":[{"order_in_batch":1}]}}`, "", 2)
 	f.Add(422, `{"events":[{"status":"processed"},{"status":"failed"}]}`, "", 2)
 	f.Add(400, `{"num_records_imported":1,"failed_records":[{"index":0,"field":"properties.time"}]}`, "", 2)
+	f.Add(200, `{"eventsReceived":1,"error":{"details":[{"index":1,"propertyName":"eventTime"}]}}`, "", 2)
+	f.Add(200, `{"elements":[{"status":201},{"status":422}]}`, "", 2)
+	f.Add(422, "{\"message\":\"Index: 1, ERROR :: /user :: x\\nIndex: 0, ERROR :: y\"}", "", 3)
+	f.Add(400, `{"message":"CONVERSIONS_API, indices [0, 2] (0-indexed)"}`, "", 3)
 	f.Add(502, "<html>", "Fri, 20 Nov 2026 12:00:42 GMT", 5)
 	f.Fuzz(func(t *testing.T, status int, body, retryAfter string, n int) {
 		n = 1 + (n&0x7fffffff)%100

@@ -123,11 +123,11 @@ func judgeMicrosoft(q *request) answer {
 	events := make([]Event, len(body.Data))
 	details := []microsoftDetail{}
 	for i := range body.Data {
-		property := ""
-		events[i], property = q.microsoftEvent(&body.Data[i])
-		if refusal := events[i].Refusal; refusal != "" {
-			details = append(details, microsoftDetail{i, property, refusal, "InvalidValue", false})
+		e, property := q.microsoftEvent(&body.Data[i])
+		if e.Refusal != "" {
+			details = append(details, microsoftDetail{i, property, e.Refusal, "InvalidValue", false})
 		}
+		events[i] = e
 	}
 	received := len(events) - len(details)
 	if len(details) > 0 && !body.Continue {
