@@ -2,7 +2,7 @@ package v1alpha1
 
 import "github.com/weir-dev/weir/collector/platforms"
 
-// Platform is one destination of a Property's events. Exactly the member that type names is set; Log has none.
+// Platform is one destination of a Property's events. Exactly the member that type names is set; Log and LinkedIn have none.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.forwardErasure) || !self.forwardErasure || self.type in ['Mixpanel', 'Webhook']",fieldPath=".forwardErasure",message="must be absent or false: the types that have an interface for erasures are Mixpanel and Webhook"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.type in ['Meta']",fieldPath=".apiVersion",message="must be absent: the types that let one choose a version are Meta"
@@ -16,8 +16,8 @@ type Platform struct {
 	Name string `json:"name"`
 
 	// What is spoken to, and so which member holds its settings; their descriptions say what each is. Log, a line in the
-	// deliverer's log, has no settings. Immutable: give another type another name. Beta, which nobody has seen with a live
-	// account yet: Amplitude, GA4, Google, Klaviyo, LinkedIn, Meta, Microsoft, Mixpanel, OpenAI, Pinterest, PostHog, Reddit, S3,
+	// deliverer's log, and LinkedIn, its Conversions API, have no settings. Immutable: give another type another name. Beta,
+	// which nobody has seen with a live account yet: Amplitude, GA4, Google, Klaviyo, LinkedIn, Meta, Microsoft, Mixpanel, OpenAI, Pinterest, PostHog, Reddit, S3,
 	// Segment, Snapchat, TikTok.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable, because delivery records go by the platform's name; add a platform of another name instead"
@@ -26,7 +26,7 @@ type Platform struct {
 	platforms.Settings `json:",inline"`
 
 	// The Secret that holds the platform's credentials, under the keys that the description of its type's member names.
-	// Log takes none.
+	// Log takes none. LinkedIn, which has no settings, takes accessToken, a token of its Conversions API.
 	// +optional
 	CredentialsSecretRef *SecretReference `json:"credentialsSecretRef,omitempty"`
 

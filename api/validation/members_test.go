@@ -59,6 +59,8 @@ platforms:
 - {name: reddit, type: Reddit, reddit: {pixelID: a2_abc123def456, testID: t2_abc123}, credentialsSecretRef: {name: s}}
 - {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
+- {name: microsoft, type: Microsoft, microsoft: {tagID: "187012345", pageLoads: true}, credentialsSecretRef: {name: s}}
+- {name: linkedin, type: LinkedIn, eventNames: {lead: "104012"}, apiVersion: "202609", credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
 		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},
 
@@ -167,6 +169,26 @@ platforms:
 		"Pinterest's adAccountID is digits": {
 			spec: "platforms: [{name: a, type: Pinterest, pinterest: {adAccountID: 1/x}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].pinterest.adAccountID: must be the digits of an ad account's id, in quotes"},
+		},
+		"Microsoft needs its member": {
+			spec: "platforms: [{name: a, type: Microsoft, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].microsoft: must be set for a platform of type Microsoft, and for no other"},
+		},
+		"Microsoft needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Microsoft, microsoft: {tagID: '1'}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is the token of the UET tag's Conversions API"},
+		},
+		"Microsoft's tagID is digits": {
+			spec: "platforms: [{name: a, type: Microsoft, microsoft: {tagID: 1/x}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].microsoft.tagID: must be the digits of a UET tag's id, in quotes"},
+		},
+		"LinkedIn needs the ids of its rules": {
+			spec: "platforms: [{name: a, type: LinkedIn, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].eventNames: must give each event that LinkedIn is to get the id of its conversion rule"},
+		},
+		"LinkedIn needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: LinkedIn, eventNames: {lead: '1'}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is a token of LinkedIn's Conversions API"},
 		},
 		"Mixpanel needs its member": {
 			spec: "platforms: [{name: a, type: Mixpanel, credentialsSecretRef: {name: s}}]",

@@ -25,6 +25,8 @@ spec:
   - {name: reddit, type: Reddit, reddit: {pixelID: a2_1}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
+  - {name: microsoft, type: Microsoft, microsoft: {tagID: "1"}, credentialsSecretRef: {name: keys}}
+  - {name: linkedin, type: LinkedIn, eventNames: {purchase: "104012"}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
 ---
 apiVersion: weir.dev/v1alpha1
@@ -63,7 +65,9 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
-		"snapchat": "delivered", "reddit": "delivered", "product": "delivered", "crm": "delivered", "console": "delivered",
+		"product": "delivered", "crm": "delivered", "console": "delivered",
+		"snapchat": "delivered", "reddit": "delivered",
+		"microsoft": "delivered", "linkedin": "delivered",
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -86,6 +90,8 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake Reddit: default/shop/reddit · PURCHASE · id A-1 · 49.9 EUR · email ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
 		"fake Webhook: default/shop/crm · purchase · id ",
+		"fake Microsoft: default/shop/microsoft · purchase · id A-1 · 49.9 EUR · em ",
+		"fake LinkedIn: default/shop/linkedin · 104012 · id A-1 · 49.9 EUR · SHA256_EMAIL ",
 	} {
 		if !strings.Contains(printed, line) {
 			t.Errorf("%q was not printed:\n%s", line, printed)

@@ -37,7 +37,7 @@ func (c *Consent) Rule(platform *platforms.Platform) platforms.ConsentRule {
 	rule := platforms.ConsentRule{Consent: traits.Consent, WhenAbsent: c.WhenAbsent, Categories: c.Categories}
 	if i := slices.IndexFunc(c.Platforms, func(p PlatformConsent) bool { return p.Name == platform.Name }); i >= 0 {
 		if c.Platforms[i].Requires != nil {
-			rule.Requires = c.Platforms[i].Requires
+			rule.Requires, rule.Own = c.Platforms[i].Requires, true
 		}
 		rule.WhenAbsent = cmp.Or(c.Platforms[i].WhenAbsent, rule.WhenAbsent)
 	}

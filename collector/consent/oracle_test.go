@@ -176,8 +176,20 @@ func randomVisitor(random *rand.Rand, _ config.Consent) visitor {
 	return v
 }
 
+// entry is a platform's in the vendor list: it has consent for purposes 1, 3 and 4, and legitimate interest or consent for 7,
+// which a publisher may change.
+type entry struct {
+	number   int
+	interest bool
+}
+
+// entries are those of the types that have one; nil stands for none, and for the customer's own statistics.
+var entries = map[platforms.Type]*entry{
+	platforms.TypeGA4: {755, true}, platforms.TypeLinkedIn: {804, true}, platforms.TypeMicrosoft: {1126, false},
+}
+
 func randomTCF(random *rand.Rand) *european {
-	const google = 755
+	numbers := []int{755, 804, 1126}
 	e := &european{}
 	for n := 1; n <= 10; n++ {
 		if random.IntN(8) > 0 {
@@ -188,14 +200,14 @@ func randomTCF(random *rand.Rand) *european {
 		}
 	}
 	if random.IntN(4) > 0 {
-		e.Vendors = []int{7, google}
+		e.Vendors = append([]int{7}, numbers...)
 	}
 	if random.IntN(2) == 0 {
-		e.InterestVendors = []int{google}
+		e.InterestVendors = numbers
 	}
 	for _, purpose := range []int{1, 3, 7} {
 		if random.IntN(6) == 0 {
-			e.Restrictions = append(e.Restrictions, consenttest.Restriction{Purpose: purpose, Type: random.IntN(3), Vendors: []int{[]int{7, google}[random.IntN(2)]}})
+			e.Restrictions = append(e.Restrictions, consenttest.Restriction{Purpose: purpose, Type: random.IntN(3), Vendors: [][]int{{7}, {755}, numbers}[random.IntN(3)]})
 		}
 	}
 	e.Unasked = random.IntN(10) == 0
@@ -203,9 +215,8 @@ func randomTCF(random *rand.Rand) *european {
 	return e
 }
 
-// words collects what all forms say of a purpose. Google is the one platform with an entry in the vendor list; others go by
-// the purposes alone.
-func (v *visitor) words(rules config.Consent, purpose string, isGoogle bool) []said {
+// words collects what all forms say of a purpose. Platforms without an entry in the vendor list go by the purposes alone.
+func (v *visitor) words(rules config.Consent, purpose string, vendor *entry) []said {
 	words := []said{v.own[purpose]}
 	for name, yes := range v.categories {
 		if slices.Contains(categoryMeans(rules, name), purpose) {
@@ -219,17 +230,17 @@ func (v *visitor) words(rules config.Consent, purpose string, isGoogle bool) []s
 		words = append(words, optOutWord(v.privacy))
 	}
 	if v.tcf != nil {
-		words = append(words, v.tcf.word(purpose, isGoogle))
+		words = append(words, v.tcf.word(purpose, vendor))
 	}
 	if v.gpp != nil {
-		words = append(words, v.gpp.words(purpose, isGoogle)...)
+		words = append(words, v.gpp.words(purpose, vendor)...)
 	}
 	return words
 }
 
 func optOutWord(letter string) said { return map[string]said{"Y": "no", "N": "yes"}[letter] }
 
-func (g *global) words(purpose string, isGoogle bool) []said {
+func (g *global) words(purpose string, vendor *entry) []said {
 	if g.broken {
 		european := purpose != "sale"
 		could := g.applicable == nil || slices.Contains(g.applicable, 0) || !slices.Equal(g.applicable, []int{-1}) &&
@@ -238,7 +249,7 @@ func (g *global) words(purpose string, isGoogle bool) []said {
 	}
 	var words []said
 	if g.tcf != nil && g.applies(2) {
-		words = append(words, g.tcf.word(purpose, isGoogle))
+		words = append(words, g.tcf.word(purpose, vendor))
 	}
 	if purpose != "sale" {
 		return words
@@ -258,7 +269,7 @@ func (g *global) words(purpose string, isGoogle bool) []said {
 }
 
 // word is what a string says: no where one of the framework's purposes that this one rests on is not allowed.
-func (e *european) word(purpose string, isGoogle bool) said {
+func (e *european) word(purpose string, vendor *entry) said {
 	rests := map[string][]int{"ad_storage": {1}, "ad_user_data": {1, 7}, "ad_personalization": {3, 4}, "analytics_storage": {1}}[purpose]
 	if rests == nil {
 		return ""
@@ -272,8 +283,8 @@ func (e *european) word(purpose string, isGoogle bool) said {
 			continue
 		}
 		allowed := e.allows(n)
-		if isGoogle && purpose != "analytics_storage" {
-			allowed = e.allowsGoogle(n)
+		if vendor != nil && purpose != "analytics_storage" {
+			allowed = e.allowsVendor(n, vendor)
 		}
 		if e.Shared || !allowed {
 			return "no"
@@ -285,13 +296,11 @@ func (e *european) word(purpose string, isGoogle bool) said {
 
 func (e *european) allows(n int) bool { return slices.Contains(e.Purposes, n) }
 
-// allowsGoogle knows that Google's entry has consent for purposes 1, 3 and 4, and for 7 legitimate interest unless the publisher
-// demands consent.
-func (e *european) allowsGoogle(n int) bool {
-	const google = 755
-	interest := n == 7
+// allowsVendor goes by the legal basis of the entry, unless the publisher demands another that it can follow.
+func (e *european) allowsVendor(n int, vendor *entry) bool {
+	interest := n == 7 && vendor.interest
 	for _, r := range e.Restrictions {
-		if r.Purpose != n || !slices.Contains(r.Vendors, google) {
+		if r.Purpose != n || !slices.Contains(r.Vendors, vendor.number) {
 			continue
 		}
 		switch {
@@ -301,12 +310,14 @@ func (e *european) allowsGoogle(n int) bool {
 			interest = false
 		case n != 7: // whoever rests on consent cannot change that
 			return false
+		default:
+			interest = true
 		}
 	}
 	if interest {
-		return slices.Contains(e.Interests, n) && slices.Contains(e.InterestVendors, google)
+		return slices.Contains(e.Interests, n) && slices.Contains(e.InterestVendors, vendor.number)
 	}
-	return slices.Contains(e.Purposes, n) && slices.Contains(e.Vendors, google)
+	return slices.Contains(e.Purposes, n) && slices.Contains(e.Vendors, vendor.number)
 }
 
 // categoryMeans is the table of the documentation.
@@ -331,7 +342,11 @@ func categoryMeans(rules config.Consent, name string) []string {
 
 // denies says whether one form does; platform is nil for the customer's own statistics.
 func (v *visitor) denies(rules config.Consent, purpose string, platform *platforms.Platform) bool {
-	return slices.Contains(v.words(rules, purpose, platform != nil && platform.Type == platforms.TypeGA4), "no")
+	var vendor *entry
+	if platform != nil {
+		vendor = entries[platform.Type]
+	}
+	return slices.Contains(v.words(rules, purpose, vendor), "no")
 }
 
 // ruled is what a platform shall get of an event: nothing, for a reason, or the event in a form.
@@ -339,23 +354,25 @@ type ruled struct{ reason, form string }
 
 // ruling is what the documentation says.
 func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) ruled {
-	isGoogle := platform.Type == platforms.TypeGA4
+	vendor := entries[platform.Type]
+	withoutForm := append(slices.Clone(purposeNames[:3]), "sale")
 	requires := map[platforms.Type][]string{
 		platforms.TypeMeta: purposeNames[:3], platforms.TypeTikTok: purposeNames[:3], platforms.TypePinterest: purposeNames[:3],
 		platforms.TypeSnapchat: purposeNames[:3], platforms.TypeReddit: purposeNames[:3],
+		platforms.TypeMicrosoft: withoutForm, platforms.TypeLinkedIn: withoutForm,
 		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
 	}[platform.Type]
-	strict := rules.WhenAbsent == platforms.Withhold
-	for _, own := range rules.Platforms {
-		if own.Name != platform.Name {
+	strict, own := rules.WhenAbsent == platforms.Withhold, false
+	for _, rule := range rules.Platforms {
+		if rule.Name != platform.Name {
 			continue
 		}
-		if own.WhenAbsent != "" {
-			strict = own.WhenAbsent == platforms.Withhold
+		if rule.WhenAbsent != "" {
+			strict = rule.WhenAbsent == platforms.Withhold
 		}
-		if own.Requires != nil {
-			requires = nil
-			for _, p := range own.Requires {
+		if rule.Requires != nil {
+			requires, own = nil, true
+			for _, p := range rule.Requires {
 				requires = append(requires, string(p))
 			}
 		}
@@ -366,7 +383,7 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 		}
 	}
 	for _, purpose := range requires {
-		if strict && !slices.Contains(v.words(rules, purpose, isGoogle), "yes") {
+		if strict && (purpose != "sale" || own) && !slices.Contains(v.words(rules, purpose, vendor), "yes") {
 			return ruled{reason: "consent_absent"}
 		}
 	}
@@ -403,8 +420,8 @@ func (v *visitor) reason(rules config.Consent, purpose string) string {
 
 // brokenDenies says whether it is a broken string that denies a purpose.
 func (v *visitor) brokenDenies(purpose string) bool {
-	return v.tcf != nil && v.tcf.broken && v.tcf.word(purpose, false) == "no" ||
-		v.gpp != nil && v.gpp.broken && slices.Contains(v.gpp.words(purpose, false), "no")
+	return v.tcf != nil && v.tcf.broken && v.tcf.word(purpose, nil) == "no" ||
+		v.gpp != nil && v.gpp.broken && slices.Contains(v.gpp.words(purpose, nil), "no")
 }
 
 // form is the milder form in which a platform gets an event, "" for none.
@@ -419,11 +436,20 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 		return "true LDP"
 	case (kind == platforms.TypeSnapchat || kind == platforms.TypeReddit) && sale:
 		return "[LDU]"
+	case kind == platforms.TypeMicrosoft:
+		words := v.words(rules, "ad_storage", entries[kind])
+		switch {
+		case slices.Contains(words, "no"), strict && !slices.Contains(words, "yes"):
+			return "D"
+		case slices.Contains(words, "yes"):
+			return "G"
+		}
+		return ""
 	case kind != platforms.TypeGA4:
 		return ""
 	}
 	google := func(purpose string) said {
-		words := v.words(rules, purpose, true)
+		words := v.words(rules, purpose, entries[platforms.TypeGA4])
 		switch {
 		case slices.Contains(words, "no"), strict && !slices.Contains(words, "yes"):
 			return "DENIED"

@@ -48,6 +48,8 @@ var reached = []platforms.Platform{
 	{Name: "ga4", Type: platforms.TypeGA4, Settings: platforms.Settings{GA4: &platforms.GA4{MeasurementID: "G-1"}}},
 	{Name: "tiktok", Type: platforms.TypeTikTok, Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C1"}}},
 	{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "1"}}},
+	{Name: "microsoft", Type: platforms.TypeMicrosoft, Settings: platforms.Settings{Microsoft: &platforms.Microsoft{TagID: "1"}}},
+	{Name: "linkedin", Type: platforms.TypeLinkedIn, EventNames: map[string]string{"purchase": "104012"}},
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 	{Name: "log", Type: platforms.TypeLog},
@@ -103,7 +105,9 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
-		"Webhook withheld", "Log withheld", "Snapchat limited", "Snapchat withheld", "Reddit limited", "Reddit withheld",
+		"Webhook withheld", "Log withheld",
+		"Snapchat limited", "Snapchat withheld", "Reddit limited", "Reddit withheld",
+		"Microsoft sent", "Microsoft limited", "Microsoft withheld", "LinkedIn sent", "LinkedIn withheld",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -202,11 +206,19 @@ func checkPlatform(
 	}
 	anonymous := v.denies(rules, "analytics_storage", nil)
 	for _, id := range []string{"client-of-visitor", "user-of-visitor", "1795175000"} {
-		if anonymous && strings.Contains(text, id) && platform.Type != platforms.TypeGA4 && platform.Type != platforms.TypeMixpanel {
+		told := platform.Type == platforms.TypeGA4 || platform.Type == platforms.TypeMixpanel ||
+			platform.Type == platforms.TypeMicrosoft && id == "client-of-visitor"
+		if anonymous && strings.Contains(text, id) && !told {
 			t.Errorf("seed %d: %s gets %s of a visitor who denied analytics", seed, platform.Name, id)
 		}
 	}
-	return &payload, want.form != "" && (platform.Type != platforms.TypeGA4 || strings.Contains(want.form, "DENIED"))
+	switch platform.Type {
+	case platforms.TypeGA4:
+		return &payload, strings.Contains(want.form, "DENIED")
+	case platforms.TypeMicrosoft:
+		return &payload, want.form == "D"
+	}
+	return &payload, want.form != ""
 }
 
 // checkTaken sends payloads to the platform's fake, which takes them all, and so many in a milder form.
@@ -263,6 +275,7 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		Custom  struct {
 			OptOutType string `json:"opt_out_type"`
 		} `json:"custom_data"`
+		AdStorageConsent string `json:"adStorageConsent"`
 		Consent  map[string]string `json:"consent"`
 		UserData *struct{}         `json:"user_data"`
 		User     struct {
@@ -278,6 +291,8 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		t.Fatal(err)
 	}
 	switch kind {
+	case platforms.TypeMicrosoft:
+		return read.AdStorageConsent
 	case platforms.TypeMeta:
 		if read.Options != nil {
 			return fmt.Sprint(read.Options, *read.Country, *read.State)
@@ -325,7 +340,9 @@ func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e 
 				continue
 			}
 			switch reached[i].Type {
-			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest, platforms.TypeSnapchat, platforms.TypeReddit:
+			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest,
+				platforms.TypeSnapchat, platforms.TypeReddit,
+				platforms.TypeMicrosoft, platforms.TypeLinkedIn:
 				want.ClientID, want.UserID = true, true
 			case platforms.TypeGA4, platforms.TypeMixpanel:
 				want = event.Needed{ClientID: true, UserID: true, SessionID: true}

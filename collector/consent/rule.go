@@ -11,17 +11,20 @@ type Rule struct {
 	Requires Purposes
 	// Limits are those of which a denial is passed on to the platform, where it withholds nothing.
 	Limits Purposes
-	// WithholdUnsaid says that what visitors have said nothing of counts as denied; [Sale] does only where it is required,
-	// since people opt out of it.
-	WithholdUnsaid bool
-	Vendor         Vendor
-	Categories     Categories
+	// WithholdUnsaid says that what visitors have said nothing of counts as denied, [Sale] apart: people opt out of it, and who
+	// did not has said nothing. WithholdUnsaidSale says the same of that, where it is required.
+	WithholdUnsaid, WithholdUnsaidSale bool
+	Vendor                             Vendor
+	Categories                         Categories
 }
 
 // NewRule returns a platform's rule.
 func NewRule(r platforms.ConsentRule) Rule {
+	withhold := r.WhenAbsent == platforms.Withhold
 	return Rule{
-		Requires: named(r.Requires), Limits: named(r.Limits), WithholdUnsaid: r.WhenAbsent == platforms.Withhold,
+		Requires: named(r.Requires), Limits: named(r.Limits),
+		// A type that requires sale has no form for who has opted out; that does not ask everybody to say that they have not.
+		WithholdUnsaid: withhold, WithholdUnsaidSale: withhold && r.Own,
 		Vendor:     Vendor{ID: r.TCF.Vendor, LegitimateInterest: r.TCF.LegitimateInterest, Flexible: r.TCF.Flexible},
 		Categories: NewCategories(r.Categories),
 	}
@@ -60,7 +63,7 @@ func (r *Rule) JudgeStatement(s *Statement) Outcome {
 	decisions := s.Decisions(&r.Vendor)
 	for i, said := range decisions {
 		p := Purpose(i)
-		unsaid := r.WithholdUnsaid && said == event.Unstated
+		unsaid := r.withholdsUnsaid(p) && said == event.Unstated
 		switch {
 		case !r.Requires.Has(p):
 		case said == event.Denied:
@@ -71,7 +74,7 @@ func (r *Rule) JudgeStatement(s *Statement) Outcome {
 		switch {
 		case said == event.Granted:
 			o.Granted |= Of(p)
-		case r.Limits.Has(p) && (said == event.Denied || unsaid && p != Sale):
+		case r.Limits.Has(p) && (said == event.Denied || unsaid && p != Sale): // nobody is told of an opt-out that there was not
 			o.Limited |= Of(p)
 		}
 	}
@@ -79,6 +82,14 @@ func (r *Rule) JudgeStatement(s *Statement) Outcome {
 		return Outcome{Withheld: o.Withheld}
 	}
 	return o
+}
+
+// withholdsUnsaid says whether a purpose of which nothing was said counts as denied.
+func (r *Rule) withholdsUnsaid(p Purpose) bool {
+	if p == Sale {
+		return r.WithholdUnsaidSale
+	}
+	return r.WithholdUnsaid
 }
 
 // reason is why an event is withheld for whose platform a purpose counts as denied.

@@ -41,6 +41,8 @@ func TestARuleSendsLimitsOrWithholds(t *testing.T) {
 		"no American opt-out does not, whatever is said": {strict, granted, consent.Outcome{Granted: ads | consent.Of(consent.AnalyticsStorage)}},
 		"a denial withholds though an opt-out limits":    {advertising, event.Consent{AdUserData: event.Denied, LimitedDataUse: true}, consent.Outcome{Withheld: "consent_ad_user_data"}},
 		"where sale is required an opt-out withholds":    {consent.Rule{Requires: consent.Of(consent.Sale), Limits: consent.Of(consent.Sale)}, optedOut, consent.Outcome{Withheld: "consent_sale"}},
+		"an opt-out that nobody asked for is none":       {consent.Rule{Requires: ads | consent.Of(consent.Sale), WithholdUnsaid: true}, granted, consent.Outcome{Granted: ads | consent.Of(consent.AnalyticsStorage)}},
+		"unless that is demanded":                        {consent.Rule{Requires: ads | consent.Of(consent.Sale), WithholdUnsaid: true, WithholdUnsaidSale: true}, granted, consent.Outcome{Withheld: "consent_absent"}},
 		"who has a milder form is told":                  {analytics, deniedAds, consent.Outcome{Limited: consent.Of(consent.AdUserData, consent.AdPersonalization)}},
 		"and of what is unsaid where that counts":        {strictAnalytics, event.Consent{AnalyticsStorage: event.Granted}, consent.Outcome{Limited: ads, Granted: consent.Of(consent.AnalyticsStorage)}},
 		"statistics denied":                              {analytics, event.Consent{AnalyticsStorage: event.Denied}, consent.Outcome{Withheld: "consent_analytics_storage"}},

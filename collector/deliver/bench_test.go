@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,46 +22,30 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// benched is what is delivered to.
-type benched struct {
-	cfg platforms.Platform
-	// success is its answer to a request all of whose events it takes.
-	success func(body []byte) string
-}
-
-var benchedMeta = benched{
-	platforms.Platform{Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}},
-	func(body []byte) string {
-		return `{"events_received":` + strconv.Itoa(bytes.Count(body, []byte(`"event_name"`))) + `}`
-	},
-}
-
 // BenchmarkDelivery measures events a second from a filled stream to a platform that takes all, in turn with a bare
 // consumer of the same stream that maps, sends as many requests at a time and acknowledges, but neither judges the
 // answers nor records, retries or watches anything. An iteration is a round of both; "ratio" is the median of the rounds'.
 func BenchmarkDelivery(b *testing.B) {
 	for _, run := range []struct {
 		name    string
+		kind    platforms.Type
 		batch   int
 		latency time.Duration
 		events  int
-		benched
 	}{
-		{"1 a request", 1, 0, 5_000, benchedMeta},
-		{"100 a request", 100, 0, 50_000, benchedMeta},
-		{"1000 a request", 1000, 0, 50_000, benchedMeta},
-		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000, benchedMeta},
-		{"200 a request to Snapchat", 200, 0, 50_000, benched{
-			platforms.Platform{
-				Type:     platforms.TypeSnapchat,
-				Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
-			},
-			func([]byte) string { return `{"status":"VALID","reason":"Events have been processed successfully."}` },
-		}},
-		{"100 a request to Reddit", 100, 0, 50_000, benched{
-			platforms.Platform{Type: platforms.TypeReddit, Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: "a2_42"}}},
-			func([]byte) string { return `{"data":{"message":"Successfully processed 100 conversion events."}}` },
-		}},
+		{"1 a request", platforms.TypeMeta, 1, 0, 5_000},
+		{"100 a request", platforms.TypeMeta, 100, 0, 50_000},
+		{"1000 a request", platforms.TypeMeta, 1000, 0, 50_000},
+		{"100 a request and 100 ms each", platforms.TypeMeta, 100, 100 * time.Millisecond, 50_000},
+		{"Microsoft", platforms.TypeMicrosoft, 200, 0, 50_000},
+		{"LinkedIn", platforms.TypeLinkedIn, 100, 0, 50_000},
+		{"Snapchat", platforms.TypeSnapchat, 200, 0, 50_000},
+		{"Reddit", platforms.TypeReddit, 100, 0, 50_000},
+		{"Klaviyo", platforms.TypeKlaviyo, 500, 0, 50_000},
+		{"Amplitude", platforms.TypeAmplitude, 200, 0, 50_000},
+		{"PostHog", platforms.TypePostHog, 200, 0, 50_000},
+		{"Segment", platforms.TypeSegment, 100, 0, 50_000},
+		{"OpenAI", platforms.TypeOpenAI, 100, 0, 50_000},
 	} {
 		b.Run(run.name, func(b *testing.B) {
 			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -69,14 +54,15 @@ func BenchmarkDelivery(b *testing.B) {
 					return
 				}
 				<-time.After(run.latency)
-				_, _ = io.WriteString(w, run.success(body))
+				_, _ = io.WriteString(w, takenBy[run.kind](body))
 			}))
 			b.Cleanup(sink.Close)
-			cfg := run.cfg
-			cfg.Name, cfg.Endpoint = "p", sink.URL
+			cfg := subjects[run.kind].cfg
+			cfg.Name, cfg.Type, cfg.Endpoint = "p", run.kind, sink.URL
 			bare := cfg
 			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
 			h := newHarness(b, cfg, bare)
+			h.credentials["p"] = suiteCredentials
 			var ours, theirs, ratios []float64
 			for round := range b.N {
 				fill(b, h, run.events)
@@ -98,6 +84,27 @@ func BenchmarkDelivery(b *testing.B) {
 			b.ReportMetric(median(ratios), "ratio")
 		})
 	}
+}
+
+// takenBy are what platforms answer to a request of which they take all events.
+var takenBy = map[platforms.Type]func(body []byte) string{
+	platforms.TypeMeta: func(body []byte) string {
+		return `{"events_received":` + strconv.Itoa(bytes.Count(body, []byte(`"event_name"`))) + `}`
+	},
+	platforms.TypeMicrosoft: func(body []byte) string {
+		return `{"eventsReceived":` + strconv.Itoa(bytes.Count(body, []byte(`"eventTime"`))) + `}`
+	},
+	platforms.TypeLinkedIn: func(body []byte) string {
+		created := strings.Repeat(`{"status":201},`, bytes.Count(body, []byte(`"conversionHappenedAt"`)))
+		return `{"elements":[` + strings.TrimSuffix(created, ",") + `]}`
+	},
+	platforms.TypeSnapchat:  func([]byte) string { return `{"status":"VALID","reason":"Events have been processed successfully."}` },
+	platforms.TypeReddit:    func([]byte) string { return `{"data":{"message":"Successfully processed 100 conversion events."}}` },
+	platforms.TypeKlaviyo:   func([]byte) string { return "" },
+	platforms.TypeAmplitude: func([]byte) string { return `{"code":200}` },
+	platforms.TypePostHog:   func([]byte) string { return `{"status":"Ok"}` },
+	platforms.TypeSegment:   func([]byte) string { return `{"success":true}` },
+	platforms.TypeOpenAI:    func([]byte) string { return `{}` },
 }
 
 func median(list []float64) float64 {
@@ -123,7 +130,7 @@ func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
 
 // consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
 func consumeAll(b *testing.B, h *harness, cfg platforms.Platform, batch, n int) float64 {
-	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken}, new(config.Consent).Rule(&cfg))
+	opened, err := adapter.Open(cfg, suiteCredentials, new(config.Consent).Rule(&cfg))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -180,8 +187,8 @@ func fill(b testing.TB, h *harness, n int) {
 		e := event.Event{
 			ID: id.String(), DeliveryID: id, Name: "purchase", Value: &amount, Currency: "EUR", OrderID: id.String(),
 			ClientID: "123.456", Platforms: h.property.PlatformNames(),
-			Contents: []event.Item{{ID: "sku-1", Quantity: &amount, Price: &amount, Name: "Lamp"}},
 			Context:  event.Context{IP: "203.0.113.7", UserAgent: "Mozilla/5.0"},
+			Contents: []event.Item{{ID: "sku-1", Quantity: &amount, Price: &amount, Name: "Lamp"}},
 		}
 		additions = append(additions, stream.Addition{Entry: wire.Encode(&e), EventID: e.ID})
 		if len(additions) == 500 || i == n-1 {

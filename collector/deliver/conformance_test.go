@@ -35,8 +35,9 @@ type subject struct {
 	refused string
 	// oldest is the age from which an event is not sent, 0 where there is none.
 	oldest time.Duration
-	// tooOld is what becomes of an event that the platform finds too old.
-	tooOld string
+	// tooOld is what becomes of an event that the platform finds too old, when its clock is aheadBy; 0 for eight days.
+	tooOld  string
+	aheadBy time.Duration
 }
 
 // The person of all events, and the hashes' texts by each normalisation.
@@ -112,6 +113,21 @@ var subjects = map[platforms.Type]subject{
 			"date_of_birth": {birth}, "gender": {gender},
 		},
 		refused: "failed",
+	},
+	platforms.TypeMicrosoft: {
+		cfg: platforms.Platform{Settings: platforms.Settings{Microsoft: &platforms.Microsoft{TagID: "42"}}},
+		texts: map[string][]string{
+			"em": {emailGoog}, "ph": {rawPhone}, "externalId": {userIDLow},
+		},
+		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
+	},
+	platforms.TypeLinkedIn: {
+		cfg: platforms.Platform{EventNames: map[string]string{"purchase": "104012"}},
+		texts: map[string][]string{
+			"SHA256_EMAIL": {emailLow}, "SHA256_IP_ADDRESS": {"203.0.113.7"}, "hashedFirstName": {nameMeta}, "hashedLastName": {lastMeta},
+			"externalIds": {userIDLow},
+		},
+		batches: true, refused: "failed", aheadBy: 91 * 24 * time.Hour, tooOld: "failed",
 	},
 	platforms.TypeLog: {cfg: platforms.Platform{}},
 	platforms.TypeSnapchat: {
@@ -396,7 +412,7 @@ func (s *site) ages() {
 		s.t.Errorf("an event that is too old was sent")
 	}
 	if s.tooOld != "" {
-		s.ahead.Store(int64(8 * 24 * time.Hour))
+		s.ahead.Store(int64(max(s.aheadBy, 8*24*time.Hour)))
 		position, _ := s.purchase("")
 		s.becomes("an event that the platform finds too old", position, s.tooOld)
 		s.ahead.Store(0)

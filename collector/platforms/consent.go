@@ -46,6 +46,8 @@ type Consent struct {
 type ConsentRule struct {
 	// Consent is the type's, with what the Property requires in place of what the type does.
 	Consent
+	// Own says that Requires is the Property's.
+	Own        bool
 	WhenAbsent WhenAbsent
 	// Categories are the purposes that senders' names for what visitors decide on mean, beside the well-known ones.
 	Categories map[string][]Purpose

@@ -40,7 +40,7 @@ var table = map[Type]Traits{
 	TypeS3:        s3Traits,
 }
 
-// Settings are what a platform's type needs to know: the member that the type names is set, and no other. Log has none.
+// Settings are what a platform's type needs to know: the member that the type names is set, and no other. Log and LinkedIn have none.
 // Here the rules of the Property's definition also say what Secret the type demands.
 //
 // +kubebuilder:object:generate=true
@@ -59,9 +59,9 @@ var table = map[Type]Traits{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Google') == has(self.google)",fieldPath=".google",message="must be set for a platform of type Google, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Google' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key serviceAccountKey is the JSON key of a service account that may use Google's Data Manager API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Microsoft') == has(self.microsoft)",fieldPath=".microsoft",message="must be set for a platform of type Microsoft, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Microsoft' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of the UET tag's Conversions API",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="(self.type == 'LinkedIn') == has(self.linkedin)",fieldPath=".linkedin",message="must be set for a platform of type LinkedIn, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is a token of LinkedIn's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'Microsoft' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of the UET tag's Conversions API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || has(self.eventNames)",fieldPath=".eventNames",message="must give each event that LinkedIn is to get the id of its conversion rule",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is a token of LinkedIn's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Snapchat') == has(self.snapchat)",fieldPath=".snapchat",message="must be set for a platform of type Snapchat, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Snapchat' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of Snapchat's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Reddit') == has(self.reddit)",fieldPath=".reddit",message="must be set for a platform of type Reddit, and for no other"
@@ -115,13 +115,10 @@ type Settings struct {
 	// +optional
 	Google *Google `json:"google,omitempty"`
 
-	// Microsoft Advertising's UET Conversions API: the settings of type Microsoft. Its Secret has the key accessToken, the token of the UET tag's Conversions API.
+	// Microsoft Advertising's UET Conversions API: the settings of type Microsoft. Its Secret has the key accessToken, the
+	// token of the UET tag's Conversions API.
 	// +optional
 	Microsoft *Microsoft `json:"microsoft,omitempty"`
-
-	// LinkedIn's Conversions API: the settings of type LinkedIn. Its Secret has the key accessToken, a token of LinkedIn's Conversions API.
-	// +optional
-	LinkedIn *LinkedIn `json:"linkedin,omitempty"`
 
 	// Snapchat's Conversions API: the settings of type Snapchat. Its Secret has the key accessToken, the token of Snapchat's
 	// Conversions API.

@@ -49,11 +49,6 @@ func (in *Settings) DeepCopyInto(out *Settings) {
 		*out = new(Microsoft)
 		**out = **in
 	}
-	if in.LinkedIn != nil {
-		in, out := &in.LinkedIn, &out.LinkedIn
-		*out = new(LinkedIn)
-		**out = **in
-	}
 	if in.Snapchat != nil {
 		in, out := &in.Snapchat, &out.Snapchat
 		*out = new(Snapchat)

@@ -210,6 +210,55 @@ const destinations = {
     },
     body: (json) => json.data[0],
   },
+  Microsoft: {
+    action: destination("ms-bing-capi").actions.sendEvent,
+    settings: { UetTag: "1", adStorageConsent: "G" },
+    payload: {
+      data: {
+        eventType: "custom",
+        eventName: event.event,
+        eventId: event.event_id,
+        eventTime: event.timestamp,
+        eventSourceUrl: context.page_url,
+        referrerUrl: context.referrer,
+        pageTitle: context.page_title,
+      },
+      userData: {
+        em: user.email[0],
+        ph: user.phone[0],
+        externalId: event.user_id,
+        anonymousId: event.client_id,
+        msclkid: clicks.msclkid,
+        clientIpAddress: context.ip,
+        clientUserAgent: context.user_agent,
+      },
+      customData: {
+        value: data.value,
+        currency: data.currency,
+        transactionId: data.order_id,
+        searchTerm: data.search_term,
+        itemIds: items.map(({ id }) => id),
+        pageType: "purchase",
+      },
+      items: items.map(({ id, name, price, quantity }) => ({ id, name, price, quantity })),
+    },
+    body: (json) => json.data[0],
+  },
+  LinkedIn: {
+    action: destination("linkedin-conversions").actions.streamConversion,
+    settings: {},
+    payload: {
+      conversionHappenedAt: event.timestamp,
+      conversionValue: { currencyCode: data.currency, amount: String(data.value) },
+      eventId: event.event_id,
+      email: user.email[0],
+      linkedInUUID: clicks.li_fat_id,
+      userInfo: { firstName: user.first_name, lastName: user.last_name, countryCode: user.country },
+      externalIds: [event.user_id],
+    },
+    hookOutputs: { onMappingSave: { outputs: { id: "1" } } },
+    body: (json) => json,
+  },
   Mixpanel: {
     action: destination("mixpanel").actions.trackEvent,
     settings: { projectToken: "token", apiSecret: "secret", apiRegion: "US 🇺🇸" },
@@ -244,12 +293,13 @@ const destinations = {
   },
 };
 
+Date.now = () => Date.parse(event.timestamp); // LinkedIn's destination takes no old events
 const bodies = {};
-for (const [platform, { action, settings, auth, payload, body }] of Object.entries(destinations)) {
+for (const [platform, { action, settings, auth, payload, hookOutputs, body }] of Object.entries(destinations)) {
   const request = async (url, { json }) => {
     bodies[platform] ??= body(json);
     return { data: {}, status: 200 };
   };
-  await action.perform(request, { settings, auth, payload, features: { FB_CAPI_REFACTOR_PURCHASE_EVENT: true }, syncMode: "add" });
+  await action.perform(request, { settings, auth, payload, hookOutputs, features: { FB_CAPI_REFACTOR_PURCHASE_EVENT: true }, syncMode: "add" });
 }
 console.log(JSON.stringify(bodies));

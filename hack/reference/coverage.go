@@ -34,6 +34,8 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypeLog:       {},
 	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
+	platforms.TypeLinkedIn:  {},
+	platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 	platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 	platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
@@ -105,6 +107,9 @@ func open(kind platforms.Type) (*adapter.Platform, error) {
 		credentials[key] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	}
 	platform := platforms.Platform{Name: "p", Type: kind, Settings: settings}
+	if kind == platforms.TypeLinkedIn { // which gets no event without a rule
+		platform.EventNames = map[string]string{"purchase": "1", "lead": "1"}
+	}
 	return adapter.Open(platform, credentials, new(config.Consent).Rule(&platform))
 }
 

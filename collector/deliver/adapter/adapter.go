@@ -113,6 +113,8 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypeLog:       openLog,
 	platforms.TypeSnapchat:  openSnapchat,
 	platforms.TypeReddit:    openReddit,
+	platforms.TypeMicrosoft: openMicrosoft,
+	platforms.TypeLinkedIn:  openLinkedIn,
 }
 
 const (

@@ -78,6 +78,14 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			`platform "reddit": reddit.pixelID must be the id of a Reddit pixel, such as a2_abc123def456` + "\n" +
 				`platform "reddit": reddit.testID must be a test id of Reddit's Events Manager, such as t2_abc123, or absent`,
 		},
+		"a missing tag": {
+			platforms.Platform{Name: "microsoft", Type: platforms.TypeMicrosoft, Settings: platforms.Settings{Microsoft: &platforms.Microsoft{}}}, credentials,
+			`platform "microsoft": microsoft.tagID must be the digits of a UET tag's id, in quotes`,
+		},
+		"a name where LinkedIn has ids of rules": {
+			platforms.Platform{Name: "linkedin", Type: platforms.TypeLinkedIn, EventNames: map[string]string{"lead": "104012", "purchase": "Purchase"}}, credentials,
+			`platform "linkedin": eventNames[purchase] must be the id of a conversion rule of LinkedIn's: digits, in quotes`,
+		},
 		"a missing project": {
 			platforms.Platform{Name: "product", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{}}}, credentials,
 			`platform "product": mixpanel.projectID must be the digits of a project's id, in quotes`,
@@ -233,6 +241,10 @@ func FuzzClassify(f *testing.F) {
 	f.Add(200, `{"code":20001,"data":{"failed_events":[{"order_in_batch":1}]}}`, "", 2)
 	f.Add(422, `{"events":[{"status":"processed"},{"status":"failed"}]}`, "", 2)
 	f.Add(400, `{"num_records_imported":1,"failed_records":[{"index":0,"field":"properties.time"}]}`, "", 2)
+	f.Add(200, `{"eventsReceived":1,"error":{"details":[{"index":1,"propertyName":"eventTime"}]}}`, "", 2)
+	f.Add(200, `{"elements":[{"status":201},{"status":422}]}`, "", 2)
+	f.Add(422, "{\"message\":\"Index: 1, ERROR :: /user :: x\\nIndex: 0, ERROR :: y\"}", "", 3)
+	f.Add(400, `{"message":"CONVERSIONS_API, indices [0, 2] (0-indexed)"}`, "", 3)
 	f.Add(502, "<html>", "Fri, 20 Nov 2026 12:00:42 GMT", 5)
 	f.Fuzz(func(t *testing.T, status int, body, retryAfter string, n int) {
 		n = 1 + (n&0x7fffffff)%100

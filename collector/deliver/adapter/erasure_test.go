@@ -165,9 +165,10 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 		settings := map[platforms.Type]platforms.Settings{
 			platforms.TypeMeta: {Meta: &platforms.Meta{PixelID: "1"}}, platforms.TypeGA4: {GA4: &platforms.GA4{MeasurementID: "G-1"}},
 			platforms.TypeTikTok: {TikTok: &platforms.TikTok{EventSourceID: "C1"}}, platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
-			platforms.TypeSnapchat: {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
-			platforms.TypeReddit:   {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
-			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+			platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
+			platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
+			platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
+			platforms.TypeMixpanel:  mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 		}[of]
 		p, err := Open(platforms.Platform{Name: "p", Type: of, Settings: settings}, credentials, platforms.ConsentRule{})
 		if err != nil {

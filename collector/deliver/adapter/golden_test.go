@@ -52,6 +52,7 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
 		platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: snapPixel}},
 		platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
+		platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }

@@ -32,8 +32,10 @@ var account = Account{
 			Meta: &platforms.Meta{PixelID: "1"}, GA4: &platforms.GA4{MeasurementID: "G-1"}, TikTok: &platforms.TikTok{EventSourceID: "C1"},
 			Pinterest: &platforms.Pinterest{AdAccountID: "1"}, Mixpanel: &platforms.Mixpanel{ProjectID: "1"},
 			Webhook: &platforms.Webhook{URL: "http://127.0.0.1/hook"}, Snapchat: &platforms.Snapchat{PixelID: snapPixel},
-			Reddit: &platforms.Reddit{PixelID: "a2_1"},
+			Reddit:    &platforms.Reddit{PixelID: "a2_1"},
+			Microsoft: &platforms.Microsoft{TagID: "1"},
 		},
+		EventNames: map[string]string{"lead": "104012"},
 	},
 	Credentials: map[string]string{
 		"accessToken": "token", "apiSecret": "token", "conversionToken": "token",
@@ -44,6 +46,8 @@ var account = Account{
 // dialects say how a request to each platform is made: with the right credential or another.
 var dialects = map[platforms.Type]struct {
 	url, header, value, wrong string
+	// more are further headers.
+	more map[string]string
 	// event is a good one, with %d for its time and %q for its id; body is what it is put into.
 	event, body string
 	seconds     func(time.Time) int64
@@ -85,6 +89,18 @@ var dialects = map[platforms.Type]struct {
 		event: `{"event_at":%d,"metadata":{"conversion_id":%q},"action_source":"WEBSITE","type":{"tracking_type":"LEAD"},"user":{"email":"` + hash + `"}}`,
 		body:  `{"data":{"events":[%s]}}`, seconds: time.Time.UnixMilli,
 	},
+	platforms.TypeMicrosoft: {
+		url: "/v1/1/events", header: "Authorization", value: "Bearer token",
+		event: `{"eventType":"custom","eventName":"generate_lead","eventTime":%d,"eventId":%q,"userData":{"em":"` + hash + `"}}`,
+		body:  `{"data":[%s],"continueOnValidationError":true}`, seconds: time.Time.Unix,
+	},
+	platforms.TypeLinkedIn: {
+		url: "/rest/conversionEvents", header: "Authorization", value: "Bearer token",
+		more: map[string]string{"LinkedIn-Version": "202609", "X-Restli-Protocol-Version": "2.0.0", "X-RestLi-Method": "BATCH_CREATE"},
+		event: `{"conversion":"urn:lla:llaPartnerConversion:104012","conversionHappenedAt":%d,"eventId":%q,"user":{"userIds":[{"idType":"SHA256_EMAIL","idValue":"` +
+			hash + `"}]}}`,
+		body: `{"elements":[%s]}`, seconds: time.Time.UnixMilli,
+	},
 }
 
 // params are so many further parameters of an event.
@@ -118,7 +134,7 @@ func newFake(t *testing.T, kind platforms.Type) (*Server, *httptest.Server) {
 	return fake, server
 }
 
-func send(t *testing.T, fake *Server, base, url, header, value, body string) exchanged {
+func send(t *testing.T, fake *Server, base, url, header, value, body string, more map[string]string) exchanged {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+url, strings.NewReader(body))
 	if err != nil {
@@ -127,6 +143,9 @@ func send(t *testing.T, fake *Server, base, url, header, value, body string) exc
 	request.Header.Set("Content-Type", "application/json")
 	if header != "" {
 		request.Header.Set(header, value)
+	}
+	for name, text := range more {
+		request.Header.Set(name, text)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -327,6 +346,64 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"an event of the next six minutes": {"TIME", "6m", 400, "events[0].event_at", "in the future"},
 			"a hash that has been forbidden":   {hash, strings.Repeat("f", 64), 400, "events[0].user", "was not normalised"},
 		},
+		platforms.TypeMicrosoft: {
+			"a good event":                      {"", "", 200, `"eventsReceived":1`, ""},
+			"an address in place of em":         {hash, "ada", 400, `"propertyName":"userData"`, "em is no SHA-256"},
+			"a hash in capitals":                {hash, strings.ToUpper(hash), 400, `"propertyName":"userData"`, "em is no SHA-256"},
+			"a phone number alone":              {`"em"`, `"ph"`, 200, `"eventsReceived":1`, ""},
+			"a phone number in plain":           {`"em":`, `"ph":"0155","em":`, 400, `"index":0`, "ph is no SHA-256"},
+			"an account's id in plain":          {`"em":`, `"externalId":"customer-7","em":`, 400, `"index":0`, "externalId is no SHA-256"},
+			"an address and a user agent alone": {`"em":"` + hash + `"`, `"clientIpAddress":"203.0.113.7","clientUserAgent":"M"`, 400, `"index":0`, "userData needs anonymousId"},
+			"a browser's id alone":              {`"em":"` + hash + `"`, `"anonymousId":"1.2"`, 200, `"eventsReceived":1`, ""},
+			"a click id without hyphens":        {`"em":`, `"msclkid":"` + hash[:32] + `","em":`, 400, `"index":0`, "msclkid must be a UUID"},
+			"a click id":                        {`"em":`, `"msclkid":"0cc175b9-c0f1-46b6-831c-399e26977266","em":`, 200, `"eventsReceived":1`, ""},
+			"an IP address that is none":        {`"em":`, `"clientIpAddress":"ada","em":`, 400, `"index":0`, "clientIpAddress must be"},
+			"an event of eight days ago":        {"TIME", "-192h", 400, `"propertyName":"eventTime"`, "too old"},
+			"an event of the next hour":         {"TIME", "1h", 400, `"propertyName":"eventTime"`, "in the future"},
+			"a type that there is not":          {`"custom"`, `"page"`, 400, `"propertyName":"eventType"`, "eventType must be"},
+			"a custom event without a name":     {`"generate_lead"`, `""`, 400, `"propertyName":"eventName"`, "needs an eventName"},
+			"a page load of no page":            {`"custom"`, `"pageLoad"`, 400, `"propertyName":"eventSourceUrl"`, "needs an eventSourceUrl"},
+			"a page load":                       {`"custom"`, `"pageLoad","eventSourceUrl":"https://shop.example/"`, 200, `"eventsReceived":1`, ""},
+			"a page that is no URL":             {`"userData"`, `"eventSourceUrl":"/cart","userData"`, 400, `"index":0`, "eventSourceUrl must be a URL"},
+			"a consent as a word":               {`"userData"`, `"adStorageConsent":"granted","userData"`, 400, `"propertyName":"adStorageConsent"`, "must be G or D"},
+			"a consent that was denied":         {`"userData"`, `"adStorageConsent":"D","userData"`, 200, `"eventsReceived":1`, ""},
+			"a value as text":                   {`"userData"`, `"customData":{"value":"1"},"userData"`, 400, `"code":"ValidationError"`, "-"},
+			"a value without a currency":        {`"userData"`, `"customData":{"value":1},"userData"`, 400, `"index":0`, "a value needs a currency"},
+			"a currency in small letters":       {`"userData"`, `"customData":{"currency":"eur"},"userData"`, 400, `"index":0`, "three capital letters"},
+			"a page type that there is not":     {`"userData"`, `"customData":{"pageType":"shop"},"userData"`, 400, `"index":0`, "pageType is none"},
+			"an item of which there is none":    {`"userData"`, `"customData":{"items":[{"id":"a","quantity":0}]},"userData"`, 400, `"index":0`, "items need"},
+			"a quantity of a half":              {`"userData"`, `"customData":{"items":[{"id":"a","quantity":0.5}]},"userData"`, 400, `"code":"ValidationError"`, "-"},
+			"a member that there is not":        {`"userData"`, `"colour":1,"userData"`, 400, `"code":"ValidationError"`, "-"},
+		},
+		platforms.TypeLinkedIn: {
+			"a good event":                   {"", "", 200, `{"elements":[{"status":201}]}`, ""},
+			"an address in place of a hash":  {hash, "ada", 422, "Index: 0, ERROR ::", "SHA256_EMAIL is no SHA-256"},
+			"the hash of nothing":            {hash, ofEmpty, 422, "Index: 0, ERROR ::", "SHA256_EMAIL is the hash of nothing"},
+			"an id of a type that is none":   {"SHA256_EMAIL", "ORACLE_MOAT_ID", 422, "Index: 0, ERROR ::", "idType is none of LinkedIn's"},
+			"a plain address":                {"SHA256_EMAIL", "EMAIL", 422, "Index: 0, ERROR ::", "idType is none of LinkedIn's"},
+			"a click id":                     {"SHA256_EMAIL", "LINKEDIN_FIRST_PARTY_ADS_TRACKING_UUID", 200, `"status":201`, ""},
+			"an id that is empty":            {hash, "", 422, "Index: 0, ERROR ::", "idValue must not be empty"},
+			"no list of ids":                 {`"userIds":[{"idType":"SHA256_EMAIL","idValue":"` + hash + `"}]`, `"externalIds":["` + hash + `"]`, 422, "Index: 0, ERROR ::", "userIds is required"},
+			"an id of the customer's alone":  {`[{"idType":"SHA256_EMAIL","idValue":"` + hash + `"}]`, `[],"externalIds":["` + hash + `"]`, 200, `"status":201`, ""},
+			"two ids of the customer's":      {`"user":{`, `"user":{"externalIds":["` + hash + `","` + hash + `"],`, 422, "Index: 0, ERROR ::", "externalIds holds one"},
+			"an id of the customer's, plain": {`"user":{`, `"user":{"externalIds":["customer-7"],`, 422, "Index: 0, ERROR ::", "externalIds is no SHA-256"},
+			"an IP address alone":            {"SHA256_EMAIL", "SHA256_IP_ADDRESS", 422, "Index: 0, ERROR ::", "beside the IP address"},
+			"names in plain":                 {`"user":{`, `"user":{"userInfo":{"firstName":"ada","lastName":"l"},`, 422, "Index: 0, ERROR ::", "not of LinkedIn's form"},
+			"hashed names":                   {`"user":{`, `"user":{"userInfo":{"hashedFirstName":"` + hash + `","hashedLastName":"` + hash + `","countryCode":"CH"},`, 200, `"status":201`, ""},
+			"a first name alone":             {`"user":{`, `"user":{"userInfo":{"hashedFirstName":"` + hash + `"},`, 422, "Index: 0, ERROR ::", "userInfo needs both names"},
+			"a country in small letters":     {`"user":{`, `"user":{"userInfo":{"hashedFirstName":"` + hash + `","hashedLastName":"` + hash + `","countryCode":"ch"},`, 422, "Index: 0, ERROR ::", "countryCode must be"},
+			"a time in seconds":              {"TIME", "-490000h", 422, "Index: 0, ERROR ::", "too old"},
+			"an event of 91 days ago":        {"TIME", "-2184h", 422, "Index: 0, ERROR ::", "too old"},
+			"an event of the next hour":      {"TIME", "1h", 422, "Index: 0, ERROR ::", "in the future"},
+			"a rule's id without its URN":    {"urn:lla:llaPartnerConversion:104012", "104012", 422, "Index: 0, ERROR ::", "must be the URN of a rule"},
+			"a rule that the account lacks":  {":104012", ":104013", 400, "indices [0] (0-indexed)", "no conversion rule of that id"},
+			"a value":                        {`"user":{`, `"conversionValue":{"currencyCode":"EUR","amount":"1.5"},"user":{`, 200, `"status":201`, ""},
+			"a value that is a number":       {`"user":{`, `"conversionValue":{"currencyCode":"EUR","amount":1.5},"user":{`, 422, "Index: 0, ERROR ::", "not of LinkedIn's form"},
+			"a currency without an amount":   {`"user":{`, `"conversionValue":{"currencyCode":"EUR"},"user":{`, 422, "Index: 0, ERROR ::", "amount must be"},
+			"a currency in small letters":    {`"user":{`, `"conversionValue":{"currencyCode":"eur","amount":"1"},"user":{`, 422, "Index: 0, ERROR ::", "currencyCode must be"},
+			"a member that there is not":     {`"user":{`, `"colour":1,"user":{`, 422, "Index: 0, ERROR ::", "not of LinkedIn's form"},
+			"a body that is none":            {`"elements"`, `"data"`, 400, `"code":"ILLEGAL_ARGUMENT"`, "-"},
+		},
 	} {
 		for name, row := range rows {
 			t.Run(string(kind)+"/"+name, func(t *testing.T) {
@@ -347,7 +424,7 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 					}
 					body = strings.Replace(body, old, row.new, 1)
 				}
-				got := send(t, fake, server.URL, d.url, d.header, d.value, body)
+				got := send(t, fake, server.URL, d.url, d.header, d.value, body, d.more)
 				if got.Status != row.status || !strings.Contains(got.Body, row.inBody) {
 					t.Errorf("got %d %s, want %d with %s", got.Status, got.Body, row.status, row.inBody)
 				}
@@ -373,6 +450,8 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 		platforms.TypeMixpanel:  {"e-1": 1, "e-3": 1},
 		platforms.TypeSnapchat:  {},
 		platforms.TypeReddit:    {},
+		platforms.TypeMicrosoft: {"e-1": 1, "e-3": 1},
+		platforms.TypeLinkedIn:  {},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -382,7 +461,7 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 			for _, id := range []string{"e-1", "e-2", "e-3"} {
 				events = append(events, fmt.Sprintf(d.event, d.seconds(now), id))
 			}
-			send(t, fake, server.URL, d.url, d.header, d.value, fmt.Sprintf(d.body, strings.Join(events, ",")))
+			send(t, fake, server.URL, d.url, d.header, d.value, fmt.Sprintf(d.body, strings.Join(events, ",")), d.more)
 			if diff := cmp.Diff(want, fake.Taken()); diff != "" {
 				t.Errorf("taken (-want +got):\n%s", diff)
 			}
@@ -399,12 +478,14 @@ func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
 		platforms.TypeMixpanel:  {Status: 401, Body: `"status":"Unauthorized"`, Complaint: "the service account is refused"},
 		platforms.TypeSnapchat:  {Status: 401, Body: `"status":"INVALID"`, Complaint: "the token is refused"},
 		platforms.TypeReddit:    {Status: 401, Body: `UNAUTHORIZED`, Complaint: "the token is refused"},
+		platforms.TypeMicrosoft: {Status: 401, Body: `"code":"Unauthorized"`, Complaint: "the token is refused"},
+		platforms.TypeLinkedIn:  {Status: 401, Body: `"code":"INVALID_ACCESS_TOKEN"`, Complaint: "the token is refused"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
 			d := dialects[kind]
 			got := send(t, fake, server.URL, strings.ReplaceAll(d.url, "=token", "=other"), d.header, d.value+"x",
-				fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), "e-1")))
+				fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), "e-1")), d.more)
 			if !strings.Contains(got.Body, want.Body) {
 				t.Errorf("got %s, want it with %s", got.Body, want.Body)
 			}
@@ -456,8 +537,8 @@ func TestFakesComplainOfRawPersonalData(t *testing.T) {
 		for _, raw := range []string{"ada@example.com", "https://shop.example/?mail=ada%40example.com", "+4915550100999"} {
 			fake, server := newFake(t, kind)
 			body := fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), raw))
-			got := send(t, fake, server.URL, d.url, d.header, d.value, body)
-			if !strings.HasPrefix(got.Complaint, "raw personal data in ") || strings.Contains(got.Complaint, raw) {
+			got := send(t, fake, server.URL, d.url, d.header, d.value, body, d.more)
+			if !strings.HasPrefix(got.Complaint, "raw personal data in ") || strings.Contains(got.Complaint, "ada") {
 				t.Errorf("%s: %s: got complaint %q", kind, raw, got.Complaint)
 			}
 		}
@@ -541,7 +622,7 @@ func TestFakeWebhookVerifies(t *testing.T) {
 func TestFakeGA4HasAValidationServer(t *testing.T) {
 	fake, server := newFake(t, platforms.TypeGA4)
 	got := send(t, fake, server.URL, "/debug/mp/collect", "", "", `{"client_id":"","timestamp_micros":`+strconv.FormatInt(now.UnixMicro(), 10)+
-		`,"events":[{"name":"ga_x","params":{}}]}`)
+		`,"events":[{"name":"ga_x","params":{}}]}`, nil)
 	for _, part := range []string{`"fieldPath":"client_id"`, `"validationCode":"VALUE_REQUIRED"`, `"validationCode":"NAME_RESERVED"`} {
 		if !strings.Contains(got.Body, part) {
 			t.Errorf("got %s, want it with %s", got.Body, part)

@@ -112,6 +112,8 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypeWebhook:   {judgeWebhook, failWebhook},
 	platforms.TypeSnapchat:  {judgeSnapchat, failSnapchat},
 	platforms.TypeReddit:    {judgeReddit, failReddit},
+	platforms.TypeMicrosoft: {judgeMicrosoft, failMicrosoft},
+	platforms.TypeLinkedIn:  {judgeLinkedIn, failLinkedIn},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
