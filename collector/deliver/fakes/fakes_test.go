@@ -524,7 +524,7 @@ func TestFakeMetaRefusesATokenInTheAddressAndAVersionThatHasEnded(t *testing.T) 
 			defer server.Close()
 			defer fake.Close()
 			d := dialects[platforms.TypeMeta]
-			got := send(t, fake, server.URL, test.url, "Authorization", test.value, fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(test.at), "e-1")))
+			got := send(t, fake, server.URL, test.url, "Authorization", test.value, fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(test.at), "e-1")), nil)
 			if !strings.Contains(got.Body, test.code) || got.Complaint != test.want {
 				t.Errorf("got %s and the complaint %q, want %s and %q", got.Body, got.Complaint, test.code, test.want)
 			}
