@@ -113,13 +113,21 @@ var subjects = map[platforms.Type]subject{
 		},
 		refused: "failed",
 	},
+	platforms.TypeKlaviyo: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Klaviyo: &platforms.Klaviyo{}}},
+		batches: true, refused: "failed", tooOld: "delivered",
+	},
+	platforms.TypeAmplitude: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Amplitude: &platforms.Amplitude{}}},
+		batches: true, refused: "failed", tooOld: "delivered",
+	},
 	platforms.TypeLog: {cfg: platforms.Platform{}},
 }
 
 var suiteCredentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.42.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret,
+	"signingSecret": signingSecret, "apiKey": "api-key-for-tests",
 }
 
 // site is a platform under the suite: its fake, what reached it over the wire, and the deliverer.

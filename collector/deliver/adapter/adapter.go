@@ -106,6 +106,8 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypeMixpanel:  openMixpanel,
 	platforms.TypeWebhook:   openWebhook,
 	platforms.TypeLog:       openLog,
+	platforms.TypeKlaviyo:   openKlaviyo,
+	platforms.TypeAmplitude: openAmplitude,
 }
 
 const (

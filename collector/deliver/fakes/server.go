@@ -110,6 +110,8 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypePinterest: {judgePinterest, failPinterest},
 	platforms.TypeMixpanel:  {judgeMixpanel, failMixpanel},
 	platforms.TypeWebhook:   {judgeWebhook, failWebhook},
+	platforms.TypeKlaviyo:   {judgeKlaviyo, failKlaviyo},
+	platforms.TypeAmplitude: {judgeAmplitude, failAmplitude},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
