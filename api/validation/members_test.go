@@ -36,6 +36,8 @@ platforms:
 - {name: analytics, type: GA4, ga4: {measurementID: G-ABC123DEF4, region: EU}, credentialsSecretRef: {name: s}}
 - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C4A1B2C3D4, testEventCode: TEST1}, credentialsSecretRef: {name: s}}
 - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "549755885175", test: true}, credentialsSecretRef: {name: s}}
+- {name: marketing, type: Klaviyo, klaviyo: {}, credentialsSecretRef: {name: s}, apiVersion: "2026-07-15"}
+- {name: usage, type: Amplitude, amplitude: {region: EU}, credentialsSecretRef: {name: s}}
 - {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
@@ -118,6 +120,26 @@ platforms:
 		"Pinterest's adAccountID is digits": {
 			spec: "platforms: [{name: a, type: Pinterest, pinterest: {adAccountID: 1/x}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].pinterest.adAccountID: must be the digits of an ad account's id, in quotes"},
+		},
+		"Klaviyo needs its member": {
+			spec: "platforms: [{name: a, type: Klaviyo, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].klaviyo: must be set for a platform of type Klaviyo, and for no other"},
+		},
+		"Klaviyo needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Klaviyo, klaviyo: {}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key apiKey is a private API key of the account"},
+		},
+		"Amplitude needs its member": {
+			spec: "platforms: [{name: a, type: Amplitude, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].amplitude: must be set for a platform of type Amplitude, and for no other"},
+		},
+		"Amplitude needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Amplitude, amplitude: {}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key apiKey is the API key of the project"},
+		},
+		"Amplitude's region is one that Amplitude has": {
+			spec: "platforms: [{name: a, type: Amplitude, amplitude: {region: IN}, credentialsSecretRef: {name: s}}]",
+			want: []string{`spec.platforms[0].amplitude.region: must be one of "US", "EU"`},
 		},
 		"Mixpanel needs its member": {
 			spec: "platforms: [{name: a, type: Mixpanel, credentialsSecretRef: {name: s}}]",

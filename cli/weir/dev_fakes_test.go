@@ -23,6 +23,8 @@ spec:
   - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
+  - {name: marketing, type: Klaviyo, klaviyo: {}, credentialsSecretRef: {name: keys}}
+  - {name: usage, type: Amplitude, amplitude: {region: EU}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
 ---
 apiVersion: weir.dev/v1alpha1
@@ -43,6 +45,7 @@ stringData:
   conversionToken: conversion-token-for-tests
   serviceAccountUsername: weir.1.mp-service-account
   serviceAccountSecret: service-account-secret-for-tests
+  apiKey: api-key-for-tests
   signingSecret: ` + webhookSecret + `
 `
 
@@ -62,6 +65,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
 		"product": "delivered", "crm": "delivered", "console": "delivered",
+		"marketing": "delivered", "usage": "delivered",
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -81,6 +85,8 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake TikTok: default/shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
 		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
+		"fake Klaviyo: default/shop/marketing · Placed Order · id A-1 · 49.9 EUR\n",
+		"fake Amplitude: default/shop/usage · purchase · id A-1 · 49.9 EUR\n",
 		"fake Webhook: default/shop/crm · purchase · id ",
 	} {
 		if !strings.Contains(printed, line) {

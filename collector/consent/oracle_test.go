@@ -343,6 +343,7 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 	requires := map[platforms.Type][]string{
 		platforms.TypeMeta: purposeNames[:3], platforms.TypeTikTok: purposeNames[:3], platforms.TypePinterest: purposeNames[:3],
 		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
+		platforms.TypeKlaviyo: purposeNames[:3], platforms.TypeAmplitude: {"analytics_storage"},
 	}[platform.Type]
 	strict := rules.WhenAbsent == platforms.Withhold
 	for _, own := range rules.Platforms {

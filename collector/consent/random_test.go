@@ -51,11 +51,13 @@ var reached = []platforms.Platform{
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 	{Name: "log", Type: platforms.TypeLog},
+	{Name: "klaviyo", Type: platforms.TypeKlaviyo, Settings: platforms.Settings{Klaviyo: &platforms.Klaviyo{}}},
+	{Name: "amplitude", Type: platforms.TypeAmplitude, Settings: platforms.Settings{Amplitude: &platforms.Amplitude{}}},
 }
 
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
-	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "apiKey": "a",
 }
 
 func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
@@ -101,7 +103,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
-		"Webhook withheld", "Log withheld",
+		"Webhook withheld", "Log withheld", "Klaviyo sent", "Klaviyo withheld", "Amplitude sent", "Amplitude withheld",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -310,9 +312,9 @@ func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e 
 				continue
 			}
 			switch reached[i].Type {
-			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest:
+			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest, platforms.TypeKlaviyo:
 				want.ClientID, want.UserID = true, true
-			case platforms.TypeGA4, platforms.TypeMixpanel:
+			case platforms.TypeGA4, platforms.TypeMixpanel, platforms.TypeAmplitude:
 				want = event.Needed{ClientID: true, UserID: true, SessionID: true}
 			}
 		}
