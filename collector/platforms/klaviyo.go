@@ -30,9 +30,10 @@ var klaviyoTraits = Traits{
 		Identifiers: Identifiers{ClientID: true, UserID: true},
 	},
 	Erasure: Erasure{
-		Instruction: "Find the profile whose external_id is the user_id, or whose anonymous_id is the client_id, and delete it " +
-			"for privacy reasons in Klaviyo, or send its id to POST /api/data-privacy-deletion-jobs of Klaviyo's API with " +
-			"the scope data-privacy:write.",
+		Instruction: "Find the profile whose external_id is the user_id, by GET /api/profiles of Klaviyo's API with the filter " +
+			`equals(external_id,"USER_ID"), and send its id to POST /api/data-privacy-deletion-jobs with the scope ` +
+			"data-privacy:write, or delete it for privacy reasons in Klaviyo. There is no search for a client_id, which a " +
+			"profile has as its anonymous_id: ask Klaviyo's support for one that has nothing else.",
 		URL: "https://developers.klaviyo.com/en/reference/request_profile_deletion",
 	},
 	isSet: func(s *Settings) bool { return s.Klaviyo != nil },
