@@ -30,11 +30,20 @@ func BenchmarkDelivery(b *testing.B) {
 		batch   int
 		latency time.Duration
 		events  int
+		to      benchTarget
 	}{
-		{"1 a request", 1, 0, 5_000},
-		{"100 a request", 100, 0, 50_000},
-		{"1000 a request", 1000, 0, 50_000},
-		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000},
+		{"1 a request", 1, 0, 5_000, metaTarget},
+		{"100 a request", 100, 0, 50_000, metaTarget},
+		{"1000 a request", 1000, 0, 50_000, metaTarget},
+		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000, metaTarget},
+		{"Klaviyo, 500 a request", 500, 0, 50_000, benchTarget{
+			platforms.TypeKlaviyo, platforms.Settings{Klaviyo: &platforms.Klaviyo{}},
+			func(w http.ResponseWriter, _ []byte) { w.WriteHeader(http.StatusAccepted) },
+		}},
+		{"Amplitude, 200 a request", 200, 0, 50_000, benchTarget{
+			platforms.TypeAmplitude, platforms.Settings{Amplitude: &platforms.Amplitude{}},
+			func(w http.ResponseWriter, _ []byte) { _, _ = io.WriteString(w, `{"code":200}`) },
+		}},
 	} {
 		b.Run(run.name, func(b *testing.B) {
 			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,14 +52,14 @@ func BenchmarkDelivery(b *testing.B) {
 					return
 				}
 				<-time.After(run.latency)
-				received := bytes.Count(body, []byte(`"event_name"`))
-				_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(received)+`}`)
+				run.to.answer(w, body)
 			}))
 			b.Cleanup(sink.Close)
-			cfg := platforms.Platform{Name: "p", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}, Endpoint: sink.URL}
+			cfg := platforms.Platform{Name: "p", Type: run.to.kind, Settings: run.to.settings, Endpoint: sink.URL}
 			bare := cfg
 			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
 			h := newHarness(b, cfg, bare)
+			h.credentials["p"] = suiteCredentials
 			var ours, theirs, ratios []float64
 			for round := range b.N {
 				fill(b, h, run.events)
@@ -72,6 +81,20 @@ func BenchmarkDelivery(b *testing.B) {
 			b.ReportMetric(median(ratios), "ratio")
 		})
 	}
+}
+
+// benchTarget is a platform that takes all, and how it says so.
+type benchTarget struct {
+	kind     platforms.Type
+	settings platforms.Settings
+	answer   func(w http.ResponseWriter, body []byte)
+}
+
+var metaTarget = benchTarget{
+	platforms.TypeMeta, platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}},
+	func(w http.ResponseWriter, body []byte) {
+		_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(bytes.Count(body, []byte(`"event_name"`)))+`}`)
+	},
 }
 
 func median(list []float64) float64 {
@@ -97,7 +120,7 @@ func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
 
 // consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
 func consumeAll(b *testing.B, h *harness, cfg platforms.Platform, batch, n int) float64 {
-	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken}, new(config.Consent).Rule(&cfg))
+	opened, err := adapter.Open(cfg, suiteCredentials, new(config.Consent).Rule(&cfg))
 	if err != nil {
 		b.Fatal(err)
 	}
