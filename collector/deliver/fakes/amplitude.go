@@ -1,6 +1,7 @@
 package fakes
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,9 +13,7 @@ import (
 
 func amplitudeError(status int, message string, further map[string]any) answer {
 	body := map[string]any{"code": status, "error": message}
-	for name, value := range further {
-		body[name] = value
-	}
+	maps.Copy(body, further)
 	return answerJSON(status, body)
 }
 
@@ -139,11 +138,28 @@ func (q *request) amplitudeEvents(list []amplitudeEvent, least int) answer {
 	return given
 }
 
+// whose says what is wrong with the ids of which each that is shorter counts for nothing: the field and why, "" where nothing is.
+func (in *amplitudeEvent) whose(least int) (field, reason string) {
+	long := func(id string) bool { return utf8.RuneCountInString(id) >= least }
+	switch {
+	case in.UserID != "" && slices.Contains(amplitudeNobody, strings.ToLower(in.UserID)):
+		return "user_id", "user_id must be somebody's"
+	case in.DeviceID != "" && slices.Contains(amplitudeNobody, strings.ToLower(in.DeviceID)):
+		return "device_id", "device_id must be a device's"
+	case (in.UserID == "" || !long(in.UserID)) && (in.DeviceID == "" || !long(in.DeviceID)):
+		return "user_id", "user_id or device_id is required"
+	}
+	return "", ""
+}
+
 // amplitudeEvent checks an event and returns the field for which it is refused, "" where it is not.
 func (q *request) amplitudeEvent(in *amplitudeEvent, least int) (Event, string) {
 	e := Event{Name: in.EventType, ID: in.InsertID, Value: string(in.Revenue), Currency: in.Currency}
 	at := time.UnixMilli(in.Time)
-	long := func(id string) bool { return utf8.RuneCountInString(id) >= least }
+	if field, reason := in.whose(least); field != "" {
+		e.refuse(reason)
+		return e, field
+	}
 	switch {
 	case in.EventType == "":
 		e.refuse("event_type is required")
@@ -151,15 +167,6 @@ func (q *request) amplitudeEvent(in *amplitudeEvent, least int) (Event, string) 
 	case strings.HasPrefix(strings.ToLower(in.EventType), "[amplitude]") || strings.HasPrefix(in.EventType, "$"):
 		e.refuse("event_type must be none of Amplitude's own")
 		return e, "event_type"
-	case in.UserID != "" && slices.Contains(amplitudeNobody, strings.ToLower(in.UserID)):
-		e.refuse("user_id must be somebody's")
-		return e, "user_id"
-	case in.DeviceID != "" && slices.Contains(amplitudeNobody, strings.ToLower(in.DeviceID)):
-		e.refuse("device_id must be a device's")
-		return e, "device_id"
-	case !long(in.UserID) && !long(in.DeviceID):
-		e.refuse("user_id or device_id is required")
-		return e, "user_id"
 	case in.InsertID == "" || q.refused[in.InsertID]:
 		// Amplitude itself takes an event without one, and cannot tell a repeat then.
 		e.refuse("insert_id must be there")

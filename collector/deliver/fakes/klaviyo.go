@@ -200,7 +200,6 @@ func (q *request) klaviyoBulk() answer {
 func (q *request) klaviyoEvent(in *klaviyoEvent, profile *klaviyoMember[klaviyoProfile]) (Event, string) {
 	name := in.Metric.Data.Attributes.Name
 	e := Event{Name: name, ID: in.UniqueID, Value: string(in.Value), Currency: in.ValueCurrency}
-	who := profile.Data.Attributes
 	at, err := time.Parse(time.RFC3339, in.Time)
 	pointer := ""
 	refuse := func(where, reason string) {
@@ -208,9 +207,9 @@ func (q *request) klaviyoEvent(in *klaviyoEvent, profile *klaviyoMember[klaviyoP
 		e.refuse(reason)
 	}
 	switch {
-	case profile.Data.Type != "profile" || who.ExternalID == "" && who.AnonymousID == "" && who.ExchangeID == "" && profile.Data.ID == "":
+	case profile.Data.Type != "profile" || profile.Data.Attributes == (klaviyoProfile{}) && profile.Data.ID == "":
 		refuse("/profile/data/attributes", "a profile must have an identifier")
-	case utf8.RuneCountInString(who.ExternalID) > 255:
+	case utf8.RuneCountInString(profile.Data.Attributes.ExternalID) > 255:
 		refuse("/profile/data/attributes/external_id", "external_id must have at most 255 characters")
 	case in.Metric.Data.Type != "metric" || name == "" || utf8.RuneCountInString(name) >= 128:
 		refuse("/metric/data/attributes/name", "a metric's name must have less than 128 characters")
