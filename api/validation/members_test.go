@@ -57,6 +57,8 @@ platforms:
 - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "549755885175", test: true}, credentialsSecretRef: {name: s}}
 - {name: snapchat, type: Snapchat, snapchat: {pixelID: 1ec32188-754e-4be2-8e55-c949a984a39f, test: true}, credentialsSecretRef: {name: s}}
 - {name: reddit, type: Reddit, reddit: {pixelID: a2_abc123def456, testID: t2_abc123}, credentialsSecretRef: {name: s}}
+- {name: marketing, type: Klaviyo, klaviyo: {}, credentialsSecretRef: {name: s}, apiVersion: "2026-07-15"}
+- {name: usage, type: Amplitude, amplitude: {region: EU}, credentialsSecretRef: {name: s}}
 - {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: microsoft, type: Microsoft, microsoft: {tagID: "187012345", pageLoads: true}, credentialsSecretRef: {name: s}}
@@ -189,6 +191,26 @@ platforms:
 		"LinkedIn needs a Secret, and is told which key": {
 			spec: "platforms: [{name: a, type: LinkedIn, eventNames: {lead: '1'}}]",
 			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key accessToken is a token of LinkedIn's Conversions API"},
+		},
+		"Klaviyo needs its member": {
+			spec: "platforms: [{name: a, type: Klaviyo, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].klaviyo: must be set for a platform of type Klaviyo, and for no other"},
+		},
+		"Klaviyo needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Klaviyo, klaviyo: {}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key apiKey is a private API key of the account"},
+		},
+		"Amplitude needs its member": {
+			spec: "platforms: [{name: a, type: Amplitude, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].amplitude: must be set for a platform of type Amplitude, and for no other"},
+		},
+		"Amplitude needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Amplitude, amplitude: {}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key apiKey is the API key of the project"},
+		},
+		"Amplitude's region is one that Amplitude has": {
+			spec: "platforms: [{name: a, type: Amplitude, amplitude: {region: IN}, credentialsSecretRef: {name: s}}]",
+			want: []string{`spec.platforms[0].amplitude.region: must be one of "US", "EU"`},
 		},
 		"Mixpanel needs its member": {
 			spec: "platforms: [{name: a, type: Mixpanel, credentialsSecretRef: {name: s}}]",

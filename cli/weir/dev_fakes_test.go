@@ -27,6 +27,8 @@ spec:
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
   - {name: microsoft, type: Microsoft, microsoft: {tagID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: linkedin, type: LinkedIn, eventNames: {purchase: "104012"}, credentialsSecretRef: {name: keys}}
+  - {name: marketing, type: Klaviyo, klaviyo: {}, credentialsSecretRef: {name: keys}}
+  - {name: usage, type: Amplitude, amplitude: {region: EU}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
 ---
 apiVersion: weir.dev/v1alpha1
@@ -47,6 +49,7 @@ stringData:
   conversionToken: conversion-token-for-tests
   serviceAccountUsername: weir.1.mp-service-account
   serviceAccountSecret: service-account-secret-for-tests
+  apiKey: api-key-for-tests
   signingSecret: ` + webhookSecret + `
 `
 
@@ -68,6 +71,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"product": "delivered", "crm": "delivered", "console": "delivered",
 		"snapchat": "delivered", "reddit": "delivered",
 		"microsoft": "delivered", "linkedin": "delivered",
+		"marketing": "delivered", "usage": "delivered",
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -89,6 +93,8 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake Snapchat: default/shop/snapchat · PURCHASE · id A-1 · 49.9 EUR · em ",
 		"fake Reddit: default/shop/reddit · PURCHASE · id A-1 · 49.9 EUR · email ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
+		"fake Klaviyo: default/shop/marketing · Placed Order · id A-1 · 49.9 EUR\n",
+		"fake Amplitude: default/shop/usage · purchase · id A-1 · 49.9 EUR\n",
 		"fake Webhook: default/shop/crm · purchase · id ",
 		"fake Microsoft: default/shop/microsoft · purchase · id A-1 · 49.9 EUR · em ",
 		"fake LinkedIn: default/shop/linkedin · 104012 · id A-1 · 49.9 EUR · SHA256_EMAIL ",

@@ -361,6 +361,7 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 		platforms.TypeSnapchat: purposeNames[:3], platforms.TypeReddit: purposeNames[:3],
 		platforms.TypeMicrosoft: withoutForm, platforms.TypeLinkedIn: withoutForm,
 		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
+		platforms.TypeKlaviyo: purposeNames[:3], platforms.TypeAmplitude: {"analytics_storage"},
 	}[platform.Type]
 	strict, own := rules.WhenAbsent == platforms.Withhold, false
 	for _, rule := range rules.Platforms {

@@ -42,6 +42,9 @@ const (
 
 var received = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
+// visitorIDs are what tells a visitor again: the browser, the account and the visit.
+var visitorIDs = []string{"client-of-visitor", "user-of-visitor", "1795175000"}
+
 // reached has a platform of each type.
 var reached = []platforms.Platform{
 	{Name: "meta", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}},
@@ -55,11 +58,13 @@ var reached = []platforms.Platform{
 	{Name: "log", Type: platforms.TypeLog},
 	{Name: "snapchat", Type: platforms.TypeSnapchat, Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}}},
 	{Name: "reddit", Type: platforms.TypeReddit, Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: "a2_1"}}},
+	{Name: "klaviyo", Type: platforms.TypeKlaviyo, Settings: platforms.Settings{Klaviyo: &platforms.Klaviyo{}}},
+	{Name: "amplitude", Type: platforms.TypeAmplitude, Settings: platforms.Settings{Amplitude: &platforms.Amplitude{}}},
 }
 
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
-	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "apiKey": "a",
 }
 
 func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
@@ -108,6 +113,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 		"Webhook withheld", "Log withheld",
 		"Snapchat limited", "Snapchat withheld", "Reddit limited", "Reddit withheld",
 		"Microsoft sent", "Microsoft limited", "Microsoft withheld", "LinkedIn sent", "LinkedIn withheld",
+		"Klaviyo sent", "Klaviyo withheld", "Amplitude sent", "Amplitude withheld",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -205,10 +211,12 @@ func checkPlatform(
 		t.Errorf("seed %d: %s: its form (-want +got):\n%s\n%s", seed, platform.Name, diff, v)
 	}
 	anonymous := v.denies(rules, "analytics_storage", nil)
-	for _, id := range []string{"client-of-visitor", "user-of-visitor", "1795175000"} {
-		told := platform.Type == platforms.TypeGA4 || platform.Type == platforms.TypeMixpanel ||
-			platform.Type == platforms.TypeMicrosoft && id == "client-of-visitor"
-		if anonymous && strings.Contains(text, id) && !told {
+	inPlain := map[platforms.Type][]string{ // those that know people by their ids as they are
+		platforms.TypeGA4: visitorIDs, platforms.TypeMixpanel: visitorIDs, platforms.TypeAmplitude: visitorIDs, platforms.TypeKlaviyo: visitorIDs[:2],
+		platforms.TypeMicrosoft: visitorIDs[:1],
+	}[platform.Type]
+	for _, id := range visitorIDs {
+		if anonymous && strings.Contains(text, id) && !slices.Contains(inPlain, id) {
 			t.Errorf("seed %d: %s gets %s of a visitor who denied analytics", seed, platform.Name, id)
 		}
 	}
@@ -275,10 +283,10 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		Custom  struct {
 			OptOutType string `json:"opt_out_type"`
 		} `json:"custom_data"`
-		AdStorageConsent string `json:"adStorageConsent"`
-		Consent  map[string]string `json:"consent"`
-		UserData *struct{}         `json:"user_data"`
-		User     struct {
+		AdStorageConsent string            `json:"adStorageConsent"`
+		Consent          map[string]string `json:"consent"`
+		UserData         *struct{}         `json:"user_data"`
+		User             struct {
 			Processing struct {
 				Modes []string `json:"modes"`
 			} `json:"data_processing_options"`
@@ -342,9 +350,10 @@ func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e 
 			switch reached[i].Type {
 			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest,
 				platforms.TypeSnapchat, platforms.TypeReddit,
-				platforms.TypeMicrosoft, platforms.TypeLinkedIn:
+				platforms.TypeMicrosoft, platforms.TypeLinkedIn,
+				platforms.TypeKlaviyo:
 				want.ClientID, want.UserID = true, true
-			case platforms.TypeGA4, platforms.TypeMixpanel:
+			case platforms.TypeGA4, platforms.TypeMixpanel, platforms.TypeAmplitude:
 				want = event.Needed{ClientID: true, UserID: true, SessionID: true}
 			}
 		}

@@ -129,6 +129,14 @@ var subjects = map[platforms.Type]subject{
 		},
 		batches: true, refused: "failed", aheadBy: 91 * 24 * time.Hour, tooOld: "failed",
 	},
+	platforms.TypeKlaviyo: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Klaviyo: &platforms.Klaviyo{}}},
+		batches: true, refused: "failed", tooOld: "delivered",
+	},
+	platforms.TypeAmplitude: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Amplitude: &platforms.Amplitude{}}},
+		batches: true, refused: "failed", tooOld: "delivered",
+	},
 	platforms.TypeLog: {cfg: platforms.Platform{}},
 	platforms.TypeSnapchat: {
 		cfg: platforms.Platform{Settings: platforms.Settings{Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}}},
@@ -148,7 +156,7 @@ var subjects = map[platforms.Type]subject{
 var suiteCredentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.42.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret,
+	"signingSecret": signingSecret, "apiKey": "api-key-for-tests",
 }
 
 // site is a platform under the suite: its fake, what reached it over the wire, and the deliverer.

@@ -204,7 +204,9 @@ func metaHash(t *testing.T, field, value string) string {
 
 // settings are any that the platforms take.
 var settings = map[platforms.Type]platforms.Settings{
+	platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
 	platforms.TypeGA4:       {GA4: &platforms.GA4{MeasurementID: "G-1"}},
+	platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}},
 	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},

@@ -18,6 +18,18 @@ const items = data.contents;
 const seconds = String(Math.floor(Date.parse(event.timestamp) / 1000));
 // The click ids that Mixpanel's own library records.
 const recorded = ["gclid", "wbraid", "fbclid", "ttclid", "msclkid", "li_fat_id", "twclid"];
+// What of the context is a property of one's own at Klaviyo and Amplitude.
+const page = {
+  page_url: context.page_url,
+  page_title: context.page_title,
+  referrer: context.referrer,
+  utm_source: context.utm_source,
+  utm_medium: context.utm_medium,
+  utm_campaign: context.utm_campaign,
+  utm_term: context.utm_term,
+  utm_content: context.utm_content,
+  action_source: context.action_source,
+};
 const words = { granted: "GRANTED", denied: "DENIED" };
 
 const destinations = {
@@ -291,15 +303,85 @@ const destinations = {
     },
     body: (json) => json[0],
   },
+  Klaviyo: {
+    action: destination("klaviyo").actions.trackEvent,
+    settings: { api_key: "key" },
+    payload: {
+      profile: { external_id: event.user_id, anonymous_id: event.client_id },
+      metric_name: "Placed Order",
+      time: event.timestamp,
+      value: data.value,
+      unique_id: event.event_id,
+      properties: {
+        ...event.properties,
+        ...page,
+        tax: data.tax,
+        shipping: data.shipping,
+        search_term: data.search_term,
+        list_id: data.list_id,
+        list_name: data.list_name,
+        OrderId: data.order_id,
+        ProductID: data.content_id,
+        ProductName: data.content_name,
+        DiscountCode: data.coupon,
+        DiscountValue: data.discount,
+        Items: items.map(({ id, name, variant, brand, quantity, price }) => ({
+          ProductID: id,
+          ProductName: name,
+          Variant: variant,
+          Brand: brand,
+          Quantity: quantity,
+          ItemPrice: price,
+        })),
+      },
+    },
+    // A job of two is told as Weir's payload is: by its row.
+    batch: true,
+    body: (json) => json.data.attributes["events-bulk-create"].data[0],
+  },
+  Amplitude: {
+    action: destination("amplitude").actions.logPurchase,
+    settings: { apiKey: "key", secretKey: "secret", endpoint: "north_america" },
+    payload: {
+      event_type: event.event,
+      user_id: event.user_id,
+      device_id: event.client_id,
+      time: event.timestamp,
+      insert_id: event.event_id,
+      ip: context.ip,
+      language: context.language,
+      userAgent: context.user_agent,
+      userAgentParsing: false,
+      includeRawUserAgent: true,
+      min_id_length: 1,
+      event_properties: {
+        ...event.properties,
+        ...data,
+        event_id: event.event_id,
+        session_id: event.session_id,
+        engagement_time_msec: event.engagement_time_msec,
+        ...page,
+        ...Object.fromEntries(["gbraid", "rdt_cid", ...recorded].map((name) => [name, clicks[name]])),
+      },
+      revenue: data.value,
+      revenueType: "Purchase",
+    },
+    body: (json) => json.events[0],
+  },
 };
 
 Date.now = () => Date.parse(event.timestamp); // LinkedIn's destination takes no old events
 const bodies = {};
-for (const [platform, { action, settings, auth, payload, hookOutputs, body }] of Object.entries(destinations)) {
+for (const [platform, { action, settings, auth, payload, hookOutputs, batch, body }] of Object.entries(destinations)) {
   const request = async (url, { json }) => {
     bodies[platform] ??= body(json);
     return { data: {}, status: 200 };
   };
-  await action.perform(request, { settings, auth, payload, hookOutputs, features: { FB_CAPI_REFACTOR_PURCHASE_EVENT: true }, syncMode: "add" });
+  const features = { FB_CAPI_REFACTOR_PURCHASE_EVENT: true };
+  if (batch) {
+    await action.performBatch(request, { settings, payload: [payload, payload], features });
+    continue;
+  }
+  await action.perform(request, { settings, auth, payload, hookOutputs, features, syncMode: "add" });
 }
 console.log(JSON.stringify(bodies));

@@ -30,7 +30,9 @@ const least = `{"event":"purchase","event_id":"e","client_id":"c.1","user":{"ema
 
 // covered are the platforms that a column is for, each with any settings and credentials.
 var covered = map[platforms.Type]platforms.Settings{
+	platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
 	platforms.TypeGA4:       {GA4: &platforms.GA4{MeasurementID: "G-1"}},
+	platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}},
 	platforms.TypeLog:       {},
 	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},

@@ -115,6 +115,8 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypeReddit:    openReddit,
 	platforms.TypeMicrosoft: openMicrosoft,
 	platforms.TypeLinkedIn:  openLinkedIn,
+	platforms.TypeKlaviyo:   openKlaviyo,
+	platforms.TypeAmplitude: openAmplitude,
 }
 
 const (

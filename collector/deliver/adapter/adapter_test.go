@@ -94,6 +94,18 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			platforms.Platform{Name: "product", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1", Region: "MARS"}}}, credentials,
 			`platform "product": mixpanel.region must be one of US, EU, IN, or absent`,
 		},
+		"a region that Amplitude does not have": {
+			platforms.Platform{Name: "product", Type: platforms.TypeAmplitude, Settings: platforms.Settings{Amplitude: &platforms.Amplitude{Region: "IN"}}}, credentials,
+			`platform "product": amplitude.region must be one of US, EU, or absent`,
+		},
+		"a missing key of Klaviyo's": {
+			configured(platforms.TypeKlaviyo), nil,
+			`platform "p": its Secret must have the key apiKey`,
+		},
+		"a key of Amplitude's that is no text, which is not shown": {
+			configured(platforms.TypeAmplitude), map[string]string{"apiKey": "hush\xff"},
+			`platform "p": apiKey must be text in UTF-8`,
+		},
 		"one of two keys": {
 			configured(platforms.TypeMixpanel), map[string]string{"serviceAccountUsername": "weir"},
 			`platform "p": its Secret must have the key serviceAccountSecret`,
@@ -196,6 +208,12 @@ func TestAnEventIsGivenUp(t *testing.T) {
 		"by Mixpanel seven days after its receipt": {
 			configured(platforms.TypeMixpanel), received.Add(-48 * time.Hour), received.Add(7 * 24 * time.Hour),
 		},
+		"by Klaviyo seven days after its receipt": {
+			configured(platforms.TypeKlaviyo), received.Add(-48 * time.Hour), received.Add(7 * 24 * time.Hour),
+		},
+		"by Amplitude seven days after its receipt": {
+			configured(platforms.TypeAmplitude), received.Add(-48 * time.Hour), received.Add(7 * 24 * time.Hour),
+		},
 		"by a Webhook seven days after its receipt, however old it was": {
 			platforms.Platform{Name: "p", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://example.com"}}}, received.Add(-48 * time.Hour),
 			received.Add(7 * 24 * time.Hour),
@@ -245,6 +263,8 @@ func FuzzClassify(f *testing.F) {
 	f.Add(200, `{"elements":[{"status":201},{"status":422}]}`, "", 2)
 	f.Add(422, "{\"message\":\"Index: 1, ERROR :: /user :: x\\nIndex: 0, ERROR :: y\"}", "", 3)
 	f.Add(400, `{"message":"CONVERSIONS_API, indices [0, 2] (0-indexed)"}`, "", 3)
+	f.Add(400, `{"errors":[{"detail":"x","source":{"pointer":"/data/attributes/events-bulk-create/data/1/attributes/events/data/0/attributes/time"}}]}`, "", 3)
+	f.Add(400, `{"error":"x","events_with_invalid_fields":{"time":[1]},"silenced_events":[0],"throttled_events":[2]}`, "", 3)
 	f.Add(502, "<html>", "Fri, 20 Nov 2026 12:00:42 GMT", 5)
 	f.Fuzz(func(t *testing.T, status int, body, retryAfter string, n int) {
 		n = 1 + (n&0x7fffffff)%100

@@ -168,7 +168,8 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 			platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
 			platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 			platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
-			platforms.TypeMixpanel:  mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+			platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}}, platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
+			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 		}[of]
 		p, err := Open(platforms.Platform{Name: "p", Type: of, Settings: settings}, credentials, platforms.ConsentRule{})
 		if err != nil {

@@ -38,7 +38,7 @@ const snapPixel = "1ec32188-754e-4be2-8e55-c949a984a39f"
 var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret,
+	"signingSecret": signingSecret, "apiKey": "api-key-for-tests",
 }
 
 // configured is a platform of any type.
@@ -53,6 +53,8 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: snapPixel}},
 		platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 		platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
+		platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}},
+		platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -34,24 +35,31 @@ var account = Account{
 			Webhook: &platforms.Webhook{URL: "http://127.0.0.1/hook"}, Snapchat: &platforms.Snapchat{PixelID: snapPixel},
 			Reddit:    &platforms.Reddit{PixelID: "a2_1"},
 			Microsoft: &platforms.Microsoft{TagID: "1"},
+			Klaviyo:   &platforms.Klaviyo{}, Amplitude: &platforms.Amplitude{},
 		},
 		EventNames: map[string]string{"lead": "104012"},
 	},
 	Credentials: map[string]string{
 		"accessToken": "token", "apiSecret": "token", "conversionToken": "token",
 		"serviceAccountUsername": "weir", "serviceAccountSecret": "token", "projectToken": "project", "gdprToken": "gdpr", "signingSecret": secret,
+		"apiKey": "token",
 	},
 }
 
-// dialects say how a request to each platform is made: with the right credential or another.
-var dialects = map[platforms.Type]struct {
-	url, header, value, wrong string
-	// more are further headers.
-	more map[string]string
-	// event is a good one, with %d for its time and %q for its id; body is what it is put into.
+// dialect says how a request to a platform is made.
+type dialect struct {
+	url, header, value string
+	// event is a good one, with a verb for its time and %q for its id; body is what it is put into.
 	event, body string
-	seconds     func(time.Time) int64
-}{
+	// seconds is its time as a number, or stamp as text.
+	seconds func(time.Time) int64
+	stamp   func(time.Time) string
+	// further are headers beside the credential's.
+	further http.Header
+}
+
+// dialects say how a request to each platform is made: with the right credential or another.
+var dialects = map[platforms.Type]dialect{
 	platforms.TypeMeta: {
 		url: "/v26.0/1/events", header: "Authorization", value: "Bearer token",
 		event: `{"event_name":"Lead","event_time":%d,"event_id":%q,"action_source":"other","user_data":{"em":["` + hash + `"]}}`,
@@ -96,11 +104,32 @@ var dialects = map[platforms.Type]struct {
 	},
 	platforms.TypeLinkedIn: {
 		url: "/rest/conversionEvents", header: "Authorization", value: "Bearer token",
-		more: map[string]string{"LinkedIn-Version": "202609", "X-Restli-Protocol-Version": "2.0.0", "X-RestLi-Method": "BATCH_CREATE"},
+		further: http.Header{"Linkedin-Version": {"202609"}, "X-Restli-Protocol-Version": {"2.0.0"}, "X-Restli-Method": {"BATCH_CREATE"}},
 		event: `{"conversion":"urn:lla:llaPartnerConversion:104012","conversionHappenedAt":%d,"eventId":%q,"user":{"userIds":[{"idType":"SHA256_EMAIL","idValue":"` +
 			hash + `"}]}}`,
 		body: `{"elements":[%s]}`, seconds: time.Time.UnixMilli,
 	},
+	platforms.TypeKlaviyo: {
+		url: "/api/event-bulk-create-jobs", header: "Authorization", value: "Klaviyo-API-Key token",
+		event: `{"type":"event-bulk-create","attributes":{"profile":{"data":{"type":"profile","attributes":{"external_id":"7"}}},"events":{"data":[` +
+			`{"type":"event","attributes":{"metric":{"data":{"type":"metric","attributes":{"name":"lead"}}},"properties":{},"time":"%s","unique_id":%q}}]}}}`,
+		body:    `{"data":{"type":"event-bulk-create-job","attributes":{"events-bulk-create":{"data":[%s]}}}}`,
+		stamp:   func(at time.Time) string { return at.Format(time.RFC3339) },
+		further: http.Header{"Content-Type": {"application/vnd.api+json"}, "Revision": {"2026-07-15"}},
+	},
+	platforms.TypeAmplitude: {
+		url:   "/2/httpapi",
+		event: `{"event_type":"lead","device_id":"1.2.3","time":%d,"insert_id":%q}`,
+		body:  `{"api_key":"token","events":[%s]}`, seconds: time.Time.UnixMilli,
+	},
+}
+
+// render makes an event of the dialect.
+func (d *dialect) render(at time.Time, id string) string {
+	if d.stamp != nil {
+		return fmt.Sprintf(d.event, d.stamp(at), id)
+	}
+	return fmt.Sprintf(d.event, d.seconds(at), id)
 }
 
 // params are so many further parameters of an event.
@@ -134,7 +163,7 @@ func newFake(t *testing.T, kind platforms.Type) (*Server, *httptest.Server) {
 	return fake, server
 }
 
-func send(t *testing.T, fake *Server, base, url, header, value, body string, more map[string]string) exchanged {
+func send(t *testing.T, fake *Server, base, url, header, value, body string, further ...http.Header) exchanged {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+url, strings.NewReader(body))
 	if err != nil {
@@ -144,8 +173,8 @@ func send(t *testing.T, fake *Server, base, url, header, value, body string, mor
 	if header != "" {
 		request.Header.Set(header, value)
 	}
-	for name, text := range more {
-		request.Header.Set(name, text)
+	for _, more := range further {
+		maps.Copy(request.Header, more)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -404,6 +433,48 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a member that there is not":     {`"user":{`, `"colour":1,"user":{`, 422, "Index: 0, ERROR ::", "not of LinkedIn's form"},
 			"a body that is none":            {`"elements"`, `"data"`, 400, `"code":"ILLEGAL_ARGUMENT"`, "-"},
 		},
+		platforms.TypeKlaviyo: {
+			"a good event":                      {"", "", 202, "", ""},
+			"a value in a currency":             {`"unique_id"`, `"value":1.5,"value_currency":"EUR","unique_id"`, 202, "", ""},
+			"a value that is a text":            {`"unique_id"`, `"value":"1.5","unique_id"`, 400, `"code":"invalid"`, "-"},
+			"a currency that is none":           {`"unique_id"`, `"value_currency":"euro","unique_id"`, 400, `data/0/attributes/events/data/0/attributes/value_currency"`, "value_currency must be"},
+			"an event of 1989":                  {"TIME", "-326000h", 400, `data/0/attributes/events/data/0/attributes/time"`, "time must be after 1990"},
+			"an event of the year after next":   {"TIME", "10000h", 400, `attributes/time"`, "time must be after 1990"},
+			"a time that is none":               {"2026-11-20T12:00:00Z", "1795176000", 400, `attributes/time"`, "time must be after 1990"},
+			"nobody":                            {`"external_id":"7"`, ``, 400, `data/0/attributes/profile/data/attributes"`, "a profile must have an identifier"},
+			"a visitor of a message":            {`"external_id":"7"`, `"_kx":"a.b"`, 202, "", ""},
+			"a browser":                         {`"external_id":"7"`, `"anonymous_id":"1.2"`, 202, "", ""},
+			"a hash in place of an address":     {`"external_id":"7"`, `"email_sha256":"` + hash + `"`, 400, `"code":"invalid"`, "-"},
+			"an account of 256 characters":      {`"7"`, `"` + strings.Repeat("7", 256) + `"`, 400, `attributes/external_id"`, "at most 255 characters"},
+			"a metric without a name":           {`"lead"`, `""`, 400, `attributes/metric/data/attributes/name"`, "a metric's name"},
+			"a metric's name of 128 characters": {`"lead"`, `"` + strings.Repeat("x", 128) + `"`, 400, `attributes/name"`, "a metric's name"},
+			"no properties":                     {`"properties":{},`, ``, 400, `attributes/properties"`, "properties must be there"},
+			"400 properties":                    {`"properties":{`, `"properties":{"x":1` + strings.Join(params(399), ""), 202, "", ""},
+			"401 properties":                    {`"properties":{`, `"properties":{"x":1` + strings.Join(params(400), ""), 400, `attributes/properties"`, "at most 400"},
+			"no id":                             {`"e-1"`, `""`, 400, `attributes/unique_id"`, "unique_id must be there"},
+			"a member that Klaviyo has not":     {`"unique_id"`, `"colour":1,"unique_id"`, 400, `"code":"invalid"`, "-"},
+			"an object of another type":         {`"event-bulk-create"`, `"event"`, 400, `"code":"invalid"`, "-"},
+		},
+		platforms.TypeAmplitude: {
+			"a good event":                     {"", "", 200, `"events_ingested":1`, ""},
+			"a device of four characters":      {`"1.2.3"`, `"1.2."`, 400, `"events_with_missing_fields":{"user_id":[0]}`, "user_id or device_id is required"},
+			"a device of one, with the option": {`{"api_key"`, `{"options":{"min_id_length":1},"api_key"`, 200, `"events_ingested":1`, ""},
+			"a device that is none":            {`"1.2.3"`, `"lmy47d"`, 400, `"events_with_invalid_fields":{"device_id":[0]}`, "device_id must be a device's"},
+			"an account that is nobody's":      {`"time"`, `"user_id":"Anonymous","time"`, 400, `"user_id":[0]`, "user_id must be somebody's"},
+			"no name":                          {`"lead"`, `""`, 400, `"events_with_missing_fields":{"event_type":[0]}`, "event_type is required"},
+			"a name of Amplitude's":            {`"lead"`, `"[Amplitude] Revenue"`, 400, `"event_type":[0]`, "none of Amplitude's own"},
+			"a name that merges people":        {`"lead"`, `"$identify"`, 400, `"event_type":[0]`, "none of Amplitude's own"},
+			"a time in seconds":                {"1795176000000", "1795176000", 400, `"time":[0]`, "time must be in milliseconds"},
+			"a time as text":                   {"1795176000000", `"2026-11-20T12:00:00Z"`, 400, "Invalid JSON request body", "-"},
+			"no id":                            {`"e-1"`, `""`, 400, `"insert_id":[0]`, "insert_id must be there"},
+			"money":                            {`"time"`, `"revenue":-1.5,"revenueType":"Refund","currency":"EUR","time"`, 200, `"events_ingested":1`, ""},
+			"money as text":                    {`"time"`, `"revenue":"1.5","time"`, 400, "Invalid JSON request body", "-"},
+			"a kind of money without money":    {`"time"`, `"revenueType":"Refund","time"`, 400, `"revenueType":[0]`, "revenueType needs revenue"},
+			"a currency that is none":          {`"time"`, `"revenue":1,"currency":"euro","time"`, 400, `"currency":[0]`, "currency must be"},
+			"properties that are a list":       {`"time"`, `"event_properties":[1],"time"`, 400, `"event_properties":[0]`, "must be an object"},
+			"a member that Weir has not":       {`"time"`, `"colour":1,"time"`, 400, "Invalid JSON request body", "-"},
+			"no key":                           {`"api_key":"token",`, ``, 400, `"missing_field":"api_key"`, "-"},
+		},
 	} {
 		for name, row := range rows {
 			t.Run(string(kind)+"/"+name, func(t *testing.T) {
@@ -417,14 +488,14 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 					}
 					at, old = now.Add(shift), ""
 				}
-				body := fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(at), "e-1"))
+				body := fmt.Sprintf(d.body, d.render(at, "e-1"))
 				if old != "" {
 					if !strings.Contains(body, old) {
 						t.Fatalf("%s is not in %s", old, body)
 					}
 					body = strings.Replace(body, old, row.new, 1)
 				}
-				got := send(t, fake, server.URL, d.url, d.header, d.value, body, d.more)
+				got := send(t, fake, server.URL, d.url, d.header, d.value, body, d.further)
 				if got.Status != row.status || !strings.Contains(got.Body, row.inBody) {
 					t.Errorf("got %d %s, want %d with %s", got.Status, got.Body, row.status, row.inBody)
 				}
@@ -452,6 +523,8 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 		platforms.TypeReddit:    {},
 		platforms.TypeMicrosoft: {"e-1": 1, "e-3": 1},
 		platforms.TypeLinkedIn:  {},
+		platforms.TypeKlaviyo:   {},
+		platforms.TypeAmplitude: {},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -459,9 +532,9 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 			d := dialects[kind]
 			var events []string
 			for _, id := range []string{"e-1", "e-2", "e-3"} {
-				events = append(events, fmt.Sprintf(d.event, d.seconds(now), id))
+				events = append(events, d.render(now, id))
 			}
-			send(t, fake, server.URL, d.url, d.header, d.value, fmt.Sprintf(d.body, strings.Join(events, ",")), d.more)
+			send(t, fake, server.URL, d.url, d.header, d.value, fmt.Sprintf(d.body, strings.Join(events, ",")), d.further)
 			if diff := cmp.Diff(want, fake.Taken()); diff != "" {
 				t.Errorf("taken (-want +got):\n%s", diff)
 			}
@@ -480,12 +553,14 @@ func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
 		platforms.TypeReddit:    {Status: 401, Body: `UNAUTHORIZED`, Complaint: "the token is refused"},
 		platforms.TypeMicrosoft: {Status: 401, Body: `"code":"Unauthorized"`, Complaint: "the token is refused"},
 		platforms.TypeLinkedIn:  {Status: 401, Body: `"code":"INVALID_ACCESS_TOKEN"`, Complaint: "the token is refused"},
+		platforms.TypeKlaviyo:   {Status: 401, Body: `"code":"not_authenticated"`, Complaint: "the key is refused"},
+		platforms.TypeAmplitude: {Status: 400, Body: `"error":"Invalid API key"`, Complaint: "the key is refused"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
 			d := dialects[kind]
 			got := send(t, fake, server.URL, strings.ReplaceAll(d.url, "=token", "=other"), d.header, d.value+"x",
-				fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), "e-1")), d.more)
+				strings.Replace(fmt.Sprintf(d.body, d.render(now, "e-1")), `"token"`, `"other"`, 1), d.further)
 			if !strings.Contains(got.Body, want.Body) {
 				t.Errorf("got %s, want it with %s", got.Body, want.Body)
 			}
@@ -524,7 +599,7 @@ func TestFakeMetaRefusesATokenInTheAddressAndAVersionThatHasEnded(t *testing.T) 
 			defer server.Close()
 			defer fake.Close()
 			d := dialects[platforms.TypeMeta]
-			got := send(t, fake, server.URL, test.url, "Authorization", test.value, fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(test.at), "e-1")), nil)
+			got := send(t, fake, server.URL, test.url, "Authorization", test.value, fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(test.at), "e-1")))
 			if !strings.Contains(got.Body, test.code) || got.Complaint != test.want {
 				t.Errorf("got %s and the complaint %q, want %s and %q", got.Body, got.Complaint, test.code, test.want)
 			}
@@ -536,8 +611,8 @@ func TestFakesComplainOfRawPersonalData(t *testing.T) {
 	for kind, d := range dialects {
 		for _, raw := range []string{"ada@example.com", "https://shop.example/?mail=ada%40example.com", "+4915550100999"} {
 			fake, server := newFake(t, kind)
-			body := fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), raw))
-			got := send(t, fake, server.URL, d.url, d.header, d.value, body, d.more)
+			body := fmt.Sprintf(d.body, d.render(now, raw))
+			got := send(t, fake, server.URL, d.url, d.header, d.value, body, d.further)
 			if !strings.HasPrefix(got.Complaint, "raw personal data in ") || strings.Contains(got.Complaint, "ada") {
 				t.Errorf("%s: %s: got complaint %q", kind, raw, got.Complaint)
 			}

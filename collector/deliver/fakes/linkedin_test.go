@@ -2,7 +2,6 @@ package fakes
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -49,8 +48,8 @@ func TestFakeLinkedInGoesByTheHeaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fake, server := newFake(t, platforms.TypeLinkedIn)
-			more := maps.Clone(d.more)
-			more[test.header] = test.value
+			more := d.further.Clone()
+			more.Set(test.header, test.value)
 			body := strings.Replace(fmt.Sprintf(d.body, fmt.Sprintf(d.event, d.seconds(now), "e-1")), test.old, test.instead, 1)
 			got := send(t, fake, server.URL, d.url, d.header, d.value, body, more)
 			if !strings.Contains(got.Body, test.want.Body) {
@@ -82,7 +81,7 @@ func TestFakeMicrosoftGoesOnWhereItIsAsked(t *testing.T) {
 				events = append(events, fmt.Sprintf(d.event, d.seconds(now), id))
 			}
 			body := strings.Replace(fmt.Sprintf(d.body, strings.Join(events, ",")), "true", test.goOn, 1)
-			send(t, fake, server.URL, d.url, d.header, d.value, body, d.more)
+			send(t, fake, server.URL, d.url, d.header, d.value, body, d.further)
 			if diff := cmp.Diff(test.want, fake.Taken()); diff != "" {
 				t.Errorf("taken (-want +got):\n%s", diff)
 			}

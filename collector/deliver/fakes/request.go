@@ -23,7 +23,7 @@ type request struct {
 	now                time.Time
 	accounts           []Account
 	refused, forbidden map[string]bool
-	// platform is set by account.
+	// platform is set by account, or by whoever finds the account by what a request shows.
 	platform string
 }
 

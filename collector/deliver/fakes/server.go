@@ -114,6 +114,8 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypeReddit:    {judgeReddit, failReddit},
 	platforms.TypeMicrosoft: {judgeMicrosoft, failMicrosoft},
 	platforms.TypeLinkedIn:  {judgeLinkedIn, failLinkedIn},
+	platforms.TypeKlaviyo:   {judgeKlaviyo, failKlaviyo},
+	platforms.TypeAmplitude: {judgeAmplitude, failAmplitude},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
