@@ -106,6 +106,9 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypeMixpanel:  openMixpanel,
 	platforms.TypeWebhook:   openWebhook,
 	platforms.TypeLog:       openLog,
+	platforms.TypePostHog:   openPostHog,
+	platforms.TypeSegment:   openSegment,
+	platforms.TypeOpenAI:    openOpenAI,
 }
 
 const (

@@ -34,7 +34,7 @@ const (
 var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret,
+	"signingSecret": signingSecret, "projectToken": "phc_project-token-for-tests", "writeKey": "write-key-for-tests", "apiKey": "api-key-for-tests",
 }
 
 // configured is a platform of any type.
@@ -46,6 +46,9 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 		platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
+		platforms.TypePostHog:   {PostHog: &platforms.PostHog{}},
+		platforms.TypeSegment:   {Segment: &platforms.Segment{}},
+		platforms.TypeOpenAI:    {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }

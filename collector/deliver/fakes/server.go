@@ -110,6 +110,9 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypePinterest: {judgePinterest, failPinterest},
 	platforms.TypeMixpanel:  {judgeMixpanel, failMixpanel},
 	platforms.TypeWebhook:   {judgeWebhook, failWebhook},
+	platforms.TypePostHog:   {judgePostHog, failPostHog},
+	platforms.TypeSegment:   {judgeSegment, failSegment},
+	platforms.TypeOpenAI:    {judgeOpenAI, failOpenAI},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
