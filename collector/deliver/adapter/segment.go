@@ -79,11 +79,16 @@ var segmentNames = map[string]segmentName{
 	"login":            {name: "Signed In"},
 }
 
-// segmentKept are the keys of the names that no event of another name may have.
+// segmentKept are the keys of the names that no event of another name may have: also those of the specification's first version.
 var segmentKept = func() map[string]bool {
 	kept := map[string]bool{}
 	for _, known := range segmentNames {
 		kept[nameKey(known.name)], kept[nameKey(known.several)] = true, true
+	}
+	for _, older := range []string{
+		"Viewed Product Category", "Viewed Product", "Added Product", "Removed Product", "Completed Order", "Refunded Order",
+	} {
+		kept[nameKey(older)] = true
 	}
 	delete(kept, "")
 	return kept
@@ -183,7 +188,12 @@ func segmentProperties(e *Event, call segmentName) members {
 		}
 		p = append(p, member{"products", products})
 	}
-	p.textOnce("product_id", e.ContentID)
+	switch {
+	case !p.has("product_id"):
+		p.text("product_id", e.ContentID)
+	case e.ContentID != e.Contents[0].ID:
+		p.text("content_id", e.ContentID)
+	}
 	if call.product {
 		p.textOnce("name", e.ContentName)
 	} else if call.call == segmentTrack {
@@ -274,7 +284,7 @@ func segmentPageOf(p *members, c *event.Context) {
 // may stand in for one, nor for what tells of a person.
 var segmentOwn = setOf(slices.Concat([]string{
 	"total", "revenue", "value", "currency", "tax", "shipping", "discount", "order_id", "orderId", "coupon", "query", "list_id", "list_name",
-	"products", "product_id", "sku", "session_id", "content_name", "engagement_time_msec", "action_source",
+	"products", "product_id", "content_id", "sku", "session_id", "content_name", "engagement_time_msec", "action_source",
 	"email", "phone", "firstName", "first_name", "lastName", "last_name", "birthday", "gender", "address", "billing_address", "shipping_address",
 }, event.ClickIDNames[:])...)
 
