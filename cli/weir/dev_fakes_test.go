@@ -23,6 +23,9 @@ spec:
   - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
+  - {name: events, type: PostHog, posthog: {region: EU}, credentialsSecretRef: {name: keys}}
+  - {name: cdp, type: Segment, segment: {host: "https://rudder.example.com"}, credentialsSecretRef: {name: keys}}
+  - {name: chatgpt, type: OpenAI, openai: {pixelID: px-1}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
 ---
 apiVersion: weir.dev/v1alpha1
@@ -43,6 +46,9 @@ stringData:
   conversionToken: conversion-token-for-tests
   serviceAccountUsername: weir.1.mp-service-account
   serviceAccountSecret: service-account-secret-for-tests
+  projectToken: project-token-for-tests
+  writeKey: write-key-for-tests
+  apiKey: api-key-for-tests
   signingSecret: ` + webhookSecret + `
 `
 
@@ -61,7 +67,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
-		"product": "delivered", "crm": "delivered", "console": "delivered",
+		"product": "delivered", "crm": "delivered", "console": "delivered", "events": "delivered", "cdp": "delivered", "chatgpt": "delivered",
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -81,6 +87,9 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake TikTok: default/shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
 		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
+		"fake PostHog: default/shop/events · purchase · id A-1 · 49.9 EUR\n",
+		"fake Segment: default/shop/cdp · Order Completed · id A-1 · 49.9 EUR\n",
+		"fake OpenAI: default/shop/chatgpt · order_created · id A-1 · 49.9 EUR · emails_sha256 ",
 		"fake Webhook: default/shop/crm · purchase · id ",
 	} {
 		if !strings.Contains(printed, line) {

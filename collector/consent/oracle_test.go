@@ -341,8 +341,9 @@ type ruled struct{ reason, form string }
 func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) ruled {
 	isGoogle := platform.Type == platforms.TypeGA4
 	requires := map[platforms.Type][]string{
-		platforms.TypeMeta: purposeNames[:3], platforms.TypeTikTok: purposeNames[:3], platforms.TypePinterest: purposeNames[:3],
+		platforms.TypeMeta: purposeNames[:3], platforms.TypeTikTok: purposeNames[:3], platforms.TypePinterest: purposeNames[:3], platforms.TypeOpenAI: purposeNames[:3],
 		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
+		platforms.TypePostHog: {"analytics_storage"}, platforms.TypeSegment: {"analytics_storage"},
 	}[platform.Type]
 	strict := rules.WhenAbsent == platforms.Withhold
 	for _, own := range rules.Platforms {
@@ -416,6 +417,8 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 		return "limited_data_use"
 	case kind == platforms.TypePinterest && sale:
 		return "true LDP"
+	case kind == platforms.TypeOpenAI && sale:
+		return "true "
 	case kind != platforms.TypeGA4:
 		return ""
 	}

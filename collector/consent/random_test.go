@@ -51,11 +51,17 @@ var reached = []platforms.Platform{
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 	{Name: "log", Type: platforms.TypeLog},
+	{Name: "posthog", Type: platforms.TypePostHog, Settings: platforms.Settings{PostHog: &platforms.PostHog{}}},
+	{Name: "segment", Type: platforms.TypeSegment, Settings: platforms.Settings{Segment: &platforms.Segment{}}},
+	{Name: "openai", Type: platforms.TypeOpenAI, Settings: platforms.Settings{OpenAI: &platforms.OpenAI{PixelID: "px-1"}}},
 }
+
+// statistics are the types that need even an anonymous event's identifiers.
+var statistics = []platforms.Type{platforms.TypeGA4, platforms.TypeMixpanel, platforms.TypePostHog, platforms.TypeSegment}
 
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
-	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "projectToken": "a", "writeKey": "a", "apiKey": "a",
 }
 
 func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
@@ -101,7 +107,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
-		"Webhook withheld", "Log withheld",
+		"Webhook withheld", "Log withheld", "PostHog withheld", "Segment withheld", "OpenAI limited",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -200,7 +206,7 @@ func checkPlatform(
 	}
 	anonymous := v.denies(rules, "analytics_storage", nil)
 	for _, id := range []string{"client-of-visitor", "user-of-visitor", "1795175000"} {
-		if anonymous && strings.Contains(text, id) && platform.Type != platforms.TypeGA4 && platform.Type != platforms.TypeMixpanel {
+		if anonymous && strings.Contains(text, id) && !slices.Contains(statistics, platform.Type) {
 			t.Errorf("seed %d: %s gets %s of a visitor who denied analytics", seed, platform.Name, id)
 		}
 	}
@@ -279,7 +285,7 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		if read.Limited {
 			return "limited_data_use"
 		}
-	case platforms.TypePinterest:
+	case platforms.TypePinterest, platforms.TypeOpenAI:
 		if read.OptOut || read.Custom.OptOutType != "" {
 			return fmt.Sprintf("%v %s", read.OptOut, read.Custom.OptOutType)
 		}
@@ -310,9 +316,9 @@ func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e 
 				continue
 			}
 			switch reached[i].Type {
-			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest:
+			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest, platforms.TypeOpenAI:
 				want.ClientID, want.UserID = true, true
-			case platforms.TypeGA4, platforms.TypeMixpanel:
+			case platforms.TypeGA4, platforms.TypeMixpanel, platforms.TypePostHog, platforms.TypeSegment:
 				want = event.Needed{ClientID: true, UserID: true, SessionID: true}
 			}
 		}

@@ -37,6 +37,9 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 	platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+	platforms.TypePostHog:   {PostHog: &platforms.PostHog{}},
+	platforms.TypeSegment:   {Segment: &platforms.Segment{}},
+	platforms.TypeOpenAI:    {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
 }
 
 const coverageIntro = `What of an event reaches which platform. Each cell is what the platform's adapter did with an event that has the

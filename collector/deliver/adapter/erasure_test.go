@@ -166,6 +166,8 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 			platforms.TypeMeta: {Meta: &platforms.Meta{PixelID: "1"}}, platforms.TypeGA4: {GA4: &platforms.GA4{MeasurementID: "G-1"}},
 			platforms.TypeTikTok: {TikTok: &platforms.TikTok{EventSourceID: "C1"}}, platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+			platforms.TypePostHog: {PostHog: &platforms.PostHog{}}, platforms.TypeSegment: {Segment: &platforms.Segment{}},
+			platforms.TypeOpenAI: {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
 		}[of]
 		p, err := Open(platforms.Platform{Name: "p", Type: of, Settings: settings}, credentials, platforms.ConsentRule{})
 		if err != nil {
