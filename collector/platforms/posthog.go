@@ -55,6 +55,7 @@ var posthogTraits = Traits{
 	},
 	Proof: Proof{Judges: []Judge{
 		{Kind: ByFake, What: "a server that checks by the rules of PostHog's documents", Since: "2026-11-24"},
+		{Kind: ByLibrary, What: "PostHog's library for Node, `posthog-node` 5.70, sends the same message", Since: "2026-11-24"},
 	}},
 	Texts: []Text{
 		{Name: "region", Values: []string{"US", "EU"}, Optional: true, of: func(s *Settings) string { return string(s.PostHog.Region) }},

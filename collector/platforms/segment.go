@@ -37,6 +37,8 @@ var segmentTraits = Traits{
 	},
 	Proof: Proof{Judges: []Judge{
 		{Kind: ByFake, What: "a server that checks by the rules of Segment's documents", Since: "2026-11-24"},
+		{Kind: ByFake, What: "Weir's own endpoint for Segment's clients reads the event that it was", Since: "2026-11-24"},
+		{Kind: ByLibrary, What: "Segment's library for Node, `@segment/analytics-node` 3.1, sends the same message", Since: "2026-11-24"},
 	}},
 	Texts: []Text{
 		{Name: "region", Values: []string{"US", "EU"}, Optional: true, of: func(s *Settings) string { return string(s.Segment.Region) }},

@@ -23,9 +23,13 @@ func failSegment(status int) answer {
 	return answer{status: status}
 }
 
+// segmentBody has what Segment documents of a batch.
 type segmentBody struct {
-	Batch  []jsontext.Value `json:"batch"`
-	SentAt string           `json:"sentAt"`
+	Batch        []jsontext.Value          `json:"batch"`
+	SentAt       string                    `json:"sentAt"`
+	WriteKey     string                    `json:"writeKey"`
+	Context      map[string]jsontext.Value `json:"context"`
+	Integrations map[string]jsontext.Value `json:"integrations"`
 }
 
 // segmentMessage knows the members of Segment's common fields, and of the calls that Weir makes.
