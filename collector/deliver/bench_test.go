@@ -27,14 +27,18 @@ import (
 func BenchmarkDelivery(b *testing.B) {
 	for _, run := range []struct {
 		name    string
+		kind    platforms.Type
 		batch   int
 		latency time.Duration
 		events  int
 	}{
-		{"1 a request", 1, 0, 5_000},
-		{"100 a request", 100, 0, 50_000},
-		{"1000 a request", 1000, 0, 50_000},
-		{"100 a request and 100 ms each", 100, 100 * time.Millisecond, 50_000},
+		{"1 a request", platforms.TypeMeta, 1, 0, 5_000},
+		{"100 a request", platforms.TypeMeta, 100, 0, 50_000},
+		{"1000 a request", platforms.TypeMeta, 1000, 0, 50_000},
+		{"100 a request and 100 ms each", platforms.TypeMeta, 100, 100 * time.Millisecond, 50_000},
+		{"PostHog", platforms.TypePostHog, 200, 0, 50_000},
+		{"Segment", platforms.TypeSegment, 100, 0, 50_000},
+		{"OpenAI", platforms.TypeOpenAI, 100, 0, 50_000},
 	} {
 		b.Run(run.name, func(b *testing.B) {
 			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,14 +47,15 @@ func BenchmarkDelivery(b *testing.B) {
 					return
 				}
 				<-time.After(run.latency)
-				received := bytes.Count(body, []byte(`"event_name"`))
-				_, _ = io.WriteString(w, `{"events_received":`+strconv.Itoa(received)+`}`)
+				_, _ = io.WriteString(w, takenBy[run.kind](body))
 			}))
 			b.Cleanup(sink.Close)
-			cfg := platforms.Platform{Name: "p", Type: platforms.TypeMeta, Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "42"}}, Endpoint: sink.URL}
+			cfg := subjects[run.kind].cfg
+			cfg.Name, cfg.Type, cfg.Endpoint = "p", run.kind, sink.URL
 			bare := cfg
 			bare.Name, bare.Suspend = "bare", true // its group is left to the bare consumer
 			h := newHarness(b, cfg, bare)
+			h.credentials["p"] = suiteCredentials
 			var ours, theirs, ratios []float64
 			for round := range b.N {
 				fill(b, h, run.events)
@@ -72,6 +77,16 @@ func BenchmarkDelivery(b *testing.B) {
 			b.ReportMetric(median(ratios), "ratio")
 		})
 	}
+}
+
+// takenBy are what platforms answer to a request of which they take all events.
+var takenBy = map[platforms.Type]func(body []byte) string{
+	platforms.TypeMeta: func(body []byte) string {
+		return `{"events_received":` + strconv.Itoa(bytes.Count(body, []byte(`"event_name"`))) + `}`
+	},
+	platforms.TypePostHog: func([]byte) string { return `{"status":"Ok"}` },
+	platforms.TypeSegment: func([]byte) string { return `{"success":true}` },
+	platforms.TypeOpenAI:  func([]byte) string { return `{}` },
 }
 
 func median(list []float64) float64 {
@@ -97,7 +112,7 @@ func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
 
 // consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
 func consumeAll(b *testing.B, h *harness, cfg platforms.Platform, batch, n int) float64 {
-	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken}, new(config.Consent).Rule(&cfg))
+	opened, err := adapter.Open(cfg, suiteCredentials, new(config.Consent).Rule(&cfg))
 	if err != nil {
 		b.Fatal(err)
 	}
