@@ -143,34 +143,27 @@ func (q *request) openaiEvent(in *openaiEvent) Event {
 	if in.OptOut {
 		e.Limited = "opt_out"
 	}
+	q.checkOpenAIUser(&e, in)
+	q.checkAge(&e, time.UnixMilli(in.TimestampMS), 7*24*time.Hour, 10*time.Minute)
+	if in.ID == "" || q.refused[in.ID] {
+		e.refuse("id must be valid")
+	}
+	e.refuse(in.wrongType())
+	e.refuse(in.wrongSource())
+	e.refuse(in.Data.wrong())
+	return e
+}
+
+// checkOpenAIUser notes whose an event is, and what is wrong with that.
+func (q *request) checkOpenAIUser(e *Event, in *openaiEvent) {
 	u := &in.User
 	for field, hashes := range map[string][]string{
 		"emails_sha256": u.Emails, "phone_numbers_sha256": u.Phones, "external_ids_sha256": u.ExternalIDs,
 		"first_names_sha256": u.FirstNames, "last_names_sha256": u.LastNames,
 	} {
-		q.checkHashes(&e, field, hashes...)
+		q.checkHashes(e, field, hashes...)
 	}
-	q.checkAge(&e, time.UnixMilli(in.TimestampMS), 7*24*time.Hour, 10*time.Minute)
-	shape, known := openaiShapes[in.Type]
-	page, badURL := url.Parse(in.SourceURL)
-	switch {
-	case !known:
-		e.refuse("type is none of OpenAI's")
-	case in.ID == "" || q.refused[in.ID]:
-		e.refuse("id must be valid")
-	case in.Data.Type != shape:
-		e.refuse("data.type must be " + shape)
-	case (in.Type == "custom") != (in.CustomEventName != ""):
-		e.refuse("custom_event_name goes with the type custom")
-	case in.CustomEventName != "" && (!openaiCustomName.MatchString(in.CustomEventName) || openaiShapes[in.CustomEventName] != ""):
-		e.refuse("custom_event_name must be 1 to 64 letters, digits, _ and -, and no standard event's")
-	case !slices.Contains(openaiSources, in.ActionSource):
-		e.refuse("action_source is none of OpenAI's")
-	case in.ActionSource == "web" && in.SourceURL == "":
-		e.refuse("source_url is required of the web")
-	case in.SourceURL != "" && (badURL != nil || page.Host == ""):
-		e.refuse("source_url must be a URL")
-	case in.OppRef == "" && u.OBRef == "" && len(u.Emails) == 0 && len(u.Phones) == 0 && len(u.ExternalIDs) == 0:
+	if in.OppRef == "" && u.OBRef == "" && len(u.Emails) == 0 && len(u.Phones) == 0 && len(u.ExternalIDs) == 0 {
 		e.refuse("nothing tells whose it is; OpenAI does not say so")
 	}
 	for _, country := range u.Countries {
@@ -181,8 +174,36 @@ func (q *request) openaiEvent(in *openaiEvent) Event {
 	if _, err := netip.ParseAddr(u.IPAddress); u.IPAddress != "" && err != nil {
 		e.refuse("ip_address must be one")
 	}
-	e.refuse(in.Data.wrong())
-	return e
+}
+
+// wrongType says what is wrong with the type of an event, and with what goes with it; "" where nothing is.
+func (in *openaiEvent) wrongType() string {
+	shape, known := openaiShapes[in.Type]
+	switch {
+	case !known:
+		return "type is none of OpenAI's"
+	case in.Data.Type != shape:
+		return "data.type must be " + shape
+	case (in.Type == "custom") != (in.CustomEventName != ""):
+		return "custom_event_name goes with the type custom"
+	case in.CustomEventName != "" && (!openaiCustomName.MatchString(in.CustomEventName) || openaiShapes[in.CustomEventName] != ""):
+		return "custom_event_name must be 1 to 64 letters, digits, _ and -, and no standard event's"
+	}
+	return ""
+}
+
+// wrongSource says what is wrong with where an event happened, "" where nothing is.
+func (in *openaiEvent) wrongSource() string {
+	page, err := url.Parse(in.SourceURL)
+	switch {
+	case !slices.Contains(openaiSources, in.ActionSource):
+		return "action_source is none of OpenAI's"
+	case in.ActionSource == "web" && in.SourceURL == "":
+		return "source_url is required of the web"
+	case in.SourceURL != "" && (err != nil || page.Host == ""):
+		return "source_url must be a URL"
+	}
+	return ""
 }
 
 // wrong says what is wrong with an event's data, "" where nothing is.

@@ -146,15 +146,21 @@ func (q *request) segmentEvent(message jsontext.Value) Event {
 	case in.Context.Library["name"] == "":
 		e.refuse("context.library must have a name")
 	}
-	for _, name := range []string{"total", "revenue", "value", "tax", "shipping", "discount", "price", "quantity"} {
-		if kind := in.Properties[name].Kind(); in.Properties[name] != nil && kind != '0' {
-			e.refuse(name + " must be a number")
-		}
-	}
-	if products := in.Properties["products"]; products != nil {
-		if _, problem := unmarshal[[]map[string]jsontext.Value](products); problem != "" {
-			e.refuse("products must be a list of objects")
-		}
-	}
+	e.refuse(segmentProperties(in.Properties))
 	return e
+}
+
+// segmentProperties says what is wrong with the properties of Segment's e-commerce specification, "" where nothing is.
+func segmentProperties(properties map[string]jsontext.Value) string {
+	for _, name := range []string{"total", "revenue", "value", "tax", "shipping", "discount", "price", "quantity"} {
+		if value := properties[name]; value != nil && value.Kind() != '0' {
+			return name + " must be a number"
+		}
+	}
+	if products := properties["products"]; products != nil {
+		if _, problem := unmarshal[[]map[string]jsontext.Value](products); problem != "" {
+			return "products must be a list of objects"
+		}
+	}
+	return ""
 }
