@@ -205,7 +205,7 @@ func segmentProperties(e *Event, call segmentName) members {
 	for _, id := range event.ClickIDNames {
 		p.text(id, e.Context.ClickIDs[id])
 	}
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	if e.Context.ActionSource != event.InApp { // which the channel says
 		p.text("action_source", e.Context.ActionSource.String())
 	}
