@@ -63,6 +63,10 @@ platforms:
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: microsoft, type: Microsoft, microsoft: {tagID: "187012345", pageLoads: true}, credentialsSecretRef: {name: s}}
 - {name: linkedin, type: LinkedIn, eventNames: {lead: "104012"}, apiVersion: "202609", credentialsSecretRef: {name: s}}
+- {name: events, type: PostHog, posthog: {region: EU, personProfiles: Never}, credentialsSecretRef: {name: s}}
+- {name: own-events, type: PostHog, posthog: {host: "https://posthog.example.com"}, credentialsSecretRef: {name: s}}
+- {name: cdp, type: Segment, segment: {host: "http://rudder.data:8080"}, credentialsSecretRef: {name: s}}
+- {name: chatgpt, type: OpenAI, openai: {pixelID: px_AbC-123, validateOnly: true}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
 		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},
 
@@ -227,6 +231,62 @@ platforms:
 		"Mixpanel's region is one that Mixpanel has": {
 			spec: "platforms: [{name: a, type: Mixpanel, mixpanel: {projectID: '1', region: eu}, credentialsSecretRef: {name: s}}]",
 			want: []string{`spec.platforms[0].mixpanel.region: must be one of "US", "EU", "IN"`},
+		},
+		"PostHog needs its member": {
+			spec: "platforms: [{name: a, type: PostHog, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].posthog: must be set for a platform of type PostHog, and for no other"},
+		},
+		"PostHog needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: PostHog, posthog: {}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key projectToken is the token of the project"},
+		},
+		"PostHog's region is one that PostHog has": {
+			spec: "platforms: [{name: a, type: PostHog, posthog: {region: IN}, credentialsSecretRef: {name: s}}]",
+			want: []string{`spec.platforms[0].posthog.region: must be one of "US", "EU"`},
+		},
+		"PostHog's host is a web URL": {
+			spec: "platforms: [{name: a, type: PostHog, posthog: {host: posthog.example.com}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].posthog.host: must be an http or https URL with a host, such as https://posthog.example.com"},
+		},
+		"PostHog's host holds no password": {
+			spec: "platforms: [{name: a, type: PostHog, posthog: {host: 'https://u:p@posthog.example.com'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].posthog.host: must hold no user name or password: requests are let in by projectToken instead"},
+		},
+		"PostHog is in a region or on a host of one's own": {
+			spec: "platforms: [{name: a, type: PostHog, posthog: {region: EU, host: 'https://posthog.example.com'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].posthog.host: must be absent where region is set: a host of your own is in no region of PostHog's"},
+		},
+		"PostHog keeps profiles of those that there is a word for": {
+			spec: "platforms: [{name: a, type: PostHog, posthog: {personProfiles: always}, credentialsSecretRef: {name: s}}]",
+			want: []string{`spec.platforms[0].posthog.personProfiles: must be one of "Identified", "Always", "Never"`},
+		},
+		"Segment needs its member": {
+			spec: "platforms: [{name: a, type: Segment, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].segment: must be set for a platform of type Segment, and for no other"},
+		},
+		"Segment needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: Segment, segment: {}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key writeKey is the write key of the source"},
+		},
+		"Segment's host is a web URL": {
+			spec: "platforms: [{name: a, type: Segment, segment: {host: rudder}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].segment.host: must be an http or https URL with a host, such as https://rudder.example.com"},
+		},
+		"Segment is in a region or another server": {
+			spec: "platforms: [{name: a, type: Segment, segment: {region: US, host: 'https://rudder.example.com'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].segment.host: must be absent where region is set: another host is in no region of Segment's"},
+		},
+		"OpenAI needs its member": {
+			spec: "platforms: [{name: a, type: OpenAI, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].openai: must be set for a platform of type OpenAI, and for no other"},
+		},
+		"OpenAI needs a Secret, and is told which key": {
+			spec: "platforms: [{name: a, type: OpenAI, openai: {pixelID: a}}]",
+			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key apiKey is the key of the pixel's Conversions API"},
+		},
+		"OpenAI's pixelID is one": {
+			spec: "platforms: [{name: a, type: OpenAI, openai: {pixelID: 'a/b'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].openai.pixelID: must be the id of a pixel"},
 		},
 		"Webhook needs its member": {
 			spec: "platforms: [{name: a, type: Webhook, credentialsSecretRef: {name: s}}]",

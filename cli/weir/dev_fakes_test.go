@@ -29,6 +29,9 @@ spec:
   - {name: linkedin, type: LinkedIn, eventNames: {purchase: "104012"}, credentialsSecretRef: {name: keys}}
   - {name: marketing, type: Klaviyo, klaviyo: {}, credentialsSecretRef: {name: keys}}
   - {name: usage, type: Amplitude, amplitude: {region: EU}, credentialsSecretRef: {name: keys}}
+  - {name: events, type: PostHog, posthog: {region: EU}, credentialsSecretRef: {name: keys}}
+  - {name: cdp, type: Segment, segment: {host: "https://rudder.example.com"}, credentialsSecretRef: {name: keys}}
+  - {name: chatgpt, type: OpenAI, openai: {pixelID: px-1}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
 ---
 apiVersion: weir.dev/v1alpha1
@@ -49,6 +52,8 @@ stringData:
   conversionToken: conversion-token-for-tests
   serviceAccountUsername: weir.1.mp-service-account
   serviceAccountSecret: service-account-secret-for-tests
+  projectToken: project-token-for-tests
+  writeKey: write-key-for-tests
   apiKey: api-key-for-tests
   signingSecret: ` + webhookSecret + `
 `
@@ -72,6 +77,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"snapchat": "delivered", "reddit": "delivered",
 		"microsoft": "delivered", "linkedin": "delivered",
 		"marketing": "delivered", "usage": "delivered",
+		"events": "delivered", "cdp": "delivered", "chatgpt": "delivered",
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -95,6 +101,9 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
 		"fake Klaviyo: default/shop/marketing · Placed Order · id A-1 · 49.9 EUR\n",
 		"fake Amplitude: default/shop/usage · purchase · id A-1 · 49.9 EUR\n",
+		"fake PostHog: default/shop/events · purchase · id A-1 · 49.9 EUR\n",
+		"fake Segment: default/shop/cdp · Order Completed · id A-1 · 49.9 EUR\n",
+		"fake OpenAI: default/shop/chatgpt · order_created · id A-1 · 49.9 EUR · emails_sha256 ",
 		"fake Webhook: default/shop/crm · purchase · id ",
 		"fake Microsoft: default/shop/microsoft · purchase · id A-1 · 49.9 EUR · em ",
 		"fake LinkedIn: default/shop/linkedin · 104012 · id A-1 · 49.9 EUR · SHA256_EMAIL ",

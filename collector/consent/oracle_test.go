@@ -362,6 +362,8 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 		platforms.TypeMicrosoft: withoutForm, platforms.TypeLinkedIn: withoutForm,
 		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
 		platforms.TypeKlaviyo: purposeNames[:3], platforms.TypeAmplitude: {"analytics_storage"},
+		platforms.TypeOpenAI:  purposeNames[:3],
+		platforms.TypePostHog: {"analytics_storage"}, platforms.TypeSegment: {"analytics_storage"},
 	}[platform.Type]
 	strict, own := rules.WhenAbsent == platforms.Withhold, false
 	for _, rule := range rules.Platforms {
@@ -446,6 +448,8 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 			return "G"
 		}
 		return ""
+	case kind == platforms.TypeOpenAI && sale:
+		return "true "
 	case kind != platforms.TypeGA4:
 		return ""
 	}

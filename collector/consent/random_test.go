@@ -60,11 +60,15 @@ var reached = []platforms.Platform{
 	{Name: "reddit", Type: platforms.TypeReddit, Settings: platforms.Settings{Reddit: &platforms.Reddit{PixelID: "a2_1"}}},
 	{Name: "klaviyo", Type: platforms.TypeKlaviyo, Settings: platforms.Settings{Klaviyo: &platforms.Klaviyo{}}},
 	{Name: "amplitude", Type: platforms.TypeAmplitude, Settings: platforms.Settings{Amplitude: &platforms.Amplitude{}}},
+	{Name: "posthog", Type: platforms.TypePostHog, Settings: platforms.Settings{PostHog: &platforms.PostHog{}}},
+	{Name: "segment", Type: platforms.TypeSegment, Settings: platforms.Settings{Segment: &platforms.Segment{}}},
+	{Name: "openai", Type: platforms.TypeOpenAI, Settings: platforms.Settings{OpenAI: &platforms.OpenAI{PixelID: "px-1"}}},
 }
+
 
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
-	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "apiKey": "a",
+	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "projectToken": "a", "writeKey": "a", "apiKey": "a",
 }
 
 func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
@@ -114,6 +118,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 		"Snapchat limited", "Snapchat withheld", "Reddit limited", "Reddit withheld",
 		"Microsoft sent", "Microsoft limited", "Microsoft withheld", "LinkedIn sent", "LinkedIn withheld",
 		"Klaviyo sent", "Klaviyo withheld", "Amplitude sent", "Amplitude withheld",
+		"PostHog withheld", "Segment withheld", "OpenAI limited",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -214,6 +219,7 @@ func checkPlatform(
 	inPlain := map[platforms.Type][]string{ // those that know people by their ids as they are
 		platforms.TypeGA4: visitorIDs, platforms.TypeMixpanel: visitorIDs, platforms.TypeAmplitude: visitorIDs, platforms.TypeKlaviyo: visitorIDs[:2],
 		platforms.TypeMicrosoft: visitorIDs[:1],
+		platforms.TypePostHog:   visitorIDs, platforms.TypeSegment: visitorIDs,
 	}[platform.Type]
 	for _, id := range visitorIDs {
 		if anonymous && strings.Contains(text, id) && !slices.Contains(inPlain, id) {
@@ -309,7 +315,7 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		if read.Limited {
 			return "limited_data_use"
 		}
-	case platforms.TypePinterest:
+	case platforms.TypePinterest, platforms.TypeOpenAI:
 		if read.OptOut || read.Custom.OptOutType != "" {
 			return fmt.Sprintf("%v %s", read.OptOut, read.Custom.OptOutType)
 		}
@@ -351,9 +357,10 @@ func checkStored(t *testing.T, seed uint64, rules config.Consent, v *visitor, e 
 			case platforms.TypeMeta, platforms.TypeTikTok, platforms.TypePinterest,
 				platforms.TypeSnapchat, platforms.TypeReddit,
 				platforms.TypeMicrosoft, platforms.TypeLinkedIn,
-				platforms.TypeKlaviyo:
+				platforms.TypeKlaviyo, platforms.TypeOpenAI:
 				want.ClientID, want.UserID = true, true
-			case platforms.TypeGA4, platforms.TypeMixpanel, platforms.TypeAmplitude:
+			case platforms.TypeGA4, platforms.TypeMixpanel, platforms.TypeAmplitude,
+				platforms.TypePostHog, platforms.TypeSegment:
 				want = event.Needed{ClientID: true, UserID: true, SessionID: true}
 			}
 		}

@@ -151,12 +151,28 @@ var subjects = map[platforms.Type]subject{
 		texts:   map[string][]string{"email": {emailGoog}, "phone_number": {rawPhone}, "external_id": {userIDLow}},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
+	platforms.TypePostHog: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{PostHog: &platforms.PostHog{}}},
+		batches: true, refused: "failed", tooOld: "delivered",
+	},
+	platforms.TypeSegment: {
+		cfg:     platforms.Platform{Settings: platforms.Settings{Segment: &platforms.Segment{}}},
+		batches: true, refused: "delivered", tooOld: "delivered", // Segment does not say so
+	},
+	platforms.TypeOpenAI: {
+		cfg: platforms.Platform{Settings: platforms.Settings{OpenAI: &platforms.OpenAI{PixelID: "px-42"}}},
+		texts: map[string][]string{
+			"emails_sha256": {emailLow, emailLow2}, "phone_numbers_sha256": {digits, digits2},
+			"first_names_sha256": {nameMeta}, "last_names_sha256": {lastMeta}, "external_ids_sha256": {strings.TrimSpace(rawUserID), clientID},
+		},
+		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
+	},
 }
 
 var suiteCredentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.42.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret, "apiKey": "api-key-for-tests",
+	"signingSecret": signingSecret, "projectToken": "project-token-for-tests", "writeKey": "write-key-for-tests", "apiKey": "api-key-for-tests",
 }
 
 // site is a platform under the suite: its fake, what reached it over the wire, and the deliverer.

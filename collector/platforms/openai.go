@@ -1,5 +1,7 @@
 package platforms
 
+import "time"
+
 // TypeOpenAI is OpenAI's Conversions API for ads.
 const TypeOpenAI Type = "OpenAI"
 
@@ -10,13 +12,30 @@ type OpenAI struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="must be the id of a pixel"
 	PixelID string `json:"pixelID"`
+
+	// Has OpenAI check the events, and keep none of them.
+	// +optional
+	ValidateOnly bool `json:"validateOnly,omitempty"`
 }
 
 var openaiTraits = Traits{
 	Credentials: []string{"apiKey"},
-	Limits:      Limits{Events: 1000},
+	Hashes:      []Hash{EmailLower, PhoneDigits, FirstNameMeta, LastNameMeta},
+	APIVersion:  "v1",
+	// OpenAI takes 1000 events a request, but refuses all of them where one is bad.
+	Limits:      Limits{Events: 100, Bytes: 2 << 20},
+	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	Erasure: Erasure{
+		Instruction: "Ask OpenAI at privacy.openai.com, or whoever attends to your ad account: there is no interface for it. OpenAI " +
+			"knows the person by the SHA-256 of their e-mail addresses, phone numbers, user_id and client_id, and by the oppref of " +
+			"the click.",
+		URL: "https://openai.com/policies/ad-tools-dpa/",
+	},
+	Proof: Proof{Judges: []Judge{
+		{Kind: ByFake, What: "a server that checks by the rules of OpenAI's documents", Since: "2026-11-24"},
+	}},
 	Texts: []Text{
 		{
 			Name: "pixelID", MaxLength: 64, Pattern: testCode, Rule: "must be the id of a pixel",

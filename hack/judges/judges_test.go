@@ -31,16 +31,22 @@ const judgesPage = "../../docs/reference/platforms/judges.md"
 // judge runs a script of hack/judges with what others have made for Node, and returns what it answers.
 func judge[T any](t *testing.T, script string, input []byte) T {
 	t.Helper()
-	find := exec.CommandContext(t.Context(), "../npm.sh", "hack/judges")
+	return judgeIn[T](t, "hack/judges", "NODE_JUDGES", script, input)
+}
+
+// judgeIn is judge with the packages of a folder, of which the script is told by a variable.
+func judgeIn[T any](t *testing.T, packages, variable, script string, input []byte) T {
+	t.Helper()
+	find := exec.CommandContext(t.Context(), "../npm.sh", packages)
 	var words bytes.Buffer
 	find.Stderr = &words
 	folder, err := find.Output()
 	if err != nil {
-		t.Fatalf("hack/npm.sh hack/judges: %v: %s", err, words.String())
+		t.Fatalf("hack/npm.sh %s: %v: %s", packages, err, words.String())
 	}
 	installed := strings.TrimSpace(string(folder))
 	run := exec.CommandContext(t.Context(), filepath.Join(installed, "node"), script)
-	run.Env = append(os.Environ(), "NODE_JUDGES="+installed)
+	run.Env = append(os.Environ(), variable+"="+installed)
 	run.Stdin, run.Stderr = bytes.NewReader(input), &words
 	text, err := run.Output()
 	if err != nil {

@@ -43,6 +43,9 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
 	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 	platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+	platforms.TypePostHog:   {PostHog: &platforms.PostHog{}},
+	platforms.TypeSegment:   {Segment: &platforms.Segment{}},
+	platforms.TypeOpenAI:    {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
 }
 
 const coverageIntro = `What of an event reaches which platform. Each cell is what the platform's adapter did with an event that has the

@@ -117,6 +117,9 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypeLinkedIn:  openLinkedIn,
 	platforms.TypeKlaviyo:   openKlaviyo,
 	platforms.TypeAmplitude: openAmplitude,
+	platforms.TypePostHog:   openPostHog,
+	platforms.TypeSegment:   openSegment,
+	platforms.TypeOpenAI:    openOpenAI,
 }
 
 const (

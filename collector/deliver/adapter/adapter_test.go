@@ -106,6 +106,26 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 			configured(platforms.TypeAmplitude), map[string]string{"apiKey": "hush\xff"},
 			`platform "p": apiKey must be text in UTF-8`,
 		},
+		"a region and a host of one's own, of PostHog": {
+			platforms.Platform{Name: "product", Type: platforms.TypePostHog, Settings: platforms.Settings{PostHog: &platforms.PostHog{Region: "EU", Host: "https://a.example.com"}}}, credentials,
+			`platform "product": posthog.host must be absent where posthog.region is set`,
+		},
+		"a region and a host of one's own, of Segment": {
+			platforms.Platform{Name: "cdp", Type: platforms.TypeSegment, Settings: platforms.Settings{Segment: &platforms.Segment{Region: "US", Host: "https://a.example.com"}}}, credentials,
+			`platform "cdp": segment.host must be absent where segment.region is set`,
+		},
+		"a host with a query": {
+			platforms.Platform{Name: "cdp", Type: platforms.TypeSegment, Settings: platforms.Settings{Segment: &platforms.Segment{Host: "https://a.example.com/?a=1"}}}, credentials,
+			`platform "cdp": segment.host must be a URL without a query and a fragment: a path is added to it`,
+		},
+		"a token that is no text, which is not shown": {
+			configured(platforms.TypePostHog), map[string]string{"projectToken": "hush\xff"},
+			`platform "p": projectToken must be valid UTF-8`,
+		},
+		"a missing pixel of OpenAI's": {
+			platforms.Platform{Name: "chatgpt", Type: platforms.TypeOpenAI, Settings: platforms.Settings{OpenAI: &platforms.OpenAI{}}}, credentials,
+			`platform "chatgpt": openai.pixelID must be the id of a pixel`,
+		},
 		"one of two keys": {
 			configured(platforms.TypeMixpanel), map[string]string{"serviceAccountUsername": "weir"},
 			`platform "p": its Secret must have the key serviceAccountSecret`,
@@ -213,6 +233,12 @@ func TestAnEventIsGivenUp(t *testing.T) {
 		},
 		"by Amplitude seven days after its receipt": {
 			configured(platforms.TypeAmplitude), received.Add(-48 * time.Hour), received.Add(7 * 24 * time.Hour),
+		},
+		"by OpenAI an hour before its seven days are over": {
+			configured(platforms.TypeOpenAI), time.Time{}, received.Add(7*24*time.Hour - time.Hour),
+		},
+		"by PostHog and Segment seven days after its receipt": {
+			configured(platforms.TypePostHog), received.Add(-48 * time.Hour), received.Add(7 * 24 * time.Hour),
 		},
 		"by a Webhook seven days after its receipt, however old it was": {
 			platforms.Platform{Name: "p", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://example.com"}}}, received.Add(-48 * time.Hour),

@@ -170,6 +170,8 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 			platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 			platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}}, platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
 			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
+			platforms.TypePostHog: {PostHog: &platforms.PostHog{}}, platforms.TypeSegment: {Segment: &platforms.Segment{}},
+			platforms.TypeOpenAI: {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
 		}[of]
 		p, err := Open(platforms.Platform{Name: "p", Type: of, Settings: settings}, credentials, platforms.ConsentRule{})
 		if err != nil {

@@ -38,7 +38,7 @@ const snapPixel = "1ec32188-754e-4be2-8e55-c949a984a39f"
 var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret, "apiKey": "api-key-for-tests",
+	"signingSecret": signingSecret, "projectToken": "phc_project-token-for-tests", "writeKey": "write-key-for-tests", "apiKey": "api-key-for-tests",
 }
 
 // configured is a platform of any type.
@@ -55,6 +55,9 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 		platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}},
 		platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
+		platforms.TypePostHog:   {PostHog: &platforms.PostHog{}},
+		platforms.TypeSegment:   {Segment: &platforms.Segment{}},
+		platforms.TypeOpenAI:    {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }

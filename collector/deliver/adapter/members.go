@@ -46,9 +46,12 @@ func (m members) has(name string) bool {
 }
 
 // propertiesOf are the customer's own members, in the order in which they were sent.
-func propertiesOf(e *Event) iter.Seq2[string, jsontext.Value] {
+func propertiesOf(e *Event) iter.Seq2[string, jsontext.Value] { return membersOf(e.Properties) }
+
+// membersOf are the members of a JSON object, in their order; none where there is no object.
+func membersOf(object []byte) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
-		decoder := jsontext.NewDecoder(bytes.NewReader(e.Properties))
+		decoder := jsontext.NewDecoder(bytes.NewReader(object))
 		if _, err := decoder.ReadToken(); err != nil {
 			return // there are none
 		}

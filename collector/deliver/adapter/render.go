@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"crypto/sha256"
+	"errors"
 	"math"
 	"net/http"
 	"net/netip"
@@ -29,6 +30,21 @@ func baseURL(cfg platforms.Platform, own string) string {
 		return strings.TrimSuffix(cfg.Endpoint, "/")
 	}
 	return own
+}
+
+// hostedURL is the base URL of a platform that owners may have servers of their own of: that of a host where there is one, else the
+// region's. member is the settings' name, for an error.
+func hostedURL(cfg platforms.Platform, member, host string, regions map[platforms.Region]string, region platforms.Region) (string, error) {
+	if host == "" {
+		return baseURL(cfg, regions[region]), nil
+	}
+	if region != "" {
+		return "", errors.New(member + ".host must be absent where " + member + ".region is set")
+	}
+	if strings.ContainsAny(host, "?#") {
+		return "", errors.New(member + ".host must be a URL without a query and a fragment: a path is added to it")
+	}
+	return baseURL(cfg, strings.TrimSuffix(host, "/")), nil
 }
 
 // apiVersion is the version of the platform's interface that is spoken.

@@ -36,13 +36,14 @@ var account = Account{
 			Reddit:    &platforms.Reddit{PixelID: "a2_1"},
 			Microsoft: &platforms.Microsoft{TagID: "1"},
 			Klaviyo:   &platforms.Klaviyo{}, Amplitude: &platforms.Amplitude{},
+			PostHog: &platforms.PostHog{}, Segment: &platforms.Segment{}, OpenAI: &platforms.OpenAI{PixelID: "px-1"},
 		},
 		EventNames: map[string]string{"lead": "104012"},
 	},
 	Credentials: map[string]string{
 		"accessToken": "token", "apiSecret": "token", "conversionToken": "token",
 		"serviceAccountUsername": "weir", "serviceAccountSecret": "token", "projectToken": "project", "gdprToken": "gdpr", "signingSecret": secret,
-		"apiKey": "token",
+		"writeKey": "token", "apiKey": "token",
 	},
 }
 
@@ -121,6 +122,23 @@ var dialects = map[platforms.Type]dialect{
 		url:   "/2/httpapi",
 		event: `{"event_type":"lead","device_id":"1.2.3","time":%d,"insert_id":%q}`,
 		body:  `{"api_key":"token","events":[%s]}`, seconds: time.Time.UnixMilli,
+	},
+	platforms.TypePostHog: {
+		url:   "/batch/",
+		event: `{"event":"lead","distinct_id":"1.2","properties":{"$lib":"weir","at":%d,"event_id":%q},"timestamp":"2026-11-20T12:00:00Z"}`,
+		body:  `{"api_key":"project","batch":[%s]}`, seconds: time.Time.Unix,
+	},
+	platforms.TypeSegment: {
+		url: "/v1/batch", header: "Authorization", value: "Basic " + base64.StdEncoding.EncodeToString([]byte("token:")),
+		event: `{"type":"track","event":"Lead","properties":{"at":%d},"messageId":%q,"anonymousId":"1.2","timestamp":"2026-11-20T12:00:00Z",` +
+			`"context":{"library":{"name":"weir"}}}`,
+		body: `{"batch":[%s],"sentAt":"2026-11-20T12:00:00Z"}`, seconds: time.Time.Unix,
+	},
+	platforms.TypeOpenAI: {
+		url: "/v1/events?pid=px-1", header: "Authorization", value: "Bearer token",
+		event: `{"type":"lead_created","timestamp_ms":%d,"id":%q,"action_source":"other","user":{"emails_sha256":["` + hash + `"]},` +
+			`"data":{"type":"customer_action"}}`,
+		body: `{"validate_only":false,"events":[%s]}`, seconds: time.Time.UnixMilli,
 	},
 }
 
@@ -475,6 +493,69 @@ func TestFakesRefuseWhatThePlatformsRefuse(t *testing.T) {
 			"a member that Weir has not":       {`"time"`, `"colour":1,"time"`, 400, "Invalid JSON request body", "-"},
 			"no key":                           {`"api_key":"token",`, ``, 400, `"missing_field":"api_key"`, "-"},
 		},
+		platforms.TypePostHog: {
+			"a good event":                       {"", "", 200, `"status":"Ok"`, ""},
+			"no name":                            {`"lead"`, `""`, 400, "empty event name", "empty event name"},
+			"no distinct_id":                     {`"distinct_id":"1.2",`, "", 400, "without a distinct_id", "without a distinct_id"},
+			"a blank distinct_id":                {`"1.2"`, `" "`, 400, "without a distinct_id", "without a distinct_id"},
+			"a placeholder for distinct_id":      {`"1.2"`, `"Guest"`, 400, "", "merges nobody by"},
+			"a distinct_id that would be cut":    {`"1.2"`, `"` + strings.Repeat("x", 201) + `"`, 400, "", "longer than 200"},
+			"a uuid that is none":                {`"timestamp"`, `"uuid":"e-1","timestamp"`, 400, "failed to parse request", "the uuid is none"},
+			"a time that is none":                {`2026-11-20T12`, `20 November 12`, 400, "", "timestamp must be"},
+			"an event of the day after tomorrow": {`2026-11-20T12`, `2026-11-22T12`, 400, "", "timestamp must be"},
+			"a flag that is a text":              {`"$lib"`, `"$process_person_profile":"false","$lib"`, 400, "", "must be true or false"},
+			"a session that is no UUID":          {`"$lib"`, `"$session_id":"17","$lib"`, 400, "", "must be a UUID of version 7"},
+			"a session's UUID":                   {`"$lib"`, `"$session_id":"019a9f3c-7a00-7000-8000-000000000001","$lib"`, 200, `"status":"Ok"`, ""},
+			"properties of the person":           {`"$lib"`, `"$set":{"a":1},"$lib"`, 400, "", "none that Weir may set"},
+			"an address that is a number":        {`"$lib"`, `"$ip":1,"$lib"`, 400, "", "must be a text"},
+			"an event of a megabyte":             {`"$lib"`, `"x":"` + strings.Repeat("x", 1<<20) + `","$lib"`, 400, "maximum event size exceeded", "maximum event size exceeded"},
+			"properties that are a list":         {`"properties":{`, `"properties":[],"x":{`, 400, "failed to parse request", "-"},
+		},
+		platforms.TypeSegment: {
+			"a good event":                 {"", "", 200, `"success":true`, ""},
+			"no name":                      {`"Lead"`, `""`, 200, `"success":true`, "needs an event"},
+			"a call that it has not":       {`"track"`, `"purchase"`, 200, `"success":true`, "type must be"},
+			"nobody":                       {`"anonymousId":"1.2",`, "", 200, `"success":true`, "no_user_anon_id"},
+			"an id of 100 characters":      {`"e-1"`, `"` + strings.Repeat("x", 100) + `"`, 200, `"success":true`, "fewer than 100"},
+			"a time that is none":          {`"2026-11-20T12:00:00Z","context"`, `"now","context"`, 200, `"success":true`, "timestamp must be"},
+			"a revenue that is a text":     {`"at"`, `"revenue":"$1","at"`, 200, `"success":true`, "revenue must be a number"},
+			"products that are no list":    {`"at"`, `"products":{},"at"`, 200, `"success":true`, "products must be a list"},
+			"a library without a name":     {`"weir"`, `""`, 200, `"success":true`, "must have a name"},
+			"an event of 32 KB":            {`"at"`, `"x":"` + strings.Repeat("x", 32<<10) + `","at"`, 400, `"success":false`, "-"},
+			"consent that is a text":       {`"library"`, `"consent":{"categoryPreferences":{"ads":"no"}},"library"`, 200, `"success":true`, "not of the platform's form"},
+			"consent by category":          {`"library"`, `"consent":{"categoryPreferences":{"ads":false}},"library"`, 200, `"success":true`, ""},
+			"a batch that is no list":      {`"batch":[`, `"messages":[`, 400, `"success":false`, "-"},
+			"a member that messages lack":  {`"messageId"`, `"colour":1,"messageId"`, 200, `"success":true`, "not of the platform's form"},
+			"a time of sending that is no": {`"sentAt":"2026`, `"sentAt":"x2026`, 200, `"success":true`, ""},
+		},
+		platforms.TypeOpenAI: {
+			"a good event":                   {"", "", 200, `{}`, ""},
+			"an address in place of a hash":  {hash, "ada", 400, "emails_sha256 is no SHA-256", "emails_sha256 is no SHA-256"},
+			"a hash that is no list":         {`["` + hash + `"]`, `"` + hash + `"`, 400, `"invalid_request_error"`, "-"},
+			"a type that it has not":         {`"lead_created"`, `"lead"`, 400, "events[0]: type", "type is none"},
+			"data of another shape":          {`"customer_action"`, `"contents"`, 400, "data.type must be", "data.type must be"},
+			"a custom event without a name":  {`"lead_created"`, `"custom"`, 400, "data.type must be", "data.type must be"},
+			"a name of an event of its own":  {`"id"`, `"custom_event_name":"x","id"`, 400, "goes with the type custom", "goes with the type custom"},
+			"the web without a page":         {`"other"`, `"web"`, 400, "source_url is required", "source_url is required"},
+			"the web with a page":            {`"action_source":"other"`, `"action_source":"web","source_url":"https://shop.example/"`, 200, `{}`, ""},
+			"a source that it has not":       {`"other"`, `"app"`, 400, "action_source is none", "action_source is none"},
+			"an event of eight days ago":     {"TIME", "-192h", 400, "too old", "too old"},
+			"an event of the next hour":      {"TIME", "1h", 400, "in the future", "in the future"},
+			"an amount without a currency":   {`"data":{`, `"data":{"amount":100,`, 400, "needs a currency", "needs a currency"},
+			"an amount with cents":           {`"data":{`, `"data":{"amount":1.5,"currency":"EUR",`, 400, `"invalid_request_error"`, "-"},
+			"an amount and its currency":     {`"data":{`, `"data":{"amount":100,"currency":"EUR",`, 200, `{}`, ""},
+			"a currency alone":               {`"data":{`, `"data":{"currency":"EUR",`, 400, "needs an amount", "needs an amount"},
+			"items of what has none":         {`"data":{`, `"data":{"contents":[{"id":"a"}],`, 400, "contents are none of", "contents are none of"},
+			"nothing that tells whose it is": {`"emails_sha256":["` + hash + `"]`, `"user_agent":"M"`, 400, "nothing tells whose", "nothing tells whose"},
+			"a click alone":                  {`"user":{"emails_sha256":["` + hash + `"]}`, `"oppref":"op_1"`, 200, `{}`, ""},
+			"a country in small letters":     {`"emails_sha256"`, `"countries":["de"],"emails_sha256"`, 400, "two capital letters", "two capital letters"},
+			"a member that there is not":     {`"action_source"`, `"colour":1,"action_source"`, 400, `"invalid_request_error"`, "-"},
+			"an opt-out":                     {`"action_source"`, `"opt_out":true,"action_source"`, 200, `{}`, ""},
+			"an address that is none":        {`"emails_sha256"`, `"ip_address":"1.2","emails_sha256"`, 400, "ip_address must be one", "ip_address must be one"},
+			"a list of the member of old":    {`"emails_sha256"`, `"email_sha256"`, 400, `"invalid_request_error"`, "-"},
+			"the hash of nothing":            {hash, ofEmpty, 400, "is the hash of nothing", "is the hash of nothing"},
+			"a hash that has been forbidden": {hash, strings.Repeat("f", 64), 400, "was not normalised", "was not normalised"},
+		},
 	} {
 		for name, row := range rows {
 			t.Run(string(kind)+"/"+name, func(t *testing.T) {
@@ -525,6 +606,9 @@ func TestFakesRefuseAsManyAsThePlatformsDo(t *testing.T) {
 		platforms.TypeLinkedIn:  {},
 		platforms.TypeKlaviyo:   {},
 		platforms.TypeAmplitude: {},
+		platforms.TypePostHog:   {},
+		platforms.TypeSegment:   {"e-1": 1, "e-3": 1},
+		platforms.TypeOpenAI:    {},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
@@ -555,12 +639,15 @@ func TestFakesLetNobodyInWithAnotherCredential(t *testing.T) {
 		platforms.TypeLinkedIn:  {Status: 401, Body: `"code":"INVALID_ACCESS_TOKEN"`, Complaint: "the token is refused"},
 		platforms.TypeKlaviyo:   {Status: 401, Body: `"code":"not_authenticated"`, Complaint: "the key is refused"},
 		platforms.TypeAmplitude: {Status: 400, Body: `"error":"Invalid API key"`, Complaint: "the key is refused"},
+		platforms.TypePostHog:   {Status: 401, Body: "API key is not valid", Complaint: "the token is refused"},
+		platforms.TypeSegment:   {Status: 200, Body: `"success":true`, Complaint: "another write key; Segment does not say so"},
+		platforms.TypeOpenAI:    {Status: 401, Body: "Incorrect API key", Complaint: "the key is refused"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			fake, server := newFake(t, kind)
 			d := dialects[kind]
 			got := send(t, fake, server.URL, strings.ReplaceAll(d.url, "=token", "=other"), d.header, d.value+"x",
-				strings.Replace(fmt.Sprintf(d.body, d.render(now, "e-1")), `"token"`, `"other"`, 1), d.further)
+				strings.NewReplacer(`"token"`, `"other"`, `"api_key":"project"`, `"api_key":"other"`).Replace(fmt.Sprintf(d.body, d.render(now, "e-1"))), d.further)
 			if !strings.Contains(got.Body, want.Body) {
 				t.Errorf("got %s, want it with %s", got.Body, want.Body)
 			}

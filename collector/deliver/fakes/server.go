@@ -116,6 +116,9 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypeLinkedIn:  {judgeLinkedIn, failLinkedIn},
 	platforms.TypeKlaviyo:   {judgeKlaviyo, failKlaviyo},
 	platforms.TypeAmplitude: {judgeAmplitude, failAmplitude},
+	platforms.TypePostHog:   {judgePostHog, failPostHog},
+	platforms.TypeSegment:   {judgeSegment, failSegment},
+	platforms.TypeOpenAI:    {judgeOpenAI, failOpenAI},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
