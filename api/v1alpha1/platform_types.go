@@ -5,7 +5,9 @@ import "github.com/weir-dev/weir/collector/platforms"
 // Platform is one destination of a Property's events. Exactly the member that type names is set; Log and LinkedIn have none.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.forwardErasure) || !self.forwardErasure || self.type in ['Mixpanel', 'Webhook']",fieldPath=".forwardErasure",message="must be absent or false: the types that have an interface for erasures are Mixpanel and Webhook"
-// +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.type in ['Meta']",fieldPath=".apiVersion",message="must be absent: the types that let one choose a version are Meta"
+// +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.type in ['Klaviyo', 'LinkedIn', 'Meta']",fieldPath=".apiVersion",message="must be absent: the types that let one choose a version are Klaviyo, LinkedIn, Meta"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Klaviyo' || !has(self.apiVersion) || self.apiVersion.matches(r'^[0-9]{4}-[0-9]{2}-[0-9]{2}(\\.pre)?$')",fieldPath=".apiVersion",message="must be a version as Klaviyo writes it, such as 2026-07-15"
+// +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || !has(self.apiVersion) || self.apiVersion.matches(r'^20[0-9]{2}(0[1-9]|1[0-2])$')",fieldPath=".apiVersion",message="must be a version as LinkedIn writes it, such as 202609"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Meta' || !has(self.apiVersion) || self.apiVersion.matches(r'^v[0-9]+\\.[0-9]+$')",fieldPath=".apiVersion",message="must be a version as Meta writes it, such as v26.0"
 type Platform struct {
 	// The platform in delivery records. An event accepted while the platform was there keeps a record under this
@@ -47,7 +49,7 @@ type Platform struct {
 	EventNames map[string]string `json:"eventNames,omitempty"`
 
 	// The version of the platform's interface to speak, as its documentation writes it, where the platform lets one choose:
-	// Meta. Default: the one on the platform's page.
+	// Klaviyo, LinkedIn, Meta. Default: the one on the platform's page.
 	// +optional
 	// +kubebuilder:validation:MaxLength=20
 	APIVersion string `json:"apiVersion,omitempty"`

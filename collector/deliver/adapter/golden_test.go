@@ -129,7 +129,8 @@ func TestRequests(t *testing.T) {
 // What shows who sends is in no address, which proxies and logs on the way keep; but where the platform takes it nowhere else.
 func TestNoCredentialIsPartOfAnAddress(t *testing.T) {
 	exceptions := map[platforms.Type][]string{
-		platforms.TypeGA4: {"apiSecret"}, // the Measurement Protocol documents the parameter api_secret alone
+		platforms.TypeGA4:      {"apiSecret"},   // the Measurement Protocol documents the parameter api_secret alone
+		platforms.TypeSnapchat: {"accessToken"}, // Snapchat documents the parameter access_token alone
 	}
 	for _, kind := range platforms.Types() {
 		t.Run(string(kind), func(t *testing.T) {
