@@ -208,6 +208,8 @@ type Traits struct {
 	// Texts are the settings that are texts.
 	Texts []Text
 
+	// consentOf returns what is made of decisions with some settings, nil where that is Consent; nil where it always is.
+	consentOf func(*Settings) *Consent
 	// isSet says whether there are settings of this type; nil for a type without settings.
 	isSet func(*Settings) bool
 }
@@ -309,6 +311,16 @@ const (
 func (t Type) Traits() (Traits, bool) {
 	traits, ok := table[t]
 	return traits, ok
+}
+
+// ConsentOf returns what a platform of the type makes of visitors' decisions with its settings.
+func (t Traits) ConsentOf(settings *Settings) Consent {
+	if t.consentOf != nil {
+		if own := t.consentOf(settings); own != nil {
+			return *own
+		}
+	}
+	return t.Consent
 }
 
 // Member is the name of the member of [Settings] that holds the type's.

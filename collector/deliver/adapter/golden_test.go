@@ -170,6 +170,7 @@ type verdict struct {
 	Class  string `json:"class"`
 	Reason string `json:"reason,omitzero"`
 	After  string `json:"after,omitzero"`
+	Ticket string `json:"ticket,omitzero"`
 }
 
 func TestAnswers(t *testing.T) {
@@ -189,7 +190,7 @@ func TestAnswers(t *testing.T) {
 			verdicts := opened.Classify(adapter.Response{Status: in.Status, Header: header, Body: []byte(in.Body), At: at}, in.Events)
 			var want []verdict
 			for _, v := range verdicts {
-				out := verdict{Class: className(v.Class), Reason: v.Reason}
+				out := verdict{Class: className(v.Class), Reason: v.Reason, Ticket: v.Ticket}
 				if v.After > 0 {
 					out.After = v.After.String()
 				}
@@ -205,7 +206,7 @@ func TestAnswers(t *testing.T) {
 
 func className(c adapter.Class) string {
 	return [...]string{
-		"undecided", "delivered", "retry", "throttle", "auth", "config", "isolate", "split", "permanent", "expired", "skipped",
+		"undecided", "delivered", "retry", "throttle", "auth", "config", "isolate", "split", "permanent", "expired", "skipped", "queued", "waiting",
 	}[c]
 }
 
