@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -34,7 +36,7 @@ const (
 var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret,
+	"signingSecret": signingSecret, "serviceAccountKey": fakestest.ServiceAccountKey(),
 }
 
 // configured is a platform of any type.
@@ -46,6 +48,7 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 		platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
+		platforms.TypeGoogle:    {Google: &platforms.Google{AccountID: "1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }
@@ -104,6 +107,9 @@ func TestRequests(t *testing.T) {
 			}
 			for len(payloads) > 0 {
 				n := min(opened.Limits.Events, len(payloads))
+				if other := slices.IndexFunc(payloads, func(p adapter.Payload) bool { return p.Group != payloads[0].Group }); other >= 0 {
+					n = min(n, other)
+				}
 				built := opened.Build(payloads[:n], in.Now)
 				forbidRawPerson(t, built)
 				want.Requests = append(want.Requests, request{built.Method, built.URL, built.Header, built.Body, lines(built)})
