@@ -36,6 +36,8 @@ platforms:
 - {name: analytics, type: GA4, ga4: {measurementID: G-ABC123DEF4, region: EU}, credentialsSecretRef: {name: s}}
 - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C4A1B2C3D4, testEventCode: TEST1}, credentialsSecretRef: {name: s}}
 - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "549755885175", test: true}, credentialsSecretRef: {name: s}}
+- {name: ads, type: Google, google: {product: Ads, accountID: "1234567890", loginAccountID: "9876543210", test: true}, eventNames: {purchase: "7001"}, credentialsSecretRef: {name: s}}
+- {name: stream, type: Google, google: {product: Analytics, accountID: "123456789", measurementID: G-ABC123DEF4}, credentialsSecretRef: {name: s}}
 - {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
@@ -106,6 +108,22 @@ platforms:
 		"TikTok's testEventCode has no spaces": {
 			spec: "platforms: [{name: a, type: TikTok, tiktok: {eventSourceID: C1, testEventCode: 'a b'}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].tiktok.testEventCode: must be a code of TikTok's Events Manager, such as TEST12345"},
+		},
+		"Google needs its member": {
+			spec: "platforms: [{name: a, type: Google, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google: must be set for a platform of type Google, and for no other"},
+		},
+		"Google's accountID is digits": {
+			spec: "platforms: [{name: a, type: Google, google: {accountID: 123-456}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google.accountID: must be the digits of an account's id, in quotes"},
+		},
+		"Google Analytics needs a data stream": {
+			spec: "platforms: [{name: a, type: Google, google: {product: Analytics, accountID: '1'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google.measurementID: must be set for the product Analytics, and for no other"},
+		},
+		"Google Ads has no data stream": {
+			spec: "platforms: [{name: a, type: Google, google: {accountID: '1', measurementID: G-1}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google.measurementID: must be set for the product Analytics, and for no other"},
 		},
 		"Pinterest needs its member": {
 			spec: "platforms: [{name: a, type: Pinterest, credentialsSecretRef: {name: s}}]",

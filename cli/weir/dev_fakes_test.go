@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 )
 
 // everyPlatform is a Property with a platform of each type, and another with a second pixel.
-const everyPlatform = `
+var everyPlatform = `
 apiVersion: weir.dev/v1alpha1
 kind: Property
 metadata: {name: shop}
@@ -21,6 +23,8 @@ spec:
   - {name: analytics, type: GA4, ga4: {measurementID: G-1, region: EU}, credentialsSecretRef: {name: keys}}
   - {name: tiktok, type: TikTok, tiktok: {eventSourceID: C1}, credentialsSecretRef: {name: keys}}
   - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
+  - {name: ads, type: Google, google: {accountID: "1"}, eventNames: {purchase: "7001"}, credentialsSecretRef: {name: keys}}
+  - {name: stream, type: Google, google: {product: Analytics, accountID: "2", measurementID: G-2}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
@@ -44,6 +48,7 @@ stringData:
   serviceAccountUsername: weir.1.mp-service-account
   serviceAccountSecret: service-account-secret-for-tests
   signingSecret: ` + webhookSecret + `
+  serviceAccountKey: '` + strings.ReplaceAll(fakestest.ServiceAccountKey(), "'", "''") + `'
 `
 
 func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
@@ -61,6 +66,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
+		"ads": "delivered", "stream": "delivered",
 		"product": "delivered", "crm": "delivered", "console": "delivered",
 	}
 	diff := "never listed"
@@ -80,6 +86,8 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake GA4: default/shop/analytics · purchase · id O-1 · 49.9 EUR\n",
 		"fake TikTok: default/shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
 		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
+		"fake Google: default/shop/ads · 7001 · id O-1 · 49.9 EUR · emailAddress ",
+		"fake Google: default/shop/stream · purchase · id O-1 · 49.9 EUR · emailAddress ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
 		"fake Webhook: default/shop/crm · purchase · id ",
 	} {

@@ -57,7 +57,7 @@ var table = map[Type]Traits{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Webhook') == has(self.webhook)",fieldPath=".webhook",message="must be set for a platform of type Webhook, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Webhook' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key signingSecret signs the webhook's requests",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Google') == has(self.google)",fieldPath=".google",message="must be set for a platform of type Google, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Google' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key serviceAccountKey is the JSON key of a service account that may use Google's Data Manager API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'Google' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key serviceAccountKey is the JSON key of a service account that may use Google's Data Manager API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Microsoft') == has(self.microsoft)",fieldPath=".microsoft",message="must be set for a platform of type Microsoft, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Microsoft' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key accessToken is the token of the UET tag's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'LinkedIn') == has(self.linkedin)",fieldPath=".linkedin",message="must be set for a platform of type LinkedIn, and for no other"
@@ -111,7 +111,8 @@ type Settings struct {
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
 
-	// Google's Data Manager API: the settings of type Google. Its Secret has the key serviceAccountKey, the JSON key of a service account that may use Google's Data Manager API.
+	// Google's Data Manager API: the settings of type Google. Its Secret has the key serviceAccountKey, the JSON key of a
+	// service account that may use Google's Data Manager API.
 	// +optional
 	Google *Google `json:"google,omitempty"`
 

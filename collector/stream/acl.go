@@ -125,7 +125,7 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + attempts}},
 		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
 		{[]string{"hget", "hgetall", "hlen"}, []string{"%R~" + orders}},
-		{[]string{"hset", "hdel", "pexpire", "unlink"}, []string{"%W~" + orders}},
+		{[]string{"hset", "pexpire", "unlink"}, []string{"%W~" + orders}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
 		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
 		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join(), "%R~" + k.seal(wire.Device), "%R~" + k.seal(wire.Identity)}},

@@ -106,7 +106,9 @@ func (k keys) attempts(platform string) string { return k.prefix + "retry:" + pl
 // digest of the order's deduplication key in hexadecimal: state, value, currency, at, target are the purchase's; refund:STREAM ID →
 // amount for each refund; busy is the refund that is under way, busy_until until when. Amounts are in ten-thousandths. It
 // lives for 60 days after something of it was settled, and goes with its purchase when a person is erased.
-func (k keys) order(platform, digest string) string { return k.prefix + "order:" + platform + ":" + digest }
+func (k keys) order(platform, digest string) string {
+	return k.prefix + "order:" + platform + ":" + digest
+}
 
 // retryPrefix is how the keys of all platforms' waiting events begin, for weir_trim, which puts them together; no key has
 // this very name.

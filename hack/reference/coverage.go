@@ -34,6 +34,7 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypeLog:       {},
 	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
+	platforms.TypeGoogle:    {Google: &platforms.Google{Product: platforms.GoogleAnalytics, AccountID: "1", MeasurementID: "G-1"}},
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 	platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
