@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/consent/consenttest"
@@ -331,7 +332,8 @@ func categoryMeans(rules config.Consent, name string) []string {
 
 // denies says whether one form does; platform is nil for the customer's own statistics.
 func (v *visitor) denies(rules config.Consent, purpose string, platform *platforms.Platform) bool {
-	return slices.Contains(v.words(rules, purpose, platform != nil && platform.Type == platforms.TypeGA4), "no")
+	isGoogle := platform != nil && (platform.Type == platforms.TypeGA4 || platform.Type == platforms.TypeGoogle)
+	return slices.Contains(v.words(rules, purpose, isGoogle), "no")
 }
 
 // ruled is what a platform shall get of an event: nothing, for a reason, or the event in a form.
@@ -339,10 +341,10 @@ type ruled struct{ reason, form string }
 
 // ruling is what the documentation says.
 func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) ruled {
-	isGoogle := platform.Type == platforms.TypeGA4
+	isGoogle := platform.Type == platforms.TypeGA4 || platform.Type == platforms.TypeGoogle
 	requires := map[platforms.Type][]string{
 		platforms.TypeMeta: purposeNames[:3], platforms.TypeTikTok: purposeNames[:3], platforms.TypePinterest: purposeNames[:3],
-		platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
+		platforms.TypeGoogle: purposeNames[:2], platforms.TypeGA4: {"analytics_storage"}, platforms.TypeMixpanel: {"analytics_storage"},
 	}[platform.Type]
 	strict := rules.WhenAbsent == platforms.Withhold
 	for _, own := range rules.Platforms {
@@ -368,6 +370,9 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 		if strict && !slices.Contains(v.words(rules, purpose, isGoogle), "yes") {
 			return ruled{reason: "consent_absent"}
 		}
+	}
+	if platform.Type == platforms.TypeGoogle && v.denies(rules, "sale", nil) {
+		return ruled{reason: "consent_sale"} // Google Ads has no milder form for it
 	}
 	return ruled{form: form(platform.Type, rules, v, strict)}
 }
@@ -416,7 +421,7 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 		return "limited_data_use"
 	case kind == platforms.TypePinterest && sale:
 		return "true LDP"
-	case kind != platforms.TypeGA4:
+	case kind != platforms.TypeGA4 && kind != platforms.TypeGoogle:
 		return ""
 	}
 	google := func(purpose string) said {
@@ -428,6 +433,16 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 			return "GRANTED"
 		}
 		return ""
+	}
+	if kind == platforms.TypeGoogle {
+		words := []string{}
+		if word := google("ad_personalization"); word != "" {
+			words = append(words, "adPersonalization CONSENT_"+string(word))
+		}
+		if word := google("ad_user_data"); word == "GRANTED" {
+			words = append(words, "adUserData CONSENT_GRANTED")
+		}
+		return strings.Join(words, ", ")
 	}
 	text := ""
 	for _, purpose := range []string{"ad_personalization", "ad_user_data"} {

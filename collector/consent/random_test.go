@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/deliver/fakes"
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
@@ -48,6 +49,10 @@ var reached = []platforms.Platform{
 	{Name: "ga4", Type: platforms.TypeGA4, Settings: platforms.Settings{GA4: &platforms.GA4{MeasurementID: "G-1"}}},
 	{Name: "tiktok", Type: platforms.TypeTikTok, Settings: platforms.Settings{TikTok: &platforms.TikTok{EventSourceID: "C1"}}},
 	{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "1"}}},
+	{
+		Name: "google", Type: platforms.TypeGoogle, EventNames: map[string]string{"purchase": "1", "lead": "2", "pageview": "3"},
+		Settings: platforms.Settings{Google: &platforms.Google{AccountID: "1"}},
+	},
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 	{Name: "log", Type: platforms.TypeLog},
@@ -55,7 +60,7 @@ var reached = []platforms.Platform{
 
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
-	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "serviceAccountKey": fakestest.ServiceAccountKey(),
 }
 
 func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
@@ -101,6 +106,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
+		"Google sent", "Google limited", "Google withheld",
 		"Webhook withheld", "Log withheld",
 	} {
 		if outcomes[outcome] < 50 {
@@ -204,7 +210,8 @@ func checkPlatform(
 			t.Errorf("seed %d: %s gets %s of a visitor who denied analytics", seed, platform.Name, id)
 		}
 	}
-	return &payload, want.form != "" && (platform.Type != platforms.TypeGA4 || strings.Contains(want.form, "DENIED"))
+	tells := platform.Type == platforms.TypeGA4 || platform.Type == platforms.TypeGoogle
+	return &payload, want.form != "" && (!tells || strings.Contains(want.form, "DENIED"))
 }
 
 // checkTaken sends payloads to the platform's fake, which takes them all, and so many in a milder form.
@@ -227,6 +234,9 @@ func checkTaken(t *testing.T, seed uint64, platform *platforms.Platform, opened 
 		built := opened.Build(batch, received)
 		request := httptest.NewRequestWithContext(t.Context(), built.Method, built.URL, bytes.NewReader(built.Body))
 		request.Header = built.Header
+		if platform.Type == platforms.TypeGoogle {
+			request.Header.Set("Authorization", "Bearer "+fake.Token())
+		}
 		fake.ServeHTTP(httptest.NewRecorder(), request)
 	}
 	taken, limited := 0, 0
@@ -283,6 +293,12 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		if read.OptOut || read.Custom.OptOutType != "" {
 			return fmt.Sprintf("%v %s", read.OptOut, read.Custom.OptOutType)
 		}
+	case platforms.TypeGoogle:
+		words := []string{}
+		for _, name := range slices.Sorted(maps.Keys(read.Consent)) {
+			words = append(words, name+" "+read.Consent[name])
+		}
+		return strings.Join(words, ", ")
 	case platforms.TypeGA4:
 		words := []string{}
 		for _, name := range slices.Sorted(maps.Keys(read.Consent)) {

@@ -63,10 +63,11 @@ var googleTraits = Traits{
 	// What is older is refused for conversion actions of imported clicks; Analytics has a bound of its own.
 	MaxAge: 90 * 24 * time.Hour,
 	// Google Ads matches by what devices keep and by personal data, and takes no conversion of who denied ad_user_data. It is
-	// told who wants no personal advertisements. Of American opt-outs it cannot be told.
+	// told who wants no personal advertisements. Of American opt-outs it cannot be told: the adapter withholds what it would have
+	// to be told of.
 	Consent: Consent{
-		Requires: []Purpose{AdStorage, AdUserData, Sale},
-		Limits:   []Purpose{AdPersonalization},
+		Requires: []Purpose{AdStorage, AdUserData},
+		Limits:   []Purpose{AdPersonalization, Sale},
 		TCF:      googleTCF,
 	},
 	consentOf: func(s *Settings) *Consent {

@@ -143,6 +143,9 @@ func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	if a.analytics() {
 		return mapGoogleAnalytics(e)
 	}
+	if e.limited.Has(consent.Sale) {
+		return Payload{}, Skip("consent_sale") // there is no milder form
+	}
 	if e.Name == event.Refund {
 		return a.refund(e)
 	}

@@ -79,6 +79,24 @@ func (s *Server) RevokeTokens() {
 	clear(s.google.tokens)
 }
 
+// Token is one that a fake of Google has granted to all of its accounts, for who asks for none.
+func (s *Server) Token() string {
+	names := []string{}
+	for _, account := range s.accounts {
+		names = append(names, account.Platform.Name)
+	}
+	return s.google.grant(names, s.now())
+}
+
+// grant makes a token for accounts.
+func (m *googleMemory) grant(names []string, now time.Time) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	token := "token-for-tests-" + rand.Text()
+	m.tokens[token] = googleToken{names, now.Add(time.Hour)}
+	return token
+}
+
 // accounts returns the names of the accounts that a token is for, nil for none.
 func (m *googleMemory) accounts(token string, now time.Time) []string {
 	m.mu.Lock()
@@ -196,10 +214,7 @@ func (q *request) grantGoogle() answer {
 	case claims.Expires <= now || claims.Issued > now+300 || claims.Expires-claims.Issued > 3600:
 		return refuse("the assertion must be of now, for an hour at most")
 	}
-	token := "token-for-tests-" + rand.Text()
-	q.google.mu.Lock()
-	q.google.tokens[token] = googleToken{names, q.now.Add(time.Hour)}
-	q.google.mu.Unlock()
+	token := q.google.grant(names, q.now)
 	return answerJSON(http.StatusOK, map[string]any{"access_token": token, "expires_in": 3599, "token_type": "Bearer"})
 }
 
