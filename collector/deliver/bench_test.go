@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/platforms"
@@ -74,6 +75,57 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
+// BenchmarkQueuedDelivery is [BenchmarkDelivery] of a platform that queues what it is sent: Google, whose sink says at the first look that
+// it is done with it. That costs a settlement more for each event, and a request more for each batch.
+func BenchmarkQueuedDelivery(b *testing.B) {
+	for _, batch := range []int{100, 1000} {
+		b.Run(strconv.Itoa(batch)+" a request", func(b *testing.B) {
+			const events = 50_000
+			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					return
+				}
+				answer := `{"requestId":"` + uuid.NewString() + `"}`
+				switch r.URL.Path {
+				case "/token":
+					answer = `{"access_token":"token-for-tests","expires_in":3600,"token_type":"Bearer"}`
+				case "/v1/requestStatus:retrieve":
+					answer = `{"requestStatusPerDestination":[{"requestStatus":"SUCCESS"}]}`
+				}
+				_, _ = io.WriteString(w, answer)
+			}))
+			b.Cleanup(sink.Close)
+			cfg := platforms.Platform{
+				Name: "p", Type: platforms.TypeGoogle, Endpoint: sink.URL,
+				Settings: platforms.Settings{Google: &platforms.Google{Product: platforms.GoogleAnalytics, AccountID: "1", MeasurementID: "G-1"}},
+			}
+			bare := cfg
+			bare.Name, bare.Suspend = "bare", true
+			h := newHarness(b, cfg, bare)
+			h.setCredential("p", "serviceAccountKey", fakestest.ServiceAccountKey())
+			var ours, theirs, ratios []float64
+			for round := range b.N {
+				fill(b, h, events)
+				measures := []func(){
+					func() { ours = append(ours, deliverAll(b, h, batch, events)) },
+					func() { theirs = append(theirs, consumeAll(b, h, bare, batch, events)) },
+				}
+				if round%2 == 1 {
+					slices.Reverse(measures)
+				}
+				for _, measure := range measures {
+					measure()
+				}
+				ratios = append(ratios, ours[round]/theirs[round])
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(ours), "events/s")
+			b.ReportMetric(median(theirs), "bare-events/s")
+			b.ReportMetric(median(ratios), "ratio")
+		})
+	}
+}
+
 func median(list []float64) float64 {
 	list = slices.Sorted(slices.Values(list))
 	return list[len(list)/2]
@@ -97,7 +149,7 @@ func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
 
 // consumeAll reads, maps, sends and acknowledges n events, and returns how many that is a second.
 func consumeAll(b *testing.B, h *harness, cfg platforms.Platform, batch, n int) float64 {
-	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken}, new(config.Consent).Rule(&cfg))
+	opened, err := adapter.Open(cfg, map[string]string{"accessToken": accessToken, "serviceAccountKey": fakestest.ServiceAccountKey()}, new(config.Consent).Rule(&cfg))
 	if err != nil {
 		b.Fatal(err)
 	}

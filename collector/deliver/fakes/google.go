@@ -133,9 +133,9 @@ func judgeGoogle(q *request) answer {
 	default:
 		return googleError(http.StatusNotFound).complain("no such address")
 	}
-	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
+	token, borne := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
 	names := q.google.accounts(token, q.now)
-	if names == nil {
+	if !borne || names == nil {
 		return failGoogle(http.StatusUnauthorized).complain("the token is refused")
 	}
 	if q.Method == http.MethodGet {
