@@ -154,11 +154,14 @@ func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdic
 		return t, adapter.Verdict{}, false
 	}
 	t.event = &e
-	verdict := s.render(&t)
 	if !t.ticket.IsZero() {
-		// It was sent: what is made of it now changes nothing but what is known of its order.
+		// It was sent: what would be made of it now changes nothing, but for what is known of its order.
+		if s.orders != nil && e.OrderID != "" {
+			s.render(&t)
+		}
 		return t, adapter.Verdict{}, true
 	}
+	verdict := s.render(&t)
 	if verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
 		verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
 	}
