@@ -437,7 +437,7 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 	if kind == platforms.TypeGoogle {
 		words := []string{}
 		if word := google("ad_personalization"); word != "" {
-			words = append(words, "adPersonalization CONSENT_"+string(word))
+			words = append(words, "adPersonalization CONSENT_"+word)
 		}
 		if word := google("ad_user_data"); word == "GRANTED" {
 			words = append(words, "adUserData CONSENT_GRANTED")

@@ -68,12 +68,11 @@ func (s *sender) again(sending context.Context, p permit, batch []task) outcomes
 	tasks, decided := s.orders.settle(sending, s.scheduler, tasks)
 	all.add(decided)
 	p.probe = false
-	size := max(1, len(tasks)/lookParts)
+	var parts [][]task
 	for _, group := range byGroup(tasks) {
-		for part := range slices.Chunk(group, size) {
-			all.add(s.deliver(sending, p, part))
-		}
+		parts = slices.AppendSeq(parts, slices.Chunk(group, max(1, len(tasks)/lookParts)))
 	}
+	all.add(s.deliverParts(sending, p, parts))
 	return all
 }
 

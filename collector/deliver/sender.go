@@ -16,7 +16,7 @@ import (
 const (
 	// maxTaken bounds how many events are taken from Redis at once.
 	maxTaken = 1000
-	// isolated is how many of an isolated batch's events are sent at a time.
+	// isolated is how many parts of a batch that was refused are sent at a time.
 	isolated = 8
 )
 
@@ -133,8 +133,8 @@ func (s *sender) accept(ctx context.Context, k kind, deliveries []stream.Deliver
 			tasks = append(tasks, t)
 		}
 	}
-	tasks, clear := s.orders.settle(ctx, s.scheduler, tasks)
-	decided.add(clear)
+	tasks, others := s.orders.settle(ctx, s.scheduler, tasks)
+	decided.add(others)
 	return tasks, queued, decided
 }
 
@@ -236,17 +236,26 @@ func (s *sender) attempt(sending context.Context, p permit, batch []task) outcom
 
 // isolate sends each event of a batch alone.
 func (s *sender) isolate(sending context.Context, p permit, batch []task) outcomes {
-	each := make([]outcomes, len(batch))
+	parts := make([][]task, len(batch))
+	for i := range batch {
+		parts[i] = batch[i : i+1]
+	}
+	return s.deliverParts(sending, p, parts)
+}
+
+// deliverParts sends parts of a batch that was refused, some of them at a time, and returns what became of all.
+func (s *sender) deliverParts(sending context.Context, p permit, parts [][]task) outcomes {
+	each := make([]outcomes, len(parts))
 	next := make(chan int)
 	var senders sync.WaitGroup
-	for range min(isolated, len(batch)) {
+	for range min(isolated, len(parts)) {
 		senders.Go(func() {
 			for i := range next {
-				each[i] = s.deliver(sending, p, batch[i:i+1])
+				each[i] = s.deliver(sending, p, parts[i])
 			}
 		})
 	}
-	for i := range batch {
+	for i := range parts {
 		next <- i
 	}
 	close(next)

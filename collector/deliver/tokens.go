@@ -37,13 +37,14 @@ func newTokens(platform adapter.Adapter, client *http.Client) *tokens {
 // fetching makes the requests of a token source, for as long as the request that waits for it may.
 type fetching struct {
 	next http.RoundTripper
-	ctx  context.Context
-	err  error
+	// bound gives a request the context of what waits for it.
+	bound func(*http.Request) *http.Request
+	err   error
 }
 
 // RoundTrip makes one request.
 func (f *fetching) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := f.next.RoundTrip(r.WithContext(f.ctx))
+	response, err := f.next.RoundTrip(f.bound(r))
 	f.err = err
 	return response, err
 }
@@ -63,7 +64,7 @@ func (t *tokens) authorize(ctx context.Context, request *adapter.Request) (token
 	}
 	bounded, cancel := context.WithTimeout(ctx, t.client.Timeout)
 	defer cancel()
-	t.fetching.ctx, t.fetching.err = bounded, nil
+	t.fetching.bound, t.fetching.err = func(r *http.Request) *http.Request { return r.WithContext(bounded) }, nil
 	granted, err := t.source.Token()
 	if err != nil {
 		return "", grantFailure(ctx, err, t.fetching.err)

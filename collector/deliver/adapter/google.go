@@ -285,7 +285,7 @@ func googleConsentOf(e *Event) *googleConsent {
 	return &c
 }
 
-// googleAdsCart has the items of a purchase that Merchant Center can know: those with an id. With an id of a click from an app or an
+// googleAdsCart has the items of a purchase that a feed of products can know: those with an id. With an id of a click from an app or an
 // iPhone Google ignores them.
 func googleAdsCart(e *Event, pieces []piece) *googleCart {
 	if e.Name != event.Purchase {

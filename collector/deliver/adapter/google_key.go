@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"golang.org/x/oauth2/jwt"
@@ -44,7 +45,7 @@ func googleGrant(text, endpoint string) (*jwt.Config, error) {
 	}
 	target := key.TokenURI
 	if endpoint != "" {
-		target = endpoint + "/token"
+		target = strings.TrimSuffix(endpoint, "/") + "/token"
 	} else if !isGoogleTokenURL(target) {
 		return nil, errors.New("the key serviceAccountKey must have a token_uri of Google's, such as https://oauth2.googleapis.com/token")
 	}

@@ -226,73 +226,111 @@ var (
 	googleWords    = []string{"", "CONSENT_GRANTED", "CONSENT_DENIED"}
 )
 
+// googleVerdict is why an event is refused: in words, and by Google's reason.
+type googleVerdict struct {
+	event  *Event
+	reason string
+}
+
+// refuse notes the first reason.
+func (v *googleVerdict) refuse(reason, words string) {
+	if v.event.Refusal == "" {
+		v.event.refuse(words)
+		v.reason = reason
+	}
+}
+
 // googleEvent judges one event, and says by which of Google's reasons it is refused.
 func (q *request) googleEvent(in *googleEvent, body *googleRequest, analytics bool) (Event, string) {
 	e := Event{Name: in.EventName, ID: in.TransactionID, Value: string(in.ConversionValue), Currency: in.Currency}
 	if !analytics {
 		e.Name = body.Destinations[0].Destination
 	}
-	reason := ""
-	refuse := func(why, word string) {
-		if e.Refusal == "" {
-			e.refuse(word)
-			reason = why
-		}
+	v := &googleVerdict{event: &e}
+	identifiers := q.checkGooglePerson(in, body.Encoding, v)
+	q.checkGoogleTimes(in, analytics, v)
+	if analytics {
+		in.checkAnalytics(v)
+	} else {
+		in.checkConversion(identifiers, v)
 	}
-	identifiers := 0
-	if in.UserData != nil {
-		for _, one := range in.UserData.Identifiers {
-			identifiers++
-			q.checkHashes(&e, "emailAddress", one.Email)
-			q.checkHashes(&e, "phoneNumber", one.Phone)
-			if (one.Email != "") == (one.Phone != "") || one.Address != nil {
-				refuse("REQUIRED_FIELD_MISSING", "an identifier is an address or a number")
-			}
-		}
-		if identifiers == 0 || identifiers > 10 {
-			refuse("TOO_MANY_USER_IDENTIFIERS", "an event has at most 10 identifiers")
-		}
-		if body.Encoding != "HEX" {
-			refuse("REQUIRED_FIELD_MISSING", "encoding must be HEX")
-		}
-	}
-	if e.Refusal != "" && reason == "" {
-		reason = "INVALID_SHA256_FORMAT"
-	}
-	q.checkGoogleTimes(in, analytics, refuse)
-	clicks := in.AdIdentifiers != nil && (in.AdIdentifiers.Gclid != "" || in.AdIdentifiers.Gbraid != "" || in.AdIdentifiers.Wbraid != "")
 	switch {
 	case q.refused[in.TransactionID] && in.TransactionID != "":
-		refuse("INVALID_EVENT", "the event is not valid")
-	case analytics && in.ClientID == "":
-		refuse("REQUIRED_FIELD_MISSING", "clientId must be there")
-	case analytics && !googleName.MatchString(in.EventName):
-		refuse("INVALID_EVENT", "eventName is none")
-	case !analytics && in.EventName+in.ClientID+in.UserID != "":
-		refuse("INVALID_EVENT", "a conversion has neither a name nor a client")
-	case !analytics && in.TransactionID == "":
-		refuse("REQUIRED_FIELD_MISSING", "transactionId must be there")
-	case !analytics && identifiers == 0 && !clicks:
-		refuse("NO_IDENTIFIERS_PROVIDED", "there is no identifier")
+		v.refuse("INVALID_EVENT", "the event is not valid")
 	case !slices.Contains(googleSources, in.EventSource):
-		refuse("INVALID_ENUM_VALUE", "eventSource is none")
+		v.refuse("INVALID_ENUM_VALUE", "eventSource is none")
 	case in.ConversionValue != "" && !googleCurrency.MatchString(in.Currency):
-		refuse("INVALID_CURRENCY_CODE", "currency must be there with a value")
+		v.refuse("INVALID_CURRENCY_CODE", "currency must be there with a value")
 	}
-	if c := in.Consent; c != nil {
-		if !slices.Contains(googleWords, c.AdUserData) || !slices.Contains(googleWords, c.AdPersonalization) {
-			refuse("INVALID_ENUM_VALUE", "consent is none")
-		}
-		e.Limited = strings.TrimSpace(limitedWord("adUserData", c.AdUserData) + limitedWord("adPersonalization", c.AdPersonalization))
-	}
+	in.checkConsent(v)
 	if in.CartData != nil {
 		for _, item := range in.CartData.Items {
 			if !googleQuantity.MatchString(item.Quantity) {
-				refuse("INVALID_NUMBER_FORMAT", "quantity must be a whole number as text")
+				v.refuse("INVALID_NUMBER_FORMAT", "quantity must be a whole number as text")
 			}
 		}
 	}
-	return e, reason
+	return e, v.reason
+}
+
+// checkGooglePerson looks at a person's identifiers, and returns how many there are.
+func (q *request) checkGooglePerson(in *googleEvent, encoding string, v *googleVerdict) int {
+	if in.UserData == nil {
+		return 0
+	}
+	for _, one := range in.UserData.Identifiers {
+		q.checkHashes(v.event, "emailAddress", one.Email)
+		q.checkHashes(v.event, "phoneNumber", one.Phone)
+		if v.event.Refusal != "" && v.reason == "" {
+			v.reason = "INVALID_SHA256_FORMAT"
+		}
+		if (one.Email != "") == (one.Phone != "") || one.Address != nil {
+			v.refuse("REQUIRED_FIELD_MISSING", "an identifier is an address or a number")
+		}
+	}
+	identifiers := len(in.UserData.Identifiers)
+	if identifiers == 0 || identifiers > 10 {
+		v.refuse("TOO_MANY_USER_IDENTIFIERS", "an event has at most 10 identifiers")
+	}
+	if encoding != "HEX" {
+		v.refuse("REQUIRED_FIELD_MISSING", "encoding must be HEX")
+	}
+	return identifiers
+}
+
+// checkAnalytics looks at what Google Analytics needs.
+func (in *googleEvent) checkAnalytics(v *googleVerdict) {
+	switch {
+	case in.ClientID == "":
+		v.refuse("REQUIRED_FIELD_MISSING", "clientId must be there")
+	case !googleName.MatchString(in.EventName):
+		v.refuse("INVALID_EVENT", "eventName is none")
+	}
+}
+
+// checkConversion looks at what Google Ads needs.
+func (in *googleEvent) checkConversion(identifiers int, v *googleVerdict) {
+	clicks := in.AdIdentifiers != nil && in.AdIdentifiers.Gclid+in.AdIdentifiers.Gbraid+in.AdIdentifiers.Wbraid != ""
+	switch {
+	case in.EventName+in.ClientID+in.UserID != "":
+		v.refuse("INVALID_EVENT", "a conversion has neither a name nor a client")
+	case in.TransactionID == "":
+		v.refuse("REQUIRED_FIELD_MISSING", "transactionId must be there")
+	case identifiers == 0 && !clicks:
+		v.refuse("NO_IDENTIFIERS_PROVIDED", "there is no identifier")
+	}
+}
+
+// checkConsent looks at what Google is told of consent.
+func (in *googleEvent) checkConsent(v *googleVerdict) {
+	c := in.Consent
+	if c == nil {
+		return
+	}
+	if !slices.Contains(googleWords, c.AdUserData) || !slices.Contains(googleWords, c.AdPersonalization) {
+		v.refuse("INVALID_ENUM_VALUE", "consent is none")
+	}
+	v.event.Limited = strings.TrimSpace(limitedWord("adUserData", c.AdUserData) + limitedWord("adPersonalization", c.AdPersonalization))
 }
 
 // limitedWord is what is denied, "" where nothing is.
@@ -304,13 +342,13 @@ func limitedWord(name, word string) string {
 }
 
 // checkGoogleTimes looks at an event's times: Analytics takes those of three days, Google Ads those of ninety.
-func (q *request) checkGoogleTimes(in *googleEvent, analytics bool, refuse func(why, word string)) {
+func (q *request) checkGoogleTimes(in *googleEvent, analytics bool, v *googleVerdict) {
 	oldest := 90 * 24 * time.Hour
 	if analytics {
 		oldest = 72 * time.Hour
 	}
 	if in.EventTimestamp == "" {
-		refuse("REQUIRED_FIELD_MISSING", "eventTimestamp must be there")
+		v.refuse("REQUIRED_FIELD_MISSING", "eventTimestamp must be there")
 	}
 	for _, text := range []string{in.EventTimestamp, in.LastUpdatedTimestamp} {
 		if text == "" {
@@ -319,11 +357,11 @@ func (q *request) checkGoogleTimes(in *googleEvent, analytics bool, refuse func(
 		at, err := time.Parse(time.RFC3339, text)
 		switch age := q.now.Sub(at); {
 		case err != nil:
-			refuse("INVALID_FORMAT", "a time must be in the form of RFC 3339")
+			v.refuse("INVALID_FORMAT", "a time must be in the form of RFC 3339")
 		case age > oldest:
-			refuse("EVENT_TIME_INVALID", "too old")
+			v.refuse("EVENT_TIME_INVALID", "too old")
 		case age < -10*time.Minute:
-			refuse("EVENT_TIME_INVALID", "in the future")
+			v.refuse("EVENT_TIME_INVALID", "in the future")
 		}
 	}
 }
