@@ -16,17 +16,33 @@ const lookParts = 16
 // byTicket parts tasks that a platform has queued into those of one ticket each.
 func byTicket(tasks []task) [][]task {
 	var batches [][]task
-	at := map[stream.Ticket]int{}
+	at := map[string]int{}
 	for _, t := range tasks {
-		i, known := at[t.ticket]
+		i, known := at[t.ticket.ID]
 		if !known {
 			i = len(batches)
-			at[t.ticket] = i
+			at[t.ticket.ID] = i
 			batches = append(batches, nil)
 		}
 		batches[i] = append(batches[i], t)
 	}
 	return batches
+}
+
+// together has events of one ticket due at one time, so that they are taken and asked for together.
+func together(settled []stream.Settlement) {
+	first := map[string]*stream.Settlement{}
+	for i := range settled {
+		s := &settled[i]
+		if s.Ticket.IsZero() {
+			continue
+		}
+		if same := first[s.Ticket.ID]; same != nil {
+			s.Ticket, s.RetryAt = same.Ticket, same.RetryAt
+			continue
+		}
+		first[s.Ticket.ID] = s
+	}
 }
 
 // look asks what has become of events that the platform has queued, all of one ticket, and returns that. It is no attempt, and
@@ -49,6 +65,7 @@ func (s *sender) look(sending context.Context, p permit, batch []task) outcomes 
 		}
 		all.settled = append(all.settled, s.scheduler.settlement(batch[i], verdict, latency))
 	}
+	together(all.settled)
 	return all
 }
 

@@ -231,6 +231,7 @@ func (s *sender) attempt(sending context.Context, p permit, batch []task) outcom
 		}
 		all.settled = append(all.settled, s.scheduler.settlement(batch[i], verdict, latency))
 	}
+	together(all.settled)
 	return all
 }
 
