@@ -59,6 +59,8 @@ platforms:
 - {name: reddit, type: Reddit, reddit: {pixelID: a2_abc123def456, testID: t2_abc123}, credentialsSecretRef: {name: s}}
 - {name: marketing, type: Klaviyo, klaviyo: {}, credentialsSecretRef: {name: s}, apiVersion: "2026-07-15"}
 - {name: usage, type: Amplitude, amplitude: {region: EU}, credentialsSecretRef: {name: s}}
+- {name: ads, type: Google, google: {product: Ads, accountID: "1234567890", loginAccountID: "9876543210", test: true}, eventNames: {purchase: "7001"}, credentialsSecretRef: {name: s}}
+- {name: stream, type: Google, google: {product: Analytics, accountID: "123456789", measurementID: G-ABC123DEF4}, credentialsSecretRef: {name: s}}
 - {name: product, type: Mixpanel, mixpanel: {projectID: "2195193", region: US}, credentialsSecretRef: {name: s}, forwardErasure: true}
 - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: s}}
 - {name: microsoft, type: Microsoft, microsoft: {tagID: "187012345", pageLoads: true}, credentialsSecretRef: {name: s}}
@@ -163,6 +165,22 @@ platforms:
 		"Reddit's testID has no spaces": {
 			spec: "platforms: [{name: a, type: Reddit, reddit: {pixelID: a2_1, testID: 'a b'}, credentialsSecretRef: {name: s}}]",
 			want: []string{"spec.platforms[0].reddit.testID: must be a test id of Reddit's Events Manager, such as t2_abc123"},
+		},
+		"Google needs its member": {
+			spec: "platforms: [{name: a, type: Google, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google: must be set for a platform of type Google, and for no other"},
+		},
+		"Google's accountID is digits": {
+			spec: "platforms: [{name: a, type: Google, google: {accountID: 123-456}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google.accountID: must be the digits of an account's id, in quotes"},
+		},
+		"Google Analytics needs a data stream": {
+			spec: "platforms: [{name: a, type: Google, google: {product: Analytics, accountID: '1'}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google.measurementID: must be set for the product Analytics, and for no other"},
+		},
+		"Google Ads has no data stream": {
+			spec: "platforms: [{name: a, type: Google, google: {accountID: '1', measurementID: G-1}, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].google.measurementID: must be set for the product Analytics, and for no other"},
 		},
 		"Pinterest needs its member": {
 			spec: "platforms: [{name: a, type: Pinterest, credentialsSecretRef: {name: s}}]",

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 )
 
 // everyPlatform is a Property with a platform of each type, and another with a second pixel.
-const everyPlatform = `
+var everyPlatform = `
 apiVersion: weir.dev/v1alpha1
 kind: Property
 metadata: {name: shop}
@@ -23,6 +25,8 @@ spec:
   - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: snapchat, type: Snapchat, snapchat: {pixelID: 1ec32188-754e-4be2-8e55-c949a984a39f}, credentialsSecretRef: {name: keys}}
   - {name: reddit, type: Reddit, reddit: {pixelID: a2_1}, credentialsSecretRef: {name: keys}}
+  - {name: ads, type: Google, google: {accountID: "1"}, eventNames: {purchase: "7001"}, credentialsSecretRef: {name: keys}}
+  - {name: stream, type: Google, google: {product: Analytics, accountID: "2", measurementID: G-2}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
   - {name: microsoft, type: Microsoft, microsoft: {tagID: "1"}, credentialsSecretRef: {name: keys}}
@@ -56,6 +60,7 @@ stringData:
   writeKey: write-key-for-tests
   apiKey: api-key-for-tests
   signingSecret: ` + webhookSecret + `
+  serviceAccountKey: '` + strings.ReplaceAll(fakestest.ServiceAccountKey(), "'", "''") + `'
 `
 
 func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
@@ -73,6 +78,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
+		"ads": "delivered", "stream": "delivered",
 		"product": "delivered", "crm": "delivered", "console": "delivered",
 		"snapchat": "delivered", "reddit": "delivered",
 		"microsoft": "delivered", "linkedin": "delivered",
@@ -98,6 +104,8 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
 		"fake Snapchat: default/shop/snapchat · PURCHASE · id A-1 · 49.9 EUR · em ",
 		"fake Reddit: default/shop/reddit · PURCHASE · id A-1 · 49.9 EUR · email ",
+		"fake Google: default/shop/ads · 7001 · id O-1 · 49.9 EUR · emailAddress ",
+		"fake Google: default/shop/stream · purchase · id O-1 · 49.9 EUR · emailAddress ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
 		"fake Klaviyo: default/shop/marketing · Placed Order · id A-1 · 49.9 EUR\n",
 		"fake Amplitude: default/shop/usage · purchase · id A-1 · 49.9 EUR\n",

@@ -34,7 +34,7 @@ type PlatformConsent struct {
 // Rule returns what a platform makes of visitors' decisions: its type's rule, as far as there is none of its own.
 func (c *Consent) Rule(platform *platforms.Platform) platforms.ConsentRule {
 	traits, _ := platform.Type.Traits()
-	rule := platforms.ConsentRule{Consent: traits.Consent, WhenAbsent: c.WhenAbsent, Categories: c.Categories}
+	rule := platforms.ConsentRule{Consent: traits.ConsentOf(&platform.Settings), WhenAbsent: c.WhenAbsent, Categories: c.Categories}
 	if i := slices.IndexFunc(c.Platforms, func(p PlatformConsent) bool { return p.Name == platform.Name }); i >= 0 {
 		if c.Platforms[i].Requires != nil {
 			rule.Requires, rule.Own = c.Platforms[i].Requires, true

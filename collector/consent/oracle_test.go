@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/consent/consenttest"
@@ -185,7 +186,7 @@ type entry struct {
 
 // entries are those of the types that have one; nil stands for none, and for the customer's own statistics.
 var entries = map[platforms.Type]*entry{
-	platforms.TypeGA4: {755, true}, platforms.TypeLinkedIn: {804, true}, platforms.TypeMicrosoft: {1126, false},
+	platforms.TypeGA4: {755, true}, platforms.TypeGoogle: {755, true}, platforms.TypeLinkedIn: {804, true}, platforms.TypeMicrosoft: {1126, false},
 }
 
 func randomTCF(random *rand.Rand) *european {
@@ -364,6 +365,7 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 		platforms.TypeKlaviyo: purposeNames[:3], platforms.TypeAmplitude: {"analytics_storage"},
 		platforms.TypeOpenAI:  purposeNames[:3],
 		platforms.TypePostHog: {"analytics_storage"}, platforms.TypeSegment: {"analytics_storage"},
+		platforms.TypeGoogle: purposeNames[:2],
 	}[platform.Type]
 	strict, own := rules.WhenAbsent == platforms.Withhold, false
 	for _, rule := range rules.Platforms {
@@ -389,6 +391,9 @@ func ruling(platform *platforms.Platform, rules config.Consent, v *visitor) rule
 		if strict && (purpose != "sale" || own) && !slices.Contains(v.words(rules, purpose, vendor), "yes") {
 			return ruled{reason: "consent_absent"}
 		}
+	}
+	if platform.Type == platforms.TypeGoogle && v.denies(rules, "sale", nil) {
+		return ruled{reason: "consent_sale"} // Google Ads has no milder form for it
 	}
 	return ruled{form: form(platform.Type, rules, v, strict)}
 }
@@ -450,7 +455,7 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 		return ""
 	case kind == platforms.TypeOpenAI && sale:
 		return "true "
-	case kind != platforms.TypeGA4:
+	case kind != platforms.TypeGA4 && kind != platforms.TypeGoogle:
 		return ""
 	}
 	google := func(purpose string) said {
@@ -462,6 +467,16 @@ func form(kind platforms.Type, rules config.Consent, v *visitor, strict bool) st
 			return "GRANTED"
 		}
 		return ""
+	}
+	if kind == platforms.TypeGoogle {
+		words := []string{}
+		if word := google("ad_personalization"); word != "" {
+			words = append(words, "adPersonalization CONSENT_"+word)
+		}
+		if word := google("ad_user_data"); word == "GRANTED" {
+			words = append(words, "adUserData CONSENT_GRANTED")
+		}
+		return strings.Join(words, ", ")
 	}
 	text := ""
 	for _, purpose := range []string{"ad_personalization", "ad_user_data"} {

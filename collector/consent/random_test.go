@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/deliver/fakes"
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
@@ -53,6 +54,10 @@ var reached = []platforms.Platform{
 	{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "1"}}},
 	{Name: "microsoft", Type: platforms.TypeMicrosoft, Settings: platforms.Settings{Microsoft: &platforms.Microsoft{TagID: "1"}}},
 	{Name: "linkedin", Type: platforms.TypeLinkedIn, EventNames: map[string]string{"purchase": "104012"}},
+	{
+		Name: "google", Type: platforms.TypeGoogle, EventNames: map[string]string{"purchase": "1", "lead": "2", "pageview": "3"},
+		Settings: platforms.Settings{Google: &platforms.Google{AccountID: "1"}},
+	},
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
 	{Name: "log", Type: platforms.TypeLog},
@@ -65,10 +70,10 @@ var reached = []platforms.Platform{
 	{Name: "openai", Type: platforms.TypeOpenAI, Settings: platforms.Settings{OpenAI: &platforms.OpenAI{PixelID: "px-1"}}},
 }
 
-
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
 	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "projectToken": "a", "writeKey": "a", "apiKey": "a",
+	"serviceAccountKey": fakestest.ServiceAccountKey(),
 }
 
 func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
@@ -114,6 +119,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
+		"Google sent", "Google limited", "Google withheld",
 		"Webhook withheld", "Log withheld",
 		"Snapchat limited", "Snapchat withheld", "Reddit limited", "Reddit withheld",
 		"Microsoft sent", "Microsoft limited", "Microsoft withheld", "LinkedIn sent", "LinkedIn withheld",
@@ -227,7 +233,7 @@ func checkPlatform(
 		}
 	}
 	switch platform.Type {
-	case platforms.TypeGA4:
+	case platforms.TypeGA4, platforms.TypeGoogle:
 		return &payload, strings.Contains(want.form, "DENIED")
 	case platforms.TypeMicrosoft:
 		return &payload, want.form == "D"
@@ -255,6 +261,9 @@ func checkTaken(t *testing.T, seed uint64, platform *platforms.Platform, opened 
 		built := opened.Build(batch, received)
 		request := httptest.NewRequestWithContext(t.Context(), built.Method, built.URL, bytes.NewReader(built.Body))
 		request.Header = built.Header
+		if platform.Type == platforms.TypeGoogle {
+			request.Header.Set("Authorization", "Bearer "+fake.Token())
+		}
 		fake.ServeHTTP(httptest.NewRecorder(), request)
 	}
 	taken, limited := 0, 0
@@ -327,6 +336,12 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		if read.User.Processing.Modes != nil {
 			return fmt.Sprint(read.User.Processing.Modes)
 		}
+	case platforms.TypeGoogle:
+		words := []string{}
+		for _, name := range slices.Sorted(maps.Keys(read.Consent)) {
+			words = append(words, name+" "+read.Consent[name])
+		}
+		return strings.Join(words, ", ")
 	case platforms.TypeGA4:
 		words := []string{}
 		for _, name := range slices.Sorted(maps.Keys(read.Consent)) {

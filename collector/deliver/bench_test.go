@@ -107,6 +107,75 @@ var takenBy = map[platforms.Type]func(body []byte) string{
 	platforms.TypeOpenAI:    func([]byte) string { return `{}` },
 }
 
+// BenchmarkQueuedDelivery is [BenchmarkDelivery] of a platform that queues what it is sent: Google, whose sink says at the first look that
+// it is done with it. "ratio" is of the time until all are delivered, the second that the first look waits included, and
+// "queued-ratio" of that until all are queued.
+func BenchmarkQueuedDelivery(b *testing.B) {
+	for _, batch := range []int{100, 1000} {
+		b.Run(strconv.Itoa(batch)+" a request", func(b *testing.B) {
+			const events = 50_000
+			sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if _, err := io.Copy(io.Discard, r.Body); err != nil {
+					return
+				}
+				answer := `{"requestId":"` + uuid.NewString() + `"}`
+				switch r.URL.Path {
+				case "/token":
+					answer = `{"access_token":"token-for-tests","expires_in":3600,"token_type":"Bearer"}`
+				case "/v1/requestStatus:retrieve":
+					answer = `{"requestStatusPerDestination":[{"requestStatus":"SUCCESS"}]}`
+				}
+				_, _ = io.WriteString(w, answer)
+			}))
+			b.Cleanup(sink.Close)
+			cfg := platforms.Platform{
+				Name: "p", Type: platforms.TypeGoogle, Endpoint: sink.URL,
+				Settings: platforms.Settings{Google: &platforms.Google{Product: platforms.GoogleAnalytics, AccountID: "1", MeasurementID: "G-1"}},
+			}
+			bare := cfg
+			bare.Name, bare.Suspend = "bare", true
+			h := newHarness(b, cfg, bare)
+			h.setCredential("p", "serviceAccountKey", suiteCredentials["serviceAccountKey"])
+			var ours, queued, theirs, ratios, queuedRatios []float64
+			for round := range b.N {
+				fill(b, h, events)
+				measures := []func(){
+					func() {
+						began, queuing := time.Now(), make(chan float64, 1)
+						want := h.settledAs("retrying") + events
+						go func() {
+							for h.settledAs("retrying") < want {
+								<-time.After(time.Millisecond)
+							}
+							queuing <- events / time.Since(began).Seconds()
+						}()
+						ours = append(ours, deliverAll(b, h, batch, events))
+						queued = append(queued, <-queuing)
+					},
+					func() { theirs = append(theirs, consumeAll(b, h, bare, batch, events)) },
+				}
+				if round%2 == 1 {
+					slices.Reverse(measures)
+				}
+				for _, measure := range measures {
+					measure()
+				}
+				ratios, queuedRatios = append(ratios, ours[round]/theirs[round]), append(queuedRatios, queued[round]/theirs[round])
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(ours), "events/s")
+			b.ReportMetric(median(theirs), "bare-events/s")
+			b.ReportMetric(median(ratios), "ratio")
+			b.ReportMetric(median(queuedRatios), "queued-ratio")
+		})
+	}
+}
+
+// settledAs is how many events have got a record of a status.
+func (h *harness) settledAs(status string) int {
+	return int(h.metric("weir_deliveries_total", map[string]string{"platform": "p", "status": status}))
+}
+
 func median(list []float64) float64 {
 	list = slices.Sorted(slices.Values(list))
 	return list[len(list)/2]
@@ -114,9 +183,7 @@ func median(list []float64) float64 {
 
 // deliverAll runs an engine until n more events are delivered and recorded, and returns how many that is a second.
 func deliverAll(b *testing.B, h *harness, batch, n int) float64 {
-	delivered := func() int {
-		return int(h.metric("weir_deliveries_total", map[string]string{"platform": "p", "status": "delivered"}))
-	}
+	delivered := func() int { return h.settledAs("delivered") }
 	want := delivered() + n
 	start := time.Now()
 	r := h.start("one", func(e *Engine) { e.timing, e.batch = defaultTiming(), batch })

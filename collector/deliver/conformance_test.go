@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-dev/weir/collector/deliver/fakes"
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
@@ -31,6 +32,8 @@ type subject struct {
 	texts map[string][]string
 	// batches: several events a request, so that one may harm the others.
 	batches bool
+	// orders: a purchase is told by its order.
+	orders bool
 	// refused is what becomes of an event that the platform finds invalid.
 	refused string
 	// oldest is the age from which an event is not sent, 0 where there is none.
@@ -167,12 +170,20 @@ var subjects = map[platforms.Type]subject{
 		},
 		batches: true, refused: "failed", oldest: 7 * 24 * time.Hour, tooOld: "failed",
 	},
+	platforms.TypeGoogle: {
+		cfg: platforms.Platform{
+			EventNames: map[string]string{"purchase": "77"}, Settings: platforms.Settings{Google: &platforms.Google{AccountID: "42"}},
+		},
+		texts:   map[string][]string{"emailAddress": {emailGoog, emailGoog2}, "phoneNumber": {rawPhone, rawPhone2}},
+		batches: true, orders: true, refused: "failed",
+	},
 }
 
 var suiteCredentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.42.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
 	"signingSecret": signingSecret, "projectToken": "project-token-for-tests", "writeKey": "write-key-for-tests", "apiKey": "api-key-for-tests",
+	"serviceAccountKey": fakestest.ServiceAccountKey(),
 }
 
 // site is a platform under the suite: its fake, what reached it over the wire, and the deliverer.
@@ -388,6 +399,9 @@ func (s *site) batchOrdeals() *running {
 		position, id := s.purchase("")
 		want[position] = record{Status: "delivered"}
 		if i == 2 {
+			if s.orders {
+				id = fmt.Sprintf("order-%d", s.sent)
+			}
 			s.fake.Refuse(id)
 			want[position] = record{Status: s.refused}
 		}

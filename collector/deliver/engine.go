@@ -317,10 +317,14 @@ func (e *Engine) sender(
 	cfg platforms.Platform, opened *adapter.Platform, q *queue, g *group, pauses *pauseMetrics, logger *slog.Logger,
 ) *sender {
 	o, limiter := e.options, newLimiter(opened.Limits.Events)
+	var restated *orders
+	if restater, ok := opened.Adapter.(adapter.Restater); ok {
+		restated = &orders{stream: o.Stream, platform: cfg.Name, restater: restater, logger: logger}
+	}
 	return &sender{
 		platform: opened,
 		requester: &requester{
-			platform: opened, client: e.client, tracing: newTracing(o.Tracing, o.Property, cfg),
+			platform: opened, client: e.client, tokens: newTokens(opened.Adapter, e.client.http), tracing: newTracing(o.Tracing, o.Property, cfg),
 			count: o.Metrics.attempts.WithLabelValues(cfg.Name), wall: o.Now, logger: logger,
 		},
 		breaker:   newBreaker(e.timing.breaker, e.timing.slow, o.Now, logger, pauses, limiter),
@@ -328,6 +332,7 @@ func (e *Engine) sender(
 		scheduler: scheduler{e.timing.backoff, e.clock.Now, e.clock.Latest},
 		queue:     q,
 		settler:   newSettler(q, g, o.Metrics, logger),
+		orders:    restated,
 		erased:    e.erased,
 		slow:      e.timing.slow,
 		logger:    logger,

@@ -95,6 +95,9 @@ func (m *Metrics) count(settlements []stream.Settlement, platform string) {
 	statuses := map[stream.Status]float64{}
 	for i := range settlements {
 		s := &settlements[i]
+		if s.Silent {
+			continue
+		}
 		statuses[s.Status]++
 		if s.Status == stream.Failed || s.Status == stream.Expired {
 			m.deadLetters.WithLabelValues(platform, s.Reason).Inc()

@@ -107,7 +107,8 @@ func (q *queue) end(all outcomes) {
 		latest = all.until.UnixMilli()
 	}
 	for i := range all.settled {
-		if s := &all.settled[i]; s.Status == stream.Retrying {
+		// The next look at what a platform has queued is far away, or soon enough at the usual pace.
+		if s := &all.settled[i]; s.Status == stream.Retrying && s.Ticket.IsZero() {
 			latest = max(latest, s.RetryAt.UnixMilli())
 		}
 	}

@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 type requester struct {
 	platform *adapter.Platform
 	client   *client
-	tracing  tracing
+	// tokens are those that requests carry; nil where they carry none.
+	tokens  *tokens
+	tracing tracing
 	// count counts the requests.
 	count prometheus.Counter
 	// wall is this process's clock, which platforms are told.
@@ -55,10 +58,23 @@ func (r *requester) attempt(sending context.Context, batch []task) ([]adapter.Ve
 // exchange makes the request or, for the Log platform, writes its lines.
 func (r *requester) exchange(sending context.Context, request adapter.Request) (adapter.Response, *adapter.Verdict) {
 	if request.Lines == nil {
-		return r.client.exchange(sending, request)
+		return r.authorized(sending, request)
 	}
 	for _, line := range request.Lines {
 		r.logger.LogAttrs(sending, slog.LevelInfo, "event", line...)
 	}
 	return adapter.Response{At: r.wall()}, nil
+}
+
+// authorized makes an HTTP request with the platform's token, where it has one. A token that is refused is had anew the next time.
+func (r *requester) authorized(sending context.Context, request adapter.Request) (adapter.Response, *adapter.Verdict) {
+	token, failure := r.tokens.authorize(sending, &request)
+	if failure != nil {
+		return adapter.Response{}, failure
+	}
+	response, failure := r.client.exchange(sending, request)
+	if failure == nil && response.Status == http.StatusUnauthorized {
+		r.tokens.discard(token)
+	}
+	return response, failure
 }

@@ -57,6 +57,18 @@ func (s scheduler) settlement(t task, verdict adapter.Verdict, latency time.Dura
 	case adapter.Throttle:
 		settlement.Status = stream.Retrying
 		settlement.RetryAt = s.latest().Add(max(verdict.After, s.backoff.floor))
+	case adapter.Queued:
+		settlement.Status = stream.Retrying
+		settlement.Ticket = t.ticket
+		if t.ticket.IsZero() {
+			settlement.Ticket = stream.Ticket{ID: verdict.Ticket, At: now}
+		}
+		settlement.RetryAt = now.Add(max(verdict.After, s.backoff.floor))
+		settlement.Silent = !t.ticket.IsZero() // it is where it was
+	case adapter.Waiting:
+		settlement.Status = stream.Retrying
+		settlement.RetryAt = now.Add(max(verdict.After, s.backoff.floor))
+		settlement.Silent = t.waited
 	case adapter.Auth, adapter.Config:
 		// The open circuit holds them back. Due at once, they go out as soon as there is another credential or
 		// configuration, for which a new engine starts.
@@ -66,9 +78,10 @@ func (s scheduler) settlement(t task, verdict adapter.Verdict, latency time.Dura
 		// Permanent; a single event has no batch to be isolated from or split.
 		settlement.Status = stream.Failed
 	}
-	if settlement.Status == stream.Retrying && settlement.RetryAt.After(t.payload.Expires) {
+	if settlement.Status == stream.Retrying && settlement.Ticket.IsZero() && !t.payload.Expires.IsZero() && settlement.RetryAt.After(t.payload.Expires) {
 		settlement.RetryAt = t.payload.Expires
 	}
+	settlement.Order = orderChange(&t, &settlement)
 	return settlement
 }
 
@@ -77,7 +90,7 @@ func (s scheduler) settlement(t task, verdict adapter.Verdict, latency time.Dura
 func (s scheduler) postpone(batch []task, pause time.Duration) outcomes {
 	all := outcomes{until: s.now().Add(max(pause, s.backoff.floor))}
 	for _, t := range batch {
-		delivery := stream.Delivery{Entry: stream.Entry{Position: t.position}, Attempts: t.attempts}
+		delivery := stream.Delivery{Entry: stream.Entry{Position: t.position}, Attempts: t.attempts, Ticket: t.ticket}
 		if t.kind == newEvents {
 			all.unsent = append(all.unsent, delivery)
 		} else {

@@ -16,7 +16,7 @@ import (
 const (
 	// maxTaken bounds how many events are taken from Redis at once.
 	maxTaken = 1000
-	// isolated is how many of an isolated batch's events are sent at a time.
+	// isolated is how many parts of a batch that was refused are sent at a time.
 	isolated = 8
 )
 
@@ -30,6 +30,8 @@ type sender struct {
 	scheduler scheduler
 	queue     *queue
 	settler   *settler
+	// orders has refunds restate purchases; nil where the platform takes none so.
+	orders *orders
 	// erased says whether an event is an erased person's. Nothing of it is sent, and nothing recorded.
 	erased func(e *event.Event, position stream.Position) bool
 	// slow is how long a request may take before others need not wait for it.
@@ -81,16 +83,20 @@ func (s *sender) events(c capacity) int {
 // send maps what was taken of a kind, settles what needs no request and sends the rest in batches. It owns the capacity, and
 // returns when the last batch is under way.
 func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []stream.Delivery) {
-	tasks, decided := s.accept(k, deliveries)
+	tasks, queued, decided := s.accept(sending, k, deliveries)
 	if decided.len() > 0 {
 		s.requests.Add(1)
 		s.settler.settle(decided, s.requests.Done)
 	}
-	batches := split(tasks, s.platform.Limits)
-	if len(batches) == 0 {
+	batches, looks := split(tasks, s.platform.Limits), byTicket(queued)
+	if len(batches)+len(looks) == 0 {
 		s.breaker.release(c.permit)
 	}
-	for _, batch := range batches {
+	for i, batch := range slices.Concat(batches, looks) {
+		send := s.deliver
+		if i >= len(batches) {
+			send = s.look
+		}
 		if c.requests == 0 {
 			// One comes free: every request ends in bounded time.
 			c.requests = s.limiter.acquire(context.WithoutCancel(sending), c.kind, 1)
@@ -98,7 +104,7 @@ func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []
 		c.requests--
 		s.requests.Go(func() {
 			request, written := s.limiter.begin(c.kind, s.slow, s.breaker.succeededSince), make(chan struct{})
-			all := s.deliver(sending, c.permit, batch)
+			all := send(sending, c.permit, batch)
 			request.answer()
 			s.settler.settle(all, func() { close(written) })
 			<-written
@@ -108,10 +114,9 @@ func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []
 	s.limiter.release(c.kind, c.requests)
 }
 
-// accept parts deliveries into those to send and those whose outcome is clear.
-func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes) {
-	tasks := make([]task, 0, len(deliveries))
-	var decided outcomes
+// accept parts deliveries into those to send, those that the platform has queued, and those whose outcome is clear.
+func (s *sender) accept(ctx context.Context, k kind, deliveries []stream.Delivery) (tasks, queued []task, decided outcomes) {
+	tasks = make([]task, 0, len(deliveries))
 	for _, delivery := range deliveries {
 		if !s.queue.begin(delivery.Position) {
 			continue // a request with it is under way
@@ -120,19 +125,26 @@ func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes)
 		switch {
 		case !named:
 			decided.ignored = append(decided.ignored, delivery.Position)
-		case verdict.Class == adapter.Undecided:
-			tasks = append(tasks, t)
-		default:
+		case verdict.Class != adapter.Undecided:
 			decided.settled = append(decided.settled, s.scheduler.settlement(t, verdict, 0))
+		case !t.ticket.IsZero():
+			queued = append(queued, t)
+		default:
+			tasks = append(tasks, t)
 		}
 	}
-	return tasks, decided
+	tasks, others := s.orders.settle(ctx, s.scheduler, tasks)
+	decided.add(others)
+	return tasks, queued, decided
 }
 
 // prepare decodes and maps an event. It says whether the event names this platform and is nobody's who was erased; the others
 // are ignored.
 func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdict, bool) {
-	t := task{position: delivery.Position, kind: k, attempts: delivery.Attempts}
+	t := task{
+		position: delivery.Position, kind: k, attempts: delivery.Attempts, ticket: delivery.Ticket, replayed: delivery.Replayed,
+		waited: k == retries && delivery.Attempts == 0,
+	}
 	e, err := wire.Decode(delivery.Data)
 	if err != nil {
 		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
@@ -142,14 +154,24 @@ func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdic
 		return t, adapter.Verdict{}, false
 	}
 	t.event = &e
-	var verdict adapter.Verdict
-	t.payload, verdict = s.platform.Map(&adapter.Event{
-		Event: e, ReceivedAt: delivery.Position.Time(), ReplayedAt: delivery.Replayed,
-	})
+	if !t.ticket.IsZero() {
+		// It was sent: what would be made of it now changes nothing, but for what is known of its order.
+		if s.orders != nil && e.OrderID != "" {
+			s.render(&t)
+		}
+		return t, adapter.Verdict{}, true
+	}
+	verdict := s.render(&t)
 	if verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
 		verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
 	}
 	return t, verdict, true
+}
+
+// render maps a task's event.
+func (s *sender) render(t *task) (verdict adapter.Verdict) {
+	t.payload, verdict = s.platform.Map(&adapter.Event{Event: *t.event, ReceivedAt: t.position.Time(), ReplayedAt: t.replayed})
+	return verdict
 }
 
 // deliver sends a batch and returns what became of each of its events, having sent it again in parts where
@@ -209,22 +231,32 @@ func (s *sender) attempt(sending context.Context, p permit, batch []task) outcom
 		}
 		all.settled = append(all.settled, s.scheduler.settlement(batch[i], verdict, latency))
 	}
+	together(all.settled)
 	return all
 }
 
 // isolate sends each event of a batch alone.
 func (s *sender) isolate(sending context.Context, p permit, batch []task) outcomes {
-	each := make([]outcomes, len(batch))
+	parts := make([][]task, len(batch))
+	for i := range batch {
+		parts[i] = batch[i : i+1]
+	}
+	return s.deliverParts(sending, p, parts)
+}
+
+// deliverParts sends parts of a batch that was refused, some of them at a time, and returns what became of all.
+func (s *sender) deliverParts(sending context.Context, p permit, parts [][]task) outcomes {
+	each := make([]outcomes, len(parts))
 	next := make(chan int)
 	var senders sync.WaitGroup
-	for range min(isolated, len(batch)) {
+	for range min(isolated, len(parts)) {
 		senders.Go(func() {
 			for i := range next {
-				each[i] = s.deliver(sending, p, batch[i:i+1])
+				each[i] = s.deliver(sending, p, parts[i])
 			}
 		})
 	}
-	for i := range batch {
+	for i := range parts {
 		next <- i
 	}
 	close(next)

@@ -28,6 +28,10 @@ type sweep struct {
 	waiting map[string]bool
 	// forwarders hand the erasures on to platforms.
 	forwarders []*forwarder
+	// platforms are those on which something may be known of orders, and refunded the orders of refunds that are to go next: with a
+	// purchase what is known of its order goes by itself.
+	platforms []string
+	refunded  []stream.OrderKey
 	// unreadable counts entries that do not say whose they are.
 	unreadable int
 
@@ -121,6 +125,9 @@ func (s *sweep) look(entry stream.Entry) {
 		if whole.Name == event.Purchase {
 			doomed.OrderID = whole.OrderID
 		}
+		if whole.Name == event.Refund && whole.OrderID != "" {
+			s.refunded = append(s.refunded, stream.OrderKey{ID: whole.OrderID, IDSpace: uint8(whole.Class)})
+		}
 		for _, f := range s.forwarders {
 			f.note(&whole, entry.Position.Time(), by, s.erasures)
 		}
@@ -145,13 +152,16 @@ func (s *sweep) flush(ctx context.Context) error {
 	if err := s.forward(ctx); err != nil {
 		return err
 	}
+	if err := s.stream.ForgetOrders(ctx, s.platforms, s.refunded); err != nil {
+		return err
+	}
 	if err := s.stream.EraseEvents(ctx, s.doomed); err != nil {
 		return err
 	}
 	for _, one := range s.doomed {
 		s.erased[one.Position] = one.Erasures
 	}
-	s.doomed = s.doomed[:0]
+	s.doomed, s.refunded = s.doomed[:0], s.refunded[:0]
 	return nil
 }
 

@@ -3,6 +3,7 @@ package deliver
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/event"
@@ -21,12 +22,49 @@ type task struct {
 	kind     kind
 	attempts int
 	payload  adapter.Payload
+	// ticket is what the platform gave for the event where it has queued it: there is nothing to send then.
+	ticket stream.Ticket
+	// waited says that the event waits for the reason that was recorded last; replayed is when a replay put it back.
+	waited   bool
+	replayed time.Time
 	// event is who it is about, until it is sent: they may be erased before that.
 	event *event.Event
 }
 
-// split parts tasks into batches within the limits, those that were attempted more often into smaller ones.
+// split parts tasks into batches within the limits, those that were attempted more often into smaller ones, and each
+// of one group.
 func split(tasks []task, limits platforms.Limits) [][]task {
+	var batches [][]task
+	for _, group := range byGroup(tasks) {
+		batches = append(batches, splitGroup(group, limits)...)
+	}
+	return batches
+}
+
+// byGroup parts tasks into those that a request may carry together.
+func byGroup(tasks []task) [][]task {
+	if len(tasks) == 0 {
+		return nil
+	}
+	alike := func(t task) bool { return t.payload.Group == tasks[0].payload.Group }
+	if !slices.ContainsFunc(tasks, func(t task) bool { return !alike(t) }) {
+		return [][]task{tasks}
+	}
+	var groups [][]task
+	at := map[string]int{}
+	for _, t := range tasks {
+		i, known := at[t.payload.Group]
+		if !known {
+			i = len(groups)
+			at[t.payload.Group] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], t)
+	}
+	return groups
+}
+
+func splitGroup(tasks []task, limits platforms.Limits) [][]task {
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.attempts, b.attempts) })
 	var batches [][]task
 	start, size := 0, 0

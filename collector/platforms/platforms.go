@@ -57,7 +57,7 @@ var table = map[Type]Traits{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Webhook') == has(self.webhook)",fieldPath=".webhook",message="must be set for a platform of type Webhook, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Webhook' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key signingSecret signs the webhook's requests",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Google') == has(self.google)",fieldPath=".google",message="must be set for a platform of type Google, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'Google' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose the key serviceAccountKey is the JSON key of a service account that may use Google's Data Manager API",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'Google' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key serviceAccountKey is the JSON key of a service account that may use Google's Data Manager API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Microsoft') == has(self.microsoft)",fieldPath=".microsoft",message="must be set for a platform of type Microsoft, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Microsoft' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose key accessToken is the token of the UET tag's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || has(self.eventNames)",fieldPath=".eventNames",message="must give each event that LinkedIn is to get the id of its conversion rule",reason=FieldValueRequired
@@ -111,7 +111,8 @@ type Settings struct {
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`
 
-	// Google's Data Manager API: the settings of type Google. Its Secret has the key serviceAccountKey, the JSON key of a service account that may use Google's Data Manager API.
+	// Google's Data Manager API: the settings of type Google. Its Secret has the key serviceAccountKey, the JSON key of a
+	// service account that may use Google's Data Manager API.
 	// +optional
 	Google *Google `json:"google,omitempty"`
 
@@ -209,6 +210,8 @@ type Traits struct {
 	// Texts are the settings that are texts.
 	Texts []Text
 
+	// consentOf returns what is made of decisions with some settings, nil where that is Consent; nil where it always is.
+	consentOf func(*Settings) *Consent
 	// isSet says whether there are settings of this type; nil for a type without settings.
 	isSet func(*Settings) bool
 }
@@ -310,6 +313,16 @@ const (
 func (t Type) Traits() (Traits, bool) {
 	traits, ok := table[t]
 	return traits, ok
+}
+
+// ConsentOf returns what a platform of the type makes of visitors' decisions with its settings.
+func (t Traits) ConsentOf(settings *Settings) Consent {
+	if t.consentOf != nil {
+		if own := t.consentOf(settings); own != nil {
+			return *own
+		}
+	}
+	return t.Consent
 }
 
 // Member is the name of the member of [Settings] that holds the type's.

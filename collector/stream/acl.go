@@ -106,7 +106,7 @@ func appendGrants(k keys) []grant {
 // configured, of which nobody else knows.
 func deliverGrants(k keys) []grant {
 	events, deliveries := k.events(), k.deliveries()
-	due, open, attempts := k.due("*"), k.open("*"), k.attempts("*")
+	due, open, attempts, orders := k.due("*"), k.open("*"), k.attempts("*"), k.order("*", "*")
 	return []grant{
 		{[]string{"fcall"}, []string{
 			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(), "~" + k.join(),
@@ -124,6 +124,8 @@ func deliverGrants(k keys) []grant {
 		{[]string{"zadd", "zrem"}, []string{"%W~" + due, "%W~" + open}},
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + attempts}},
 		{[]string{"hset", "hdel"}, []string{"%W~" + attempts}},
+		{[]string{"hget", "hgetall", "hlen"}, []string{"%R~" + orders}},
+		{[]string{"hset", "pexpire", "unlink"}, []string{"%W~" + orders}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
 		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
 		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join(), "%R~" + k.seal(wire.Device), "%R~" + k.seal(wire.Identity)}},

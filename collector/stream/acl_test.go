@@ -29,7 +29,7 @@ var ownKeys = map[string]string{
 	"events": "events", "deliveries": "deliveries", "rejections": "rejections", "rate": "rate", "rate:KEY": "rate:16", "clock": "clock",
 	"dedup": "dedup", "dedup:SLOT": "dedup:7", "join": "join", "join:SLOT": "join:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
-	"retry:PLATFORM:attempts": "retry:meta:attempts", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop",
+	"retry:PLATFORM:attempts": "retry:meta:attempts", "order:PLATFORM:DIGEST": "order:meta:00112233445566778899", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop",
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
 	"audit:keys": "audit:keys", "audit:tokens": "audit:tokens",
 	"seal:device": "seal:device", "seal:identity": "seal:identity", "seal:dropped": "seal:dropped",

@@ -14,6 +14,12 @@ import (
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
+// The functions that only callers of an older version call.
+const (
+	functionDue    = "weir_due"
+	functionSettle = "weir_settle"
+)
+
 // call is a function of the library with keys and arguments that it takes.
 type call struct {
 	keys []string
@@ -39,7 +45,16 @@ func callsOf(k keys) map[string]call {
 		functionAllow:        {keys: []string{k.rate(0)}, args: []any{10, 1}},
 		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2, empty: []int{1}, events: 4},
 		functionDestroyGroup: {keys: append([]string{k.events()}, retries...), args: []any{"meta"}},
+		functionLease:        {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
 		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
+		functionConclude: {
+			keys: append([]string{k.events(), k.deliveries()}, retries...),
+			args: []any{"meta", "head", "1-1", "1-1", "1-1", 1, 1, "record", "1 ticket", strings.Repeat("d", digestSize) + "refund 0"}, repeated: 6,
+			empty: []int{5, 8, 9}, free: []int{1, 7},
+		},
+		functionRefund: {
+			keys: []string{k.events(), k.due("meta")}, args: []any{"meta", strings.Repeat("d", digestSize), "1-1", 1, "EUR", 1, 1}, free: []int{1, 4}, empty: []int{4},
+		},
 		functionSettle: {
 			keys: append([]string{k.events(), k.deliveries()}, retries...),
 			args: []any{"meta", "head", "1-1", "1-1", "1-1", 1, 1, "record"}, repeated: 4, empty: []int{5}, free: []int{1, 7},

@@ -98,8 +98,17 @@ func (k keys) due(platform string) string { return k.prefix + "retry:" + platfor
 // open is a sorted set: the same stream ids by their own millisecond, so that trimming finds the oldest.
 func (k keys) open(platform string) string { return k.prefix + "retry:" + platform + ":open" }
 
-// attempts is a hash: the same stream ids → attempts made, and ":" and the millisecond where a replay put it back.
+// attempts is a hash: the same stream ids → attempts made, ":" and the millisecond where a replay put it back, and where the
+// platform has queued it a blank, the millisecond when it did, another blank, and the platform's ticket.
 func (k keys) attempts(platform string) string { return k.prefix + "retry:" + platform + ":attempts" }
+
+// order is a hash of what is known of an order on a platform that restates purchases by their refunds, by 10 bytes of the
+// digest of the order's deduplication key in hexadecimal: state, value, currency, at, target are the purchase's; refund:STREAM ID →
+// amount for each refund; busy is the refund that is under way, busy_until until when. Amounts are in ten-thousandths. It
+// lives for 60 days after something of it was settled, and goes with its purchase when a person is erased.
+func (k keys) order(platform, digest string) string {
+	return k.prefix + "order:" + platform + ":" + digest
+}
 
 // retryPrefix is how the keys of all platforms' waiting events begin, for weir_trim, which puts them together; no key has
 // this very name.

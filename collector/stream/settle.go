@@ -42,20 +42,20 @@ func (s *Stream) Hasten(ctx context.Context, platform string, since, to, earlier
 func (s *Stream) lease(
 	ctx context.Context, platform string, since, now, until time.Time, count int,
 ) (taken []Delivery, gone []Position, err error) {
-	reply, err := s.redis.FCall(ctx, functionDue,
+	reply, err := s.redis.FCall(ctx, functionLease,
 		[]string{s.keys.events(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform)},
 		since.UnixMilli(), now.UnixMilli(), until.UnixMilli(), count).Slice()
 	if err != nil {
 		return nil, nil, describe("take due events of platform "+platform, err)
 	}
 	if len(reply) != 2 {
-		return nil, nil, malformedReply(functionDue)
+		return nil, nil, malformedReply(functionLease)
 	}
 	entries, _ := reply[0].([]any)
 	for _, entry := range entries {
 		fields, ok := entry.([]any)
-		if !ok || len(fields) != 4 {
-			return nil, nil, malformedReply(functionDue)
+		if !ok || len(fields) != 5 {
+			return nil, nil, malformedReply(functionLease)
 		}
 		p, err := positionOf(fields[0])
 		if err != nil {
@@ -66,6 +66,10 @@ func (s *Stream) lease(
 		delivery := Delivery{Entry: Entry{Position: p, Data: []byte(data)}, Attempts: int(attempts)}
 		if replayed, _ := fields[3].(int64); replayed > 0 {
 			delivery.Replayed = time.UnixMilli(replayed).UTC()
+		}
+		text, _ := fields[4].(string)
+		if delivery.Ticket, err = parseTicket(text); err != nil {
+			return nil, nil, err
 		}
 		taken = append(taken, delivery)
 	}
@@ -91,7 +95,7 @@ func (s *Stream) lease(
 func (s *Stream) Settle(ctx context.Context, platform string, settlements []Settlement) error {
 	for len(settlements) > 0 {
 		n := min(len(settlements), settleCap)
-		if err := s.settle(ctx, platform, settlements[:n], true); err != nil {
+		if err := s.settle(ctx, platform, settlements[:n]); err != nil {
 			return err
 		}
 		settlements = settlements[n:]
@@ -107,10 +111,10 @@ func (s *Stream) Postpone(ctx context.Context, platform string, deliveries []Del
 		settlements := make([]Settlement, n)
 		for i, d := range deliveries[:n] {
 			settlements[i] = Settlement{
-				Record: Record{Event: d.Position, Status: Retrying, Attempts: d.Attempts}, RetryAt: until,
+				Record: Record{Event: d.Position, Status: Retrying, Attempts: d.Attempts}, RetryAt: until, Ticket: d.Ticket, Silent: true,
 			}
 		}
-		if err := s.settle(ctx, platform, settlements, false); err != nil {
+		if err := s.settle(ctx, platform, settlements); err != nil {
 			return err
 		}
 		deliveries = deliveries[n:]
@@ -124,16 +128,17 @@ func (s *Stream) PutBack(ctx context.Context, platform string, deliveries []Deli
 	return s.Postpone(ctx, platform, deliveries, unsent)
 }
 
-func (s *Stream) settle(ctx context.Context, platform string, settlements []Settlement, record bool) error {
-	base, highest := settlements[0].Event, settlements[0].Event
-	for _, settlement := range settlements {
-		base, highest = min(base, settlement.Event), max(highest, settlement.Event)
+func (s *Stream) settle(ctx context.Context, platform string, settlements []Settlement) error {
+	base, highest, record := settlements[0].Event, settlements[0].Event, false
+	for i := range settlements {
+		base, highest = min(base, settlements[i].Event), max(highest, settlements[i].Event)
+		record = record || !settlements[i].Silent
 	}
 	var head []byte
 	if record {
 		head = recordsHead(platform, base)
 	}
-	args := make([]any, 0, 4+4*len(settlements))
+	args := make([]any, 0, 4+6*len(settlements))
 	args = append(args, platform, head, base.String(), highest.String())
 	for i := range settlements {
 		settlement := &settlements[i]
@@ -145,13 +150,13 @@ func (s *Stream) settle(ctx context.Context, platform string, settlements []Sett
 			return fmt.Errorf("settle event %s: status must be retrying or final, not %s", settlement.Event, settlement.Status)
 		}
 		var encoded []byte
-		if record {
+		if !settlement.Silent {
 			encoded = appendRecord(nil, base, &settlement.Record)
 		}
-		args = append(args, settlement.Event.String(), again, settlement.Attempts, encoded)
+		args = append(args, settlement.Event.String(), again, settlement.Attempts, encoded, settlement.Ticket.text(), settlement.Order.text())
 	}
 	names := append([]string{s.keys.events(), s.keys.deliveries()}, s.keys.retries(platform)...)
-	err := s.redis.FCall(ctx, functionSettle, names, args...).Err()
+	err := s.redis.FCall(ctx, functionConclude, names, args...).Err()
 	return describe("settle deliveries of platform "+platform, err)
 }
 

@@ -93,7 +93,20 @@ type Delivery struct {
 	Attempts int
 	// Replayed is when a replay put the event back; zero where none did.
 	Replayed time.Time
+	// Ticket is what the platform gave for the event when it queued it; zero where it has to be sent.
+	Ticket Ticket
 }
+
+// Ticket is by what a platform is asked what has become of events that it has queued. It tells of no person.
+type Ticket struct {
+	// ID is the platform's, without white space.
+	ID string
+	// At is when the platform gave it.
+	At time.Time
+}
+
+// IsZero says that there is none.
+func (t Ticket) IsZero() bool { return t.ID == "" }
 
 // Status is what has become of an event on one platform.
 type Status uint8
@@ -134,6 +147,11 @@ type Record struct {
 // status is [Retrying], the event scheduled again, in one atomic step.
 type Settlement struct {
 	Record
-	// RetryAt is when the next attempt is due; only for status Retrying.
+	// RetryAt is when the next attempt is due, or the next look where there is a Ticket; only for status Retrying.
 	RetryAt time.Time
+	Ticket  Ticket
+	// Silent settlements leave no record: nothing has become of the event since the last one.
+	Silent bool
+	// Order is what the event says of its order; nil where it says nothing.
+	Order *OrderChange
 }

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 16
+local VERSION = 17
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -40,7 +40,11 @@ local MOST_IDENTIFIERS = 12    -- of an event's person
 local MOST_READ = 4194304      -- bytes of entries that one call reads, and few entries more
 local MOST_READ = 4194304      -- bytes of deduplication keys, or of identifiers, that one call of weir_append reads, many times what there is
 local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
-local MOST_ATTEMPTS = 64       -- bytes of what is kept of an event that waits: its attempts, and when it was put back
+local MOST_ATTEMPTS = 256      -- bytes of what is kept of an event that waits: its attempts, when it was put back, its ticket
+local MOST_TICKET = 160        -- bytes of a ticket, with when it was given
+local MOST_ORDER = 256         -- bytes of what one event says of its order
+local MOST_REFUNDS = 64        -- of an order that are known
+local ORDER_LIFE = 5184000000  -- ms for which an order is known after something of it was settled: 60 days
 local MOST_GROUPS = 128        -- groups of a stream, many times the platforms that a property may have
 local MOST_KEY = 1024          -- bytes of a key's name
 local MOST_RATED = 16          -- keys of a property that have a rate of their own
@@ -822,10 +826,10 @@ local function destroy_group(keys, args)
   return redis.call('UNLINK', keys[2], keys[3], keys[4])
 end
 
--- weir_due: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the
+-- weir_lease: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the
 -- lease in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts,
--- entry, ms at which it was put back by a replay or 0} and a list of ids whose entries are gone.
-local function due(keys, args)
+-- entry, ms at which it was put back by a replay or 0, ticket or ""} and a list of ids whose entries are gone.
+local function lease(keys, args)
   expect_retries(keys, platform_of(keys[2]), 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
   local since, now, until_ms = time(args[1], 'the earliest time'), time(args[2], 'now'), time(args[3], 'the end of the lease')
@@ -836,8 +840,8 @@ local function due(keys, args)
     local known = readable(id)
     local entry = known and redis.call('XRANGE', events, id, id)[1]
     if entry then
-      local tried, replayed = string.match(attempts_of(attempts, id), '^(%d+):?(%d*)$')
-      taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0 }
+      local tried, replayed, ticket = string.match(attempts_of(attempts, id), '^(%d+):?(%d*) ?(.*)$')
+      taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0, ticket or '' }
       redis.call('ZADD', due_key, 'XX', number(until_ms), id)
       bytes = bytes + weight(entry)
     else
@@ -846,6 +850,13 @@ local function due(keys, args)
     end
   end
   return { taken, gone }
+end
+
+-- weir_due is weir_lease for callers that know no tickets.
+local function due(keys, args)
+  local reply = lease(keys, args)
+  for _, taken in ipairs(reply[1]) do taken[5] = nil end
+  return reply
 end
 
 -- pending_of returns which of n ids, the lowest and the highest given, are pending in the group. One look at all that
@@ -863,44 +874,83 @@ local function pending_of(events, group, ids, lowest, highest)
   return pending
 end
 
--- check_settlements looks at the arguments of weir_settle.
-local function check_settlements(args)
-  if listed(args, 4, 4, MOST_EVENTS) == 0 then wrong('there must be an event') end
+-- order_key returns the key of what is known of an order on a platform; the order is 10 bytes of a digest.
+local function order_key(events, group, order)
+  local hex = string.gsub(order, '.', function(c) return string.format('%02x', string.byte(c)) end)
+  return string.sub(events, 1, -#'events' - 1) .. 'order:' .. group .. ':' .. hex
+end
+
+-- order_of reads what an event says of its order: 10 bytes of the order's digest, and words. "purchase", its state (sent,
+-- delivered, failed), its value in ten-thousandths or "-", currency or "-", time in ms, and where it was sent; or "refund",
+-- and the ms until which it is under way, or 0 where it no longer is.
+local function order_of(text)
+  local order, words = string.sub(text, 1, 10), string.sub(text, 11)
+  local state, value, currency, at, target = string.match(words, '^purchase (%a+) (%-?%d*) ([%a-]+) (%d+) (%S*)$')
+  if state and (state == 'sent' or state == 'delivered' or state == 'failed') then
+    return order, { state, value, currency, at, target }
+  end
+  local until_ms = string.match(words, '^refund (%d+)$')
+  if not until_ms or #until_ms > 15 then wrong('what is said of an order must be of a purchase or a refund') end
+  return order, nil, until_ms
+end
+
+-- note_order writes down what an event that is being settled says of its order. What was delivered once stays delivered.
+local function note_order(events, group, id, text)
+  local order, purchase, until_ms = order_of(text)
+  local key = order_key(events, group, order)
+  if purchase then
+    if purchase[1] ~= 'delivered' and redis.call('HGET', key, 'state') == 'delivered' then return end
+    redis.call('HSET', key, 'state', purchase[1], 'value', purchase[2], 'currency', purchase[3], 'at', purchase[4], 'target', purchase[5])
+  elseif redis.call('HGET', key, 'busy') == id then
+    redis.call('HSET', key, 'busy_until', until_ms)
+  else
+    return
+  end
+  redis.call('PEXPIRE', key, number(ORDER_LIFE))
+end
+
+-- check_settlements looks at the arguments of weir_settle and weir_conclude, which have so many for each event.
+local function check_settlements(args, size)
+  if listed(args, 4, size, MOST_EVENTS) == 0 then wrong('there must be an event') end
   bounded(args[2], 'the head of the records', MOST_RECORD)
   position(args[3], 'the lowest id')
   position(args[4], 'the highest id')
-  for i = 5, #args, 4 do
+  for i = 5, #args, size do
     position(args[i], 'an event')
     if args[i + 1] ~= '' then time(args[i + 1], 'the time of the next attempt') end
     whole(args[i + 2], 'the attempts', 0, LATEST)
     bounded(args[i + 3], 'a record', MOST_RECORD)
+    if size > 4 then
+      local ticket = bounded(args[i + 4], 'a ticket', MOST_TICKET)
+      if ticket ~= '' and not string.find(ticket, '^%d+ %S+$') then wrong('a ticket must be a ms and a word') end
+      if bounded(args[i + 5], 'what is said of an order', MOST_ORDER) ~= '' then order_of(args[i + 5]) end
+    end
   end
 end
 
--- weir_settle: KEYS events, deliveries, due, open, attempts; ARGV group, head of the record entry or "" for no
--- record, lowest and highest of the ids, then for each event: id, ms at which it is due again or "" where this is
--- final, attempts, encoded record. Events that are neither pending in the group nor waiting are settled already and are
--- passed over. Replies with the number of those that were not.
-local function settle(keys, args)
+-- settle_all is weir_settle and weir_conclude, which have so many arguments for each event.
+local function settle_all(keys, args, size)
   expect_retries(keys, args[1], 'events', 'deliveries')
-  check_settlements(args)
+  check_settlements(args, size)
   local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
   local group, record, ids = args[1], { args[2] }, {}
-  for i = 5, #args, 4 do ids[#ids + 1] = args[i] end
+  for i = 5, #args, size do ids[#ids + 1] = args[i] end
   local waits = {}
   if redis.call('EXISTS', due_key) == 1 then
     for i, score in ipairs(redis.call('ZMSCORE', due_key, unpack(ids))) do waits[ids[i]] = score end
   end
   local pending = pending_of(events, group, ids, args[3], args[4])
   local settled, finished, acknowledged = 0, {}, {}
-  for i = 5, #args, 4 do
+  for i = 5, #args, size do
     local id, again = args[i], args[i + 1]
     if waits[id] or pending[id] then
       settled = settled + 1
       record[#record + 1] = args[i + 3]
+      if size > 4 and args[i + 5] ~= '' then note_order(events, group, id, args[i + 5]) end
       if again ~= '' then
         local tried = args[i + 2]
-        if waits[id] then tried = tried .. (string.match(attempts_of(attempts, id), ':%d+$') or '') end
+        if waits[id] then tried = tried .. (string.match(attempts_of(attempts, id), '^%d+(:%d+)') or '') end
+        if size > 4 and args[i + 4] ~= '' then tried = tried .. ' ' .. args[i + 4] end
         wait(due_key, open, attempts, id, again, tried)
         waits[id] = again
       elseif waits[id] then
@@ -917,6 +967,53 @@ local function settle(keys, args)
   for _, id in ipairs(finished) do forget(due_key, open, attempts, id) end
   if #acknowledged > 0 then redis.call('XACK', events, group, unpack(acknowledged)) end
   return settled
+end
+
+-- weir_conclude: KEYS events, deliveries, due, open, attempts; ARGV group, head of the record entry or "" for no
+-- record, lowest and highest of the ids, then for each event: id, ms at which it is due again or "" where this is
+-- final, attempts, encoded record, ticket ("MS WORD": when the platform gave it, and what it is) or "", and what it says of
+-- its order (order_of) or "". Events that are neither pending in the group nor waiting are settled already and are passed
+-- over. Replies with the number of those that were not.
+local function conclude(keys, args) return settle_all(keys, args, 6) end
+
+-- weir_settle is weir_conclude for callers that know neither tickets nor orders.
+local function settle(keys, args) return settle_all(keys, args, 4) end
+
+-- weir_refund: KEYS events, due; ARGV group, 10 bytes of the order's digest, id of the refund's event, its amount in
+-- ten-thousandths, its currency, now in ms, and the ms until which it is under way. Notes the refund with its order, once
+-- however often it is said, and that it is under way where no other one is. Replies with the purchase's state, value,
+-- currency, time in ms and where it was sent, with the sum of the refunds, and with 1 where this one may go, else 0; with
+-- an empty list where the order is not known. A refund in another currency is not noted.
+local function refund(keys, args)
+  local group = platform_of(keys[2])
+  if #keys ~= 2 or not group or group ~= args[1] then wrong('there must be the keys of the events and of what is due') end
+  expect(keys, 'events', 'retry:' .. group .. ':due')
+  if #args ~= 7 or #args[2] ~= 10 then wrong('there must be 7 arguments, of which the second has 10 bytes') end
+  local id, amount = position(args[3], 'an event'), whole(args[4], 'the amount', 0, LARGEST)
+  bounded(args[5], 'the currency', 8)
+  local now, until_ms = time(args[6], 'now'), time(args[7], 'the end')
+  local key = order_key(keys[1], group, args[2])
+  local order, refunded, refunds = {}, 0, 0
+  local flat = redis.call('HLEN', key) <= MOST_REFUNDS + 16 and redis.call('HGETALL', key) or {}
+  for i = 1, #flat, 2 do order[flat[i]] = flat[i + 1] end
+  if not order.state then return {} end
+  if order.state == 'delivered' and order.currency == args[5] then
+    order['refund:' .. id] = number(amount)
+  end
+  for name, value in pairs(order) do
+    if string.sub(name, 1, 7) == 'refund:' then refunded, refunds = refunded + (tonumber(value) or 0), refunds + 1 end
+  end
+  local free = 0
+  if order.state == 'delivered' and order.currency == args[5] and refunds <= MOST_REFUNDS then
+    redis.call('HSET', key, 'refund:' .. id, number(amount))
+    local busy = order.busy and order.busy ~= id and (tonumber(order.busy_until) or 0) > now
+    if not busy then
+      free = 1
+      redis.call('HSET', key, 'busy', id, 'busy_until', number(until_ms))
+    end
+    redis.call('PEXPIRE', key, number(ORDER_LIFE))
+  end
+  return { order.state, order.value or '', order.currency or '', order.at or '0', order.target or '', number(refunded), free }
 end
 
 -- check_replay looks at the arguments of weir_replay.
@@ -1242,6 +1339,10 @@ local function erase(keys, args)
   for _, id in ipairs(ids) do
     local i = at[id]
     forget_ids(buckets, args[i + 2], left)
+    -- Behind those of the event's id is that of its order, by which platforms' refunds are kept too.
+    for from = 21, #args[i + 2], 10 do
+      for _, name in ipairs(names) do redis.call('UNLINK', order_key(events, name, string.sub(args[i + 2], from, from + 9))) end
+    end
     erasures_of[id] = {}
     for b = 1, #args[i + 3] do
       local erasure = first + 2 * (string.byte(args[i + 3], b) - 1)
@@ -1344,6 +1445,9 @@ redis.register_function('weir_replay', replay)
 redis.register_function { function_name = 'weir_look', callback = look, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_due', callback = due, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_settle', callback = settle, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_lease', callback = lease, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_conclude', callback = conclude, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_refund', callback = refund, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_ensure_group', callback = ensure_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_destroy_group', callback = destroy_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_drop', callback = drop, flags = { 'allow-oom' } }

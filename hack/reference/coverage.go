@@ -38,6 +38,7 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 	platforms.TypeLinkedIn:  {},
 	platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
+	platforms.TypeGoogle:    {Google: &platforms.Google{Product: platforms.GoogleAnalytics, AccountID: "1", MeasurementID: "G-1"}},
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 	platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 	platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},

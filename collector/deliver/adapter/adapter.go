@@ -47,8 +47,13 @@ type Payload struct {
 	Body []byte
 	// MessageID is the same on every attempt: the event's delivery id.
 	MessageID string
-	// Expires is when the event is given up: the platform is about to stop taking it.
+	// Expires is when the event is given up: the platform is about to stop taking it. An adapter may set an earlier time than
+	// that of its type's traits.
 	Expires time.Time
+	// Group parts payloads that no request may carry together; "" for all where there are no groups.
+	Group string
+	// Order is what the event says of its order; nil where the platform restates none.
+	Order *Order
 	// Line is what the Log platform writes; nil for all others.
 	Line []slog.Attr
 }
@@ -120,6 +125,7 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypePostHog:   openPostHog,
 	platforms.TypeSegment:   openSegment,
 	platforms.TypeOpenAI:    openOpenAI,
+	platforms.TypeGoogle:    openGoogle,
 }
 
 const (
@@ -182,7 +188,7 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	}
 	return &Platform{
 		Adapter: adapter, Limits: limits, events: cfg.Events, names: cfg.EventNames, maxAge: traits.MaxAge,
-		rule: consent.NewRule(rule), needed: event.Needed(traits.Consent.Identifiers),
+		rule: consent.NewRule(rule), needed: event.Needed(traits.ConsentOf(&cfg.Settings).Identifiers),
 		keysMissing: slices.DeleteFunc(slices.Clone(traits.Erasure.Credentials), func(key string) bool { return !missing(key) }),
 	}, nil
 }
@@ -216,9 +222,13 @@ func (p *Platform) Map(e *Event) (Payload, Verdict) {
 	}
 	payload, verdict := p.Adapter.Map(&told)
 	payload.MessageID = e.DeliveryID.String()
+	own := payload.Expires
 	payload.Expires = e.ReceivedAt.Add(maxDeliveryAge)
 	if e.ReplayedAt.After(e.ReceivedAt) {
 		payload.Expires = e.ReplayedAt.Add(maxDeliveryAge)
+	}
+	if !own.IsZero() && own.Before(payload.Expires) {
+		payload.Expires = own
 	}
 	if end := e.Time().Add(p.maxAge - ageMargin); p.maxAge > 0 && end.Before(payload.Expires) {
 		payload.Expires = end

@@ -169,6 +169,7 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 			platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 			platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 			platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}}, platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
+			platforms.TypeGoogle:   {Google: &platforms.Google{AccountID: "1"}},
 			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 			platforms.TypePostHog: {PostHog: &platforms.PostHog{}}, platforms.TypeSegment: {Segment: &platforms.Segment{}},
 			platforms.TypeOpenAI: {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},

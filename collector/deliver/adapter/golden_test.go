@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/deliver/fakes/fakestest"
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/platforms"
 )
@@ -39,6 +41,7 @@ var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
 	"signingSecret": signingSecret, "projectToken": "phc_project-token-for-tests", "writeKey": "write-key-for-tests", "apiKey": "api-key-for-tests",
+	"serviceAccountKey": fakestest.ServiceAccountKey(),
 }
 
 // configured is a platform of any type.
@@ -58,6 +61,7 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypePostHog:   {PostHog: &platforms.PostHog{}},
 		platforms.TypeSegment:   {Segment: &platforms.Segment{}},
 		platforms.TypeOpenAI:    {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},
+		platforms.TypeGoogle:    {Google: &platforms.Google{AccountID: "1"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
 }
@@ -116,6 +120,9 @@ func TestRequests(t *testing.T) {
 			}
 			for len(payloads) > 0 {
 				n := min(opened.Limits.Events, len(payloads))
+				if other := slices.IndexFunc(payloads, func(p adapter.Payload) bool { return p.Group != payloads[0].Group }); other >= 0 {
+					n = min(n, other)
+				}
 				built := opened.Build(payloads[:n], in.Now)
 				forbidRawPerson(t, built)
 				want.Requests = append(want.Requests, request{built.Method, built.URL, built.Header, built.Body, lines(built)})
@@ -209,6 +216,7 @@ type verdict struct {
 	Class  string `json:"class"`
 	Reason string `json:"reason,omitzero"`
 	After  string `json:"after,omitzero"`
+	Ticket string `json:"ticket,omitzero"`
 }
 
 func TestAnswers(t *testing.T) {
@@ -228,7 +236,7 @@ func TestAnswers(t *testing.T) {
 			verdicts := opened.Classify(adapter.Response{Status: in.Status, Header: header, Body: []byte(in.Body), At: at}, in.Events)
 			var want []verdict
 			for _, v := range verdicts {
-				out := verdict{Class: className(v.Class), Reason: v.Reason}
+				out := verdict{Class: className(v.Class), Reason: v.Reason, Ticket: v.Ticket}
 				if v.After > 0 {
 					out.After = v.After.String()
 				}
@@ -244,7 +252,7 @@ func TestAnswers(t *testing.T) {
 
 func className(c adapter.Class) string {
 	return [...]string{
-		"undecided", "delivered", "retry", "throttle", "auth", "config", "isolate", "split", "permanent", "expired", "skipped",
+		"undecided", "delivered", "retry", "throttle", "auth", "config", "isolate", "split", "permanent", "expired", "skipped", "queued", "waiting",
 	}[c]
 }
 

@@ -36,6 +36,10 @@ const (
 	Expired
 	// Skipped: the event is none that this platform gets.
 	Skipped
+	// Queued: the platform has taken the event and has not done with it yet. Ticket is by what it is asked after After.
+	Queued
+	// Waiting: the event cannot be sent before After has passed. That is no attempt.
+	Waiting
 )
 
 // Verdict is what an attempt, or the mapping before it, decided for one event.
@@ -43,8 +47,10 @@ type Verdict struct {
 	Class Class
 	// Reason is a short snake_case code, the same as in delivery records; "" for Delivered.
 	Reason string
-	// After is how long the platform asked to wait; 0 where it did not say. Only for Throttle.
+	// After is how long the platform asked to wait; 0 where it did not say. Only for Throttle, Queued and Waiting.
 	After time.Duration
+	// Ticket is by what the platform is asked what has become of the event; only for Queued. It has no white space.
+	Ticket string
 }
 
 // Skip is the verdict on an event that the platform does not get.

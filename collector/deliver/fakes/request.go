@@ -25,6 +25,8 @@ type request struct {
 	refused, forbidden map[string]bool
 	// platform is set by account, or by whoever finds the account by what a request shows.
 	platform string
+	// google is what a fake of Google remembers.
+	google *googleMemory
 }
 
 // account returns the one that matches, or nil.

@@ -86,12 +86,14 @@ type Server struct {
 
 	mu        sync.Mutex
 	failures  []Failure
+	grants    []Failure
 	lasting   *Failure
 	refused   map[string]bool
 	forbidden map[string]bool
 	taken     map[string]int
 	receipts  []Receipt
 	closed    chan struct{}
+	google    *googleMemory
 }
 
 // kind is what the table knows of a platform type.
@@ -119,6 +121,7 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypePostHog:   {judgePostHog, failPostHog},
 	platforms.TypeSegment:   {judgeSegment, failSegment},
 	platforms.TypeOpenAI:    {judgeOpenAI, failOpenAI},
+	platforms.TypeGoogle:    {judgeGoogle, failGoogle},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
@@ -140,6 +143,7 @@ func New(platform platforms.Type, accounts []Account, report func(Receipt), now 
 	return &Server{
 		kind: row, accounts: accounts, report: report, now: now,
 		refused: map[string]bool{}, forbidden: map[string]bool{}, taken: map[string]int{}, closed: make(chan struct{}),
+		google: newGoogleMemory(),
 	}, nil
 }
 
@@ -148,6 +152,13 @@ func (s *Server) Fail(failures ...Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures = append(s.failures, failures...)
+}
+
+// FailGrants meets each of the next requests for a token with one of the failures, in their order: the others meet none of these.
+func (s *Server) FailGrants(failures ...Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grants = append(s.grants, failures...)
 }
 
 // FailAlways meets every request with the failure, until [Server.Heal].
@@ -217,7 +228,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the body could not be read", http.StatusRequestEntityTooLarge)
 		return
 	}
-	failure := s.nextFailure()
+	failure := s.nextFailure(r)
 	if failure != nil && !failure.After {
 		s.suffer(w, r, *failure)
 		return
@@ -235,7 +246,7 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 	s.mu.Lock()
 	q := &request{
 		Request: r, body: body, now: s.now(), accounts: s.accounts,
-		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden),
+		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden), google: s.google,
 	}
 	s.mu.Unlock()
 	given := s.kind.judge(q)
@@ -264,9 +275,20 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 // keptReceipts bounds what a fake remembers of its requests.
 const keptReceipts = 1000
 
-func (s *Server) nextFailure() *Failure {
+// grantPath is where a platform grants tokens that has its own servers for that.
+const grantPath = "/token"
+
+func (s *Server) nextFailure(r *http.Request) *Failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if r.URL.Path == grantPath {
+		if len(s.grants) == 0 {
+			return nil
+		}
+		failure := s.grants[0]
+		s.grants = s.grants[1:]
+		return &failure
+	}
 	if len(s.failures) > 0 {
 		failure := s.failures[0]
 		s.failures = s.failures[1:]
