@@ -91,6 +91,7 @@ type Server struct {
 	forbidden map[string]bool
 	taken     map[string]int
 	receipts  []Receipt
+	objects   bucket
 	closed    chan struct{}
 }
 
@@ -110,6 +111,7 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypePinterest: {judgePinterest, failPinterest},
 	platforms.TypeMixpanel:  {judgeMixpanel, failMixpanel},
 	platforms.TypeWebhook:   {judgeWebhook, failWebhook},
+	platforms.TypeS3:        {judgeS3, failS3},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
@@ -130,7 +132,7 @@ func New(platform platforms.Type, accounts []Account, report func(Receipt), now 
 	}
 	return &Server{
 		kind: row, accounts: accounts, report: report, now: now,
-		refused: map[string]bool{}, forbidden: map[string]bool{}, taken: map[string]int{}, closed: make(chan struct{}),
+		refused: map[string]bool{}, forbidden: map[string]bool{}, taken: map[string]int{}, objects: bucket{objects: map[string]object{}}, closed: make(chan struct{}),
 	}, nil
 }
 
@@ -226,7 +228,7 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 	s.mu.Lock()
 	q := &request{
 		Request: r, body: body, now: s.now(), accounts: s.accounts,
-		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden),
+		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden), objects: &s.objects,
 	}
 	s.mu.Unlock()
 	given := s.kind.judge(q)
