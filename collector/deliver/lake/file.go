@@ -13,6 +13,8 @@ import (
 const (
 	// groupRows is how many rows are a row group: what is held of them before they are compressed is bounded by it.
 	groupRows = 16384
+	// writtenRows is how many rows are written at a time.
+	writtenRows = 64
 	// readRows is how many rows are read at a time.
 	readRows = 256
 	// createdBy stands in every file.
@@ -27,12 +29,13 @@ type Encoder struct {
 	group  int
 	// Rows is how many rows it has.
 	Rows int
-	one  [1]Row
+	// rows are some that are written together.
+	rows []Row
 }
 
 // NewEncoder makes one.
 func NewEncoder() *Encoder {
-	e := &Encoder{}
+	e := &Encoder{rows: make([]Row, 0, writtenRows)}
 	e.writer = parquet.NewGenericWriter[Row](&e.buffer,
 		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}),
 		parquet.CreatedBy(createdBy, "1", ""), parquet.PageBufferSize(64<<10), parquet.WriteBufferSize(0),
@@ -42,12 +45,22 @@ func NewEncoder() *Encoder {
 
 // Add adds a row.
 func (e *Encoder) Add(row Row) error {
-	e.one[0] = row
-	if _, err := e.writer.Write(e.one[:]); err != nil {
-		return fmt.Errorf("write a row: %w", err)
-	}
+	e.rows = append(e.rows, row)
 	e.Rows++
-	if e.group++; e.group < groupRows {
+	if len(e.rows) == cap(e.rows) {
+		return e.write()
+	}
+	return nil
+}
+
+func (e *Encoder) write() error {
+	if _, err := e.writer.Write(e.rows); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	e.group += len(e.rows)
+	clear(e.rows)
+	e.rows = e.rows[:0]
+	if e.group < groupRows {
 		return nil
 	}
 	e.group = 0
@@ -59,6 +72,9 @@ func (e *Encoder) Add(row Row) error {
 
 // Close ends the file and returns it.
 func (e *Encoder) Close() ([]byte, error) {
+	if err := e.write(); err != nil {
+		return nil, err
+	}
 	if err := e.writer.Close(); err != nil {
 		return nil, fmt.Errorf("end a file: %w", err)
 	}
