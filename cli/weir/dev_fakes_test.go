@@ -23,6 +23,7 @@ spec:
   - {name: pinterest, type: Pinterest, pinterest: {adAccountID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/hook"}, credentialsSecretRef: {name: keys}}
+  - {name: lake, type: S3, s3: {bucket: shop-events, region: eu-central-1, flushMinutes: 1}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
 ---
 apiVersion: weir.dev/v1alpha1
@@ -43,6 +44,8 @@ stringData:
   conversionToken: conversion-token-for-tests
   serviceAccountUsername: weir.1.mp-service-account
   serviceAccountSecret: service-account-secret-for-tests
+  accessKeyID: access-key-for-tests
+  secretAccessKey: secret-key-for-tests
   signingSecret: ` + webhookSecret + `
 `
 
@@ -62,6 +65,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 	want := map[string]string{
 		"meta": "delivered", "analytics": "delivered", "tiktok": "delivered", "pinterest": "delivered",
 		"product": "delivered", "crm": "delivered", "console": "delivered",
+		"lake": "pending", // in a file after a minute
 	}
 	diff := "never listed"
 	await(t, "the event is delivered everywhere", func() bool {
@@ -81,6 +85,7 @@ func TestDevDeliversToFakesOfThePlatforms(t *testing.T) {
 		"fake TikTok: default/shop/tiktok · Purchase · id A-1 · 49.9 EUR · email ",
 		"fake Pinterest: default/shop/pinterest · checkout · id A-1 · 49.9 EUR · em ",
 		"fake Mixpanel: default/shop/product · purchase · id A-1 · 49.9 EUR\n",
+		"fake S3 at http://127.0.0.1:",
 		"fake Webhook: default/shop/crm · purchase · id ",
 	} {
 		if !strings.Contains(printed, line) {

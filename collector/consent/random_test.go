@@ -50,11 +50,13 @@ var reached = []platforms.Platform{
 	{Name: "pinterest", Type: platforms.TypePinterest, Settings: platforms.Settings{Pinterest: &platforms.Pinterest{AdAccountID: "1"}}},
 	{Name: "mixpanel", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{ProjectID: "1"}}},
 	{Name: "webhook", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}},
+	{Name: "lake", Type: platforms.TypeS3, Settings: platforms.Settings{S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}}},
 	{Name: "log", Type: platforms.TypeLog},
 }
 
 var credentials = map[string]string{
 	"accessToken": "a", "apiSecret": "a", "conversionToken": "a", "serviceAccountUsername": "a", "serviceAccountSecret": "a",
+	"accessKeyID": "a", "secretAccessKey": "a",
 	"signingSecret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
 }
 
@@ -101,7 +103,7 @@ func TestNoEventReachesAPlatformAgainstItsRule(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"Meta sent", "Meta limited", "Meta withheld", "GA4 sent", "GA4 limited", "GA4 withheld", "TikTok limited", "Pinterest limited", "Mixpanel withheld",
-		"Webhook withheld", "Log withheld",
+		"Webhook withheld", "Log withheld", "S3 withheld",
 	} {
 		if outcomes[outcome] < 50 {
 			t.Errorf("%s: %d times among all, which proves nothing", outcome, outcomes[outcome])
@@ -210,7 +212,7 @@ func checkPlatform(
 // checkTaken sends payloads to the platform's fake, which takes them all, and so many in a milder form.
 func checkTaken(t *testing.T, seed uint64, platform *platforms.Platform, opened *adapter.Platform, payloads []adapter.Payload, milder int) {
 	t.Helper()
-	if !fakes.Has(platform.Type) {
+	if !fakes.Has(platform.Type) || platform.Type == platforms.TypeS3 { // what goes to a bucket are files
 		return
 	}
 	now := func() time.Time { return received }
@@ -264,7 +266,7 @@ func formOf(t *testing.T, kind platforms.Type, body []byte) string {
 		Consent  map[string]string `json:"consent"`
 		UserData *struct{}         `json:"user_data"`
 	}
-	if kind == platforms.TypeWebhook || kind == platforms.TypeLog {
+	if kind == platforms.TypeWebhook || kind == platforms.TypeLog || kind == platforms.TypeS3 {
 		return ""
 	}
 	if err := json.Unmarshal(body, &read); err != nil {

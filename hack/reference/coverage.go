@@ -35,6 +35,7 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypeMeta:      {Meta: &platforms.Meta{PixelID: "1"}},
 	platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
+	platforms.TypeS3:        {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
 	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 	platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 }

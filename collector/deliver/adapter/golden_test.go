@@ -34,7 +34,7 @@ const (
 var credentials = map[string]string{
 	"accessToken": accessToken, "apiSecret": "api-secret-for-tests", "conversionToken": "conversion-token-for-tests",
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
-	"signingSecret": signingSecret,
+	"signingSecret": signingSecret, "accessKeyID": "access-key-for-tests", "secretAccessKey": "secret-key-for-tests",
 }
 
 // configured is a platform of any type.
@@ -45,6 +45,7 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 		platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 		platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
+		platforms.TypeS3:        {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
 	}
 	return platforms.Platform{Name: "p", Type: kind, Settings: settings[kind]}
