@@ -165,7 +165,7 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 		settings := map[platforms.Type]platforms.Settings{
 			platforms.TypeMeta: {Meta: &platforms.Meta{PixelID: "1"}}, platforms.TypeGA4: {GA4: &platforms.GA4{MeasurementID: "G-1"}},
 			platforms.TypeTikTok: {TikTok: &platforms.TikTok{EventSourceID: "C1"}}, platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
-			platforms.TypeS3: {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
+			platforms.TypeS3:       {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
 			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 		}[of]
 		p, err := Open(platforms.Platform{Name: "p", Type: of, Settings: settings}, credentials, platforms.ConsentRule{})
