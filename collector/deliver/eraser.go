@@ -82,7 +82,7 @@ func (e *Engine) eraser() *eraser {
 func (e *Engine) lakes() *lakes {
 	o := &e.options
 	return &lakes{
-		property: o.Property, credentials: o.Credentials, client: NewHTTPClient(o.Property.Egress, lakeRequest), logger: o.Logger,
+		property: o.Property, credentials: o.Credentials, client: NewHTTPClient(o.Property.Egress, lakeRequest),
 		count: func(platform string) func() { return o.Metrics.attempts.WithLabelValues(platform).Inc },
 	}
 }

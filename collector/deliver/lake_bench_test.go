@@ -2,7 +2,11 @@ package deliver
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,15 +15,18 @@ import (
 )
 
 // BenchmarkLake measures events a second from a filled stream into files of a local server, settled and all, and the most memory
-// that the process has in use meanwhile, of which the stand-in for the server has its part.
+// that the process has in use meanwhile.
 func BenchmarkLake(b *testing.B) {
 	for _, rows := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprint(rows, " rows a file"), func(b *testing.B) {
 			const events = 200_000
-			s := newLakeSite(b, func(p *platforms.Platform) { p.S3.RowsPerFile = rows })
+			sink := httptest.NewServer(bucketSink())
+			b.Cleanup(sink.Close)
+			s := newLakeSite(b, func(p *platforms.Platform) { p.S3.RowsPerFile, p.Endpoint = rows, sink.URL })
 			var rates []float64
 			var most atomic.Uint64
-			for range b.N {
+			for round := range b.N {
+				s.property.Platforms[0].S3.Prefix = fmt.Sprint("round-", round)
 				fill(b, s.harness, events)
 				delivered := func() int {
 					return int(s.metric("weir_deliveries_total", map[string]string{"platform": "lake", "status": "delivered"}))
@@ -40,4 +47,20 @@ func BenchmarkLake(b *testing.B) {
 			b.ReportMetric(float64(most.Load())/(1<<20), "MiB-most")
 		})
 	}
+}
+
+// bucketSink takes each object once and forgets it; there is nothing else in it.
+func bucketSink() http.Handler {
+	var taken sync.Map
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		switch _, again := taken.LoadOrStore(r.URL.Path, true); {
+		case r.Method == http.MethodGet:
+			_, _ = io.WriteString(w, "<ListBucketResult></ListBucketResult>")
+		case again:
+			w.WriteHeader(http.StatusPreconditionFailed)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -53,9 +54,7 @@ func newLakeSite(t testing.TB, adjust func(*platforms.Platform)) *lakeSite {
 		if call(&s.after, r) {
 			panic(http.ErrAbortHandler)
 		}
-		for name, values := range answer.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes()) // the deliverer may have gone
 	}))
@@ -64,7 +63,7 @@ func newLakeSite(t testing.TB, adjust func(*platforms.Platform)) *lakeSite {
 		adjust(&cfg)
 	}
 	var err error
-	if s.fake, err = fakes.New(cfg.Type, []fakes.Account{{Platform: cfg, Credentials: bucketCredentials}}, nil, func() time.Time { return time.Now() }); err != nil {
+	if s.fake, err = fakes.New(cfg.Type, []fakes.Account{{Platform: cfg, Credentials: bucketCredentials}}, nil, time.Now); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -3,7 +3,6 @@ package deliver
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -93,7 +92,6 @@ type lakes struct {
 	credentials func(platform string) (map[string]string, error)
 	client      *http.Client
 	count       func(platform string) func()
-	logger      *slog.Logger
 }
 
 // namedLake is the lake of a platform.

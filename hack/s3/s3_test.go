@@ -223,20 +223,29 @@ func TestAMillionEventsAreEachARowOnce(t *testing.T) {
 		s.store(events)
 	}()
 	began := time.Now()
-	kills := 0
-	for s.settled() < events/2 || kills < 10 {
-		kill := s.deliver(fmt.Sprint("pod-", kills%3))
-		<-time.After(time.Duration(500+rand.N(2500)) * time.Millisecond)
-		kill()
-		kills++
-		if s.settled() == events {
-			break
+	forgetting, enough := context.WithCancel(t.Context())
+	var forgetful sync.WaitGroup
+	forgetful.Go(func() { // nothing may rest on the lease: it is lost again and again, and several write at once
+		for forgetting.Err() == nil {
+			if err := s.stream.UnlockWriter(forgetting, "lake"); err != nil && forgetting.Err() == nil {
+				t.Error(err)
+			}
+			<-time.After(200 * time.Millisecond)
 		}
+	})
+	kills := 0
+	for ; kills < 12; kills++ {
+		one, other := s.deliver("pod-a"), s.deliver("pod-b")
+		<-time.After(time.Duration(500+rand.N(3000)) * time.Millisecond)
+		one()
+		other()
 	}
 	<-stored
 	s.deliver("pod-a")
 	s.deliver("pod-b")
 	s.await(events)
+	enough()
+	forgetful.Wait()
 	t.Logf("%d events, %d kills, %s", events, kills, time.Since(began).Round(time.Second))
 
 	db, err := sql.Open("duckdb", "")

@@ -94,7 +94,7 @@ type Object struct {
 // lastOf is the metadata's name of [Object.Last].
 const lastOf = "weir-last"
 
-// List returns the keys that begin with a prefix and come after one, in order.
+// List returns the keys that begin with a prefix, in order.
 func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 	var keys []string
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &prefix})
@@ -183,43 +183,42 @@ func (b *Bucket) Check(ctx context.Context, prefix string) error {
 	return ErrUnconditional
 }
 
-// at reads parts of a file as it was when it was looked at.
-type at struct {
-	ctx    context.Context
-	bucket *Bucket
-	key    string
-	etag   string
-}
+// readerAt reads a part of something.
+type readerAt func(p []byte, offset int64) (int, error)
 
-// ReadAt reads a part. It fails with [ErrChanged].
-func (a *at) ReadAt(p []byte, offset int64) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	got, err := a.bucket.client.GetObject(a.ctx, &s3.GetObjectInput{
-		Bucket: &a.bucket.name, Key: &a.key, IfMatch: &a.etag, Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+int64(len(p))-1)),
+// ReadAt reads a part.
+func (f readerAt) ReadAt(p []byte, offset int64) (int, error) { return f(p, offset) }
+
+// at reads parts of a file as it was when it was looked at. It fails with [ErrChanged].
+func (b *Bucket) at(ctx context.Context, key string, as Object) io.ReaderAt {
+	return readerAt(func(p []byte, offset int64) (int, error) {
+		if len(p) == 0 {
+			return 0, nil
+		}
+		got, err := b.client.GetObject(ctx, &s3.GetObjectInput{
+			Bucket: &b.name, Key: &key, IfMatch: &as.ETag, Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+int64(len(p))-1)),
+		})
+		if err != nil {
+			return 0, failure(err)
+		}
+		defer got.Body.Close()
+		n, err := io.ReadFull(got.Body, p)
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF
+		}
+		return n, err
 	})
-	if err != nil {
-		return 0, failure(err)
-	}
-	defer got.Body.Close()
-	n, err := io.ReadFull(got.Body, p)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = io.EOF
-	}
-	return n, err
 }
 
 // failure makes an error of ours of one of the library's, which would show the address. That there was no answer stays what it
 // is, for the deliverer to name.
 func failure(err error) error {
-	var response *smithyhttp.ResponseError
-	if !errors.As(err, &response) {
+	response, answered := errors.AsType[*smithyhttp.ResponseError](err)
+	if !answered {
 		return err
 	}
 	refused := &RefusedError{Status: response.HTTPStatusCode()}
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, worded := errors.AsType[smithy.APIError](err); worded {
 		refused.Code = api.ErrorCode()
 	}
 	switch {

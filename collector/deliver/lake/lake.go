@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -238,7 +237,7 @@ func (l *Lake) look(ctx context.Context, key string, f func(*Identity) error) er
 	if err != nil {
 		return err
 	}
-	var file io.ReaderAt = &at{ctx, l.bucket, key, object.ETag}
+	file := l.bucket.at(ctx, key, object)
 	if object.Size <= wholeFile {
 		data, _, err := l.bucket.Get(ctx, key)
 		if err != nil {
