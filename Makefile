@@ -13,7 +13,7 @@ PHASE := hack/phase.sh
 
 # What has a go.mod of its own below hack and tests that need no cluster. Their tests are run each time (-count=1): of
 # files outside of their module, such as the guides and the Dockerfile, Go's test cache sees no change.
-MODULES := hack/clients hack/cluster hack/guides hack/image
+MODULES := hack/clients hack/cluster hack/guides hack/image hack/s3
 
 # What `make generate` writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go \
@@ -97,7 +97,7 @@ bench-collect: check-go ## Load the collector end to end, in turn with a bare ha
 
 .PHONY: bench-deliver
 bench-deliver: check-go ## Deliver to a local sink, in turn with a bare consumer of the same stream, five rounds each
-	@$(PHASE) bench-deliver go test ./collector/deliver -run '^$$' -bench Delivery -benchtime 5x $(TEST_ARGS)
+	@$(PHASE) bench-deliver go test ./collector/deliver -run '^$$' -bench 'Delivery|Lake' -benchtime 5x $(TEST_ARGS)
 
 .PHONY: bench-operator
 bench-operator: check-go ## Measure the operator with 1,000 Properties on a real API server: ten minutes. OPERATOR_ARGS: see hack/bench/operator

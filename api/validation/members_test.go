@@ -69,6 +69,7 @@ platforms:
 - {name: own-events, type: PostHog, posthog: {host: "https://posthog.example.com"}, credentialsSecretRef: {name: s}}
 - {name: cdp, type: Segment, segment: {host: "http://rudder.data:8080"}, credentialsSecretRef: {name: s}}
 - {name: chatgpt, type: OpenAI, openai: {pixelID: px_AbC-123, validateOnly: true}, credentialsSecretRef: {name: s}}
+- {name: lake, type: S3, s3: {bucket: shop-events, region: us-east-1, endpoint: "http://minio.storage.svc:9000", prefix: weir/shop, pathStyle: true, flushMinutes: 1, rowsPerFile: 1000, keepIdentifiers: true}, credentialsSecretRef: {name: s}}
 - {name: console, type: Log}`},
 		"two of one type are accepted": {spec: "platforms: [{name: a, type: Log}, {name: b, type: Log}]"},
 
@@ -313,6 +314,19 @@ platforms:
 		"Webhook needs a Secret, and is told which key": {
 			spec: "platforms: [{name: a, type: Webhook, webhook: {url: 'https://crm.example.com'}}]",
 			want: []string{"spec.platforms[0].credentialsSecretRef: must name the Secret whose key signingSecret signs the webhook's requests"},
+		},
+		"S3 needs its member": {
+			spec: "platforms: [{name: a, type: S3, credentialsSecretRef: {name: s}}]",
+			want: []string{"spec.platforms[0].s3: must be set for a platform of type S3, and for no other"},
+		},
+		"S3's bucket, region, endpoint and prefix are what they are called": {
+			spec: "platforms: [{name: a, type: S3, s3: {bucket: Shop, region: EU, endpoint: 'http://s3.example.com', prefix: /a/}, credentialsSecretRef: {name: s}}]",
+			want: []string{
+				"spec.platforms[0].s3.bucket: must be the name of a bucket",
+				"spec.platforms[0].s3.endpoint: must be an https URL without a path, or an http URL of a Service such as http://minio.storage.svc:9000",
+				"spec.platforms[0].s3.prefix: must be names with slashes between them, such as events/shop",
+				"spec.platforms[0].s3.region: must be the name of a region, such as eu-central-1",
+			},
 		},
 		"Log takes no other type's member": {
 			spec: "platforms: [{name: a, type: Log, meta: {pixelID: '1'}}]",

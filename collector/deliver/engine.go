@@ -100,6 +100,8 @@ type timing struct {
 	// removal is for how long events are still taken from a removed platform's group, because collectors learn
 	// of the removal later than the deliverer; removalPoll is how often.
 	removal, removalPoll time.Duration
+	// flush is after how long an event is in a file, for tests; 0 leaves that to the platform's settings.
+	flush time.Duration
 	// settle is how long the last outcomes may take to be written once the requests have ended.
 	settle time.Duration
 }
@@ -214,6 +216,10 @@ func (e *Engine) serve(taking context.Context, cfg platforms.Platform) {
 	defer context.AfterFunc(taking, pauses.retire)()
 	opened := e.open(taking, cfg, pauses)
 	if opened == nil {
+		return
+	}
+	if _, ok := opened.Bucket(); ok {
+		e.writeLake(taking, cfg, opened, group, pauses)
 		return
 	}
 	if e.batch > 0 {

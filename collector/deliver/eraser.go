@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -38,6 +39,9 @@ const (
 // errNoSalt says that erasures are asked for and that the ledger is not there.
 var errNoSalt = errors.New("the ledger of erasures is not there yet")
 
+// errFiles says that persons are still in platforms' files.
+var errFiles = errors.New("the files of a platform cannot be rewritten")
+
 // eraser removes erased persons from Redis. Of several deliverers one does that at a time; what one leaves undone when it
 // dies another finishes, for an erasure is done only when that has been noted, and every step may be taken twice.
 type eraser struct {
@@ -55,6 +59,7 @@ type eraser struct {
 	logger                    *slog.Logger
 	audit                     *audit.Log
 	forwarding                *forwarding
+	lakes                     *lakes
 
 	// entries are what the ledger stream has of the erasures that are open.
 	entries map[string][]erasure.Entry
@@ -70,7 +75,15 @@ func (e *Engine) eraser() *eraser {
 	return &eraser{
 		stream: e.options.Stream, ledger: e.options.Ledger, property: e.options.Property.Namespace + "/" + e.options.Property.Name,
 		token: uuid.NewString(), monotonic: e.monotonic, interval: e.timing.erase, grace: e.timing.eraseGrace, patience: e.timing.erasePatience,
-		logger: e.options.Logger, audit: e.options.Audit, forwarding: e.forwarding(), entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
+		logger: e.options.Logger, audit: e.options.Audit, forwarding: e.forwarding(), lakes: e.lakes(), entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
+	}
+}
+
+func (e *Engine) lakes() *lakes {
+	o := &e.options
+	return &lakes{
+		property: o.Property, credentials: o.Credentials, client: NewHTTPClient(o.Property.Egress, lakeRequest),
+		count: func(platform string) func() { return o.Metrics.attempts.WithLabelValues(platform).Inc },
 	}
 }
 
@@ -85,6 +98,7 @@ func (e *Engine) forwarding() *forwarding {
 // run erases whoever is to be erased, until taking ends.
 func (e *eraser) run(taking context.Context) {
 	defer e.forwarding.client.close()
+	defer e.lakes.client.CloseIdleConnections()
 	failed := false
 	for {
 		err := e.look(taking)
@@ -95,7 +109,11 @@ func (e *eraser) run(taking context.Context) {
 			e.logger.Error("persons cannot be erased yet; it is tried again and again", "error", err)
 		}
 		failed = err != nil
-		if !pause(taking, e.interval) {
+		wait := e.interval
+		if errors.Is(err, errFiles) {
+			wait = e.patience // each try goes through all events
+		}
+		if !pause(taking, wait) {
 			return
 		}
 	}
@@ -201,6 +219,10 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	if err := s.events(ctx, bounds.Newest); err != nil {
 		return err
 	}
+	rows, err := e.files(ctx, s)
+	if err != nil {
+		return err
+	}
 	var done []stream.OpenErasure
 	for _, one := range due {
 		switch {
@@ -224,9 +246,25 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	if err := e.hide(ctx, done); err != nil {
 		return err
 	}
-	e.logger.LogAttrs(ctx, slog.LevelInfo, "persons erased", slog.Int("erasures", len(done)), slog.Int("events", len(s.erased)),
+	e.logger.LogAttrs(ctx, slog.LevelInfo, "persons erased", slog.Int("erasures", len(done)), slog.Int("events", len(s.erased)), slog.Int("rows", rows),
 		slog.Int("unreadable", s.unreadable), slog.String("took", (e.monotonic()-began).Round(time.Millisecond).String()))
 	return nil
+}
+
+// files takes the persons' rows out of the platforms' files, and returns how many those were.
+func (e *eraser) files(ctx context.Context, s *sweep) (rows int, err error) {
+	list, err := e.lakes.open()
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", errFiles, err)
+	}
+	for _, one := range list {
+		removed, err := one.erase(ctx, s.row)
+		rows += removed
+		if err != nil {
+			return rows, fmt.Errorf("%w: platform %s: %w", errFiles, one.platform, err)
+		}
+	}
+	return rows, nil
 }
 
 // hide notes that erasures are done, and writes down how much that was.

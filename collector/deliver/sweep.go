@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weir-dev/weir/collector/deliver/lake"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
@@ -95,27 +96,8 @@ func (s *sweep) look(entry stream.Entry) {
 		return
 	}
 	by := s.erasures.of(&identity, entry.Position.Time())
-	if len(by) == 0 {
+	if len(by) == 0 || s.waits(&identity, by) {
 		return
-	}
-	waits := false
-	for _, id := range by {
-		if !s.erasures.follow[id] {
-			continue
-		}
-		waits = true
-		if s.linked[id] == nil {
-			s.linked[id] = map[event.Identifier]struct{}{}
-		}
-		for _, linked := range s.erasures.linkedBy(id, &identity) {
-			s.linked[id][linked] = struct{}{}
-		}
-	}
-	if waits {
-		for _, id := range by {
-			s.waiting[id] = true
-		}
-		return // what it was seen with has to stand in the ledger first
 	}
 	doomed := stream.ErasedEvent{Position: entry.Position, Erasures: by}
 	texts := []string{identity.ClientID, identity.UserID}
@@ -138,6 +120,37 @@ func (s *sweep) look(entry stream.Entry) {
 			s.texts[text] = struct{}{}
 		}
 	}
+}
+
+// waits says whether an event that goes by some erasures has to wait: what it was seen with has to stand in the ledger first. It
+// notes what that is.
+func (s *sweep) waits(identity *event.Event, by []string) bool {
+	waits := false
+	for _, id := range by {
+		if !s.erasures.follow[id] {
+			continue
+		}
+		waits = true
+		if s.linked[id] == nil {
+			s.linked[id] = map[event.Identifier]struct{}{}
+		}
+		for _, linked := range s.erasures.linkedBy(id, identity) {
+			s.linked[id][linked] = struct{}{}
+		}
+	}
+	if waits {
+		for _, id := range by {
+			s.waiting[id] = true
+		}
+	}
+	return waits
+}
+
+// row says whether a row of a file is to go.
+func (s *sweep) row(identity *lake.Identity) bool {
+	person, received := identity.Person()
+	by := s.erasures.of(&person, received)
+	return len(by) > 0 && !s.waits(&person, by)
 }
 
 // flush erases the events that are to go, and before them what senders were replied that has an id of theirs: what is gone

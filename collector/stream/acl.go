@@ -128,6 +128,8 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hset", "pexpire", "unlink"}, []string{"%W~" + orders}},
 		{[]string{"unlink"}, []string{"%W~" + due, "%W~" + open, "%W~" + attempts}},
 		{[]string{"set"}, []string{"%W~" + k.paused("*"), "%W~" + k.clock()}},
+		{[]string{"set", "unlink"}, []string{"%W~" + k.writer("*")}},
+		{[]string{"getrange"}, []string{"%R~" + k.writer("*")}},
 		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join(), "%R~" + k.seal(wire.Device), "%R~" + k.seal(wire.Identity)}},
 		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join(), "%W~" + k.seal(wire.Device), "%W~" + k.seal(wire.Identity)}},
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.sealDropped()}},

@@ -149,6 +149,9 @@ func (k keys) usedTokens() string { return k.prefix + "audit:tokens" }
 // for as long as that is so, the operator reads it. It lives for [PausedFor].
 func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }
 
+// writer is a string: which deliverer writes a platform's files. It lives for as long as that says so.
+func (k keys) writer(platform string) string { return k.prefix + "writer:" + platform }
+
 // erasureRequests is a stream of requests for erasures: one field, "r", JSON. Each lives until it stands in the ledger.
 func (k keys) erasureRequests() string { return k.prefix + "erasure:requests" }
 

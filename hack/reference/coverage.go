@@ -42,6 +42,7 @@ var covered = map[platforms.Type]platforms.Settings{
 	platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 	platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},
 	platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: "1ec32188-754e-4be2-8e55-c949a984a39f"}},
+	platforms.TypeS3:        {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
 	platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 	platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 	platforms.TypePostHog:   {PostHog: &platforms.PostHog{}},

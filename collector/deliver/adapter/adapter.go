@@ -115,6 +115,7 @@ var openers = map[platforms.Type]func(cfg platforms.Platform, credentials map[st
 	platforms.TypePinterest: openPinterest,
 	platforms.TypeMixpanel:  openMixpanel,
 	platforms.TypeWebhook:   openWebhook,
+	platforms.TypeS3:        openS3,
 	platforms.TypeLog:       openLog,
 	platforms.TypeSnapchat:  openSnapchat,
 	platforms.TypeReddit:    openReddit,

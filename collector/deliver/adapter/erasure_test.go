@@ -170,6 +170,7 @@ func TestTheTypesThatTakeErasuresAreTheTables(t *testing.T) {
 			platforms.TypeMicrosoft: {Microsoft: &platforms.Microsoft{TagID: "1"}},
 			platforms.TypeKlaviyo:   {Klaviyo: &platforms.Klaviyo{}}, platforms.TypeAmplitude: {Amplitude: &platforms.Amplitude{}},
 			platforms.TypeGoogle:   {Google: &platforms.Google{AccountID: "1"}},
+			platforms.TypeS3:       {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
 			platforms.TypeMixpanel: mixpanelIn(""), platforms.TypeWebhook: {Webhook: &platforms.Webhook{URL: "https://crm.example.com/hook"}},
 			platforms.TypePostHog: {PostHog: &platforms.PostHog{}}, platforms.TypeSegment: {Segment: &platforms.Segment{}},
 			platforms.TypeOpenAI: {OpenAI: &platforms.OpenAI{PixelID: "px-1"}},

@@ -42,6 +42,7 @@ var credentials = map[string]string{
 	"serviceAccountUsername": "weir.abc123.mp-service-account", "serviceAccountSecret": "service-account-secret-for-tests",
 	"signingSecret": signingSecret, "projectToken": "phc_project-token-for-tests", "writeKey": "write-key-for-tests", "apiKey": "api-key-for-tests",
 	"serviceAccountKey": fakestest.ServiceAccountKey(),
+	"accessKeyID":       "access-key-for-tests", "secretAccessKey": "secret-key-for-tests",
 }
 
 // configured is a platform of any type.
@@ -52,6 +53,7 @@ func configured(kind platforms.Type) platforms.Platform {
 		platforms.TypeTikTok:    {TikTok: &platforms.TikTok{EventSourceID: "C1"}},
 		platforms.TypePinterest: {Pinterest: &platforms.Pinterest{AdAccountID: "1"}},
 		platforms.TypeMixpanel:  {Mixpanel: &platforms.Mixpanel{ProjectID: "1"}},
+		platforms.TypeS3:        {S3: &platforms.S3{Bucket: "shop-events", Region: "eu-central-1"}},
 		platforms.TypeWebhook:   {Webhook: &platforms.Webhook{URL: "https://example.com"}},
 		platforms.TypeSnapchat:  {Snapchat: &platforms.Snapchat{PixelID: snapPixel}},
 		platforms.TypeReddit:    {Reddit: &platforms.Reddit{PixelID: "a2_1"}},

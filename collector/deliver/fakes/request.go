@@ -23,6 +23,8 @@ type request struct {
 	now                time.Time
 	accounts           []Account
 	refused, forbidden map[string]bool
+	// objects are what the server's buckets have.
+	objects *bucket
 	// platform is set by account, or by whoever finds the account by what a request shows.
 	platform string
 	// google is what a fake of Google remembers.
@@ -49,7 +51,9 @@ func (q *request) isJSON() bool {
 type answer struct {
 	status      int
 	contentType string
-	body        string
+	// header has what is answered beside the content type; nil for nothing.
+	header map[string]string
+	body   string
 	// events, erasure and complaint are for the receipt.
 	events    []Event
 	erasure   *Erasure
@@ -59,6 +63,9 @@ type answer struct {
 func (a answer) write(w http.ResponseWriter) {
 	if a.contentType != "" {
 		w.Header().Set("Content-Type", a.contentType)
+	}
+	for name, value := range a.header {
+		w.Header().Set(name, value)
 	}
 	w.WriteHeader(a.status)
 	_, _ = io.WriteString(w, a.body) // the sender may have gone

@@ -92,6 +92,7 @@ type Server struct {
 	forbidden map[string]bool
 	taken     map[string]int
 	receipts  []Receipt
+	objects   bucket
 	closed    chan struct{}
 	google    *googleMemory
 }
@@ -122,6 +123,7 @@ var kinds = map[platforms.Type]kind{
 	platforms.TypeSegment:   {judgeSegment, failSegment},
 	platforms.TypeOpenAI:    {judgeOpenAI, failOpenAI},
 	platforms.TypeGoogle:    {judgeGoogle, failGoogle},
+	platforms.TypeS3:        {judgeS3, failS3},
 }
 
 // Has says whether there is a fake for the type. There is none for Log, which is spoken to by no protocol.
@@ -143,7 +145,7 @@ func New(platform platforms.Type, accounts []Account, report func(Receipt), now 
 	return &Server{
 		kind: row, accounts: accounts, report: report, now: now,
 		refused: map[string]bool{}, forbidden: map[string]bool{}, taken: map[string]int{}, closed: make(chan struct{}),
-		google: newGoogleMemory(),
+		google: newGoogleMemory(), objects: bucket{objects: map[string]object{}},
 	}, nil
 }
 
@@ -246,7 +248,7 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 	s.mu.Lock()
 	q := &request{
 		Request: r, body: body, now: s.now(), accounts: s.accounts,
-		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden), google: s.google,
+		refused: maps.Clone(s.refused), forbidden: maps.Clone(s.forbidden), google: s.google, objects: &s.objects,
 	}
 	s.mu.Unlock()
 	given := s.kind.judge(q)

@@ -1,0 +1,111 @@
+package lake
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+)
+
+const (
+	// groupRows is how many rows are a row group: what is held of them before they are compressed is bounded by it.
+	groupRows = 16384
+	// writtenRows is how many rows are written at a time.
+	writtenRows = 64
+	// readRows is how many rows are read at a time.
+	readRows = 256
+	// createdBy stands in every file.
+	createdBy = "weir"
+)
+
+// Encoder makes a file of rows, in the order in which they come. What it holds is the file so far, compressed, and one row
+// group.
+type Encoder struct {
+	buffer bytes.Buffer
+	writer *parquet.GenericWriter[Row]
+	group  int
+	// Rows is how many rows it has.
+	Rows int
+	// rows are some that are written together.
+	rows []Row
+}
+
+// NewEncoder makes one.
+func NewEncoder() *Encoder {
+	e := &Encoder{rows: make([]Row, 0, writtenRows)}
+	e.writer = parquet.NewGenericWriter[Row](&e.buffer,
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest, Concurrency: 1}),
+		parquet.CreatedBy(createdBy, "1", ""), parquet.PageBufferSize(64<<10), parquet.WriteBufferSize(0),
+	)
+	return e
+}
+
+// Add adds a row.
+func (e *Encoder) Add(row Row) error {
+	e.rows = append(e.rows, row)
+	e.Rows++
+	if len(e.rows) == cap(e.rows) {
+		return e.write()
+	}
+	return nil
+}
+
+func (e *Encoder) write() error {
+	if _, err := e.writer.Write(e.rows); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	e.group += len(e.rows)
+	clear(e.rows)
+	e.rows = e.rows[:0]
+	if e.group < groupRows {
+		return nil
+	}
+	e.group = 0
+	if err := e.writer.Flush(); err != nil {
+		return fmt.Errorf("write a row group: %w", err)
+	}
+	return nil
+}
+
+// Close ends the file and returns it.
+func (e *Encoder) Close() ([]byte, error) {
+	if err := e.write(); err != nil {
+		return nil, err
+	}
+	if err := e.writer.Close(); err != nil {
+		return nil, fmt.Errorf("end a file: %w", err)
+	}
+	return e.buffer.Bytes(), nil
+}
+
+// ErrNotOurs says that an object is no file of rows.
+var ErrNotOurs = errors.New("is no Parquet file")
+
+// each reads a file's rows, as far as T has columns for them, and calls f with each; the row is f's only until it returns.
+func each[T any](file io.ReaderAt, size int64, f func(*T) error) (err error) {
+	opened, err := parquet.OpenFile(file, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(1<<20))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotOurs, err)
+	}
+	reader := parquet.NewGenericReader[T](opened)
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	rows := make([]T, readRows)
+	for {
+		n, err := reader.Read(rows)
+		for i := range rows[:n] {
+			if err := f(&rows[i]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read rows: %w", err)
+		}
+		clear(rows)
+	}
+}
