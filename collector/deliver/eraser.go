@@ -188,7 +188,7 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	s := &sweep{
 		stream: e.stream, erasures: newErasures(e.property, salt, due, e.entries), erased: map[stream.Position][]string{},
 		linked: map[string]map[event.Identifier]struct{}{}, waiting: map[string]bool{}, texts: map[string]struct{}{},
-		forwarders: e.forwarding.open(),
+		forwarders: e.forwarding.open(), platforms: e.forwarding.property.PlatformNames(),
 	}
 	bounds, err := e.stream.Bounds(ctx)
 	if err != nil {

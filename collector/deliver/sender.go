@@ -30,6 +30,8 @@ type sender struct {
 	scheduler scheduler
 	queue     *queue
 	settler   *settler
+	// shadow keeps what would be sent, where the platform's mode is Shadow; nil where it is sent.
+	shadow *shadower
 	// erased says whether an event is an erased person's. Nothing of it is sent, and nothing recorded.
 	erased func(e *event.Event, position stream.Position) bool
 	// slow is how long a request may take before others need not wait for it.
@@ -81,7 +83,15 @@ func (s *sender) events(c capacity) int {
 // send maps what was taken of a kind, settles what needs no request and sends the rest in batches. It owns the capacity, and
 // returns when the last batch is under way.
 func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []stream.Delivery) {
-	tasks, decided := s.accept(k, deliveries)
+	tasks, judged, ignored := s.accept(k, deliveries)
+	decided := outcomes{ignored: ignored}
+	if s.shadow != nil {
+		decided.add(s.pretend(sending, tasks, judged))
+		tasks = nil
+	}
+	for _, t := range judged {
+		decided.settled = append(decided.settled, s.scheduler.settlement(t, t.verdict, 0))
+	}
 	if decided.len() > 0 {
 		s.requests.Add(1)
 		s.settler.settle(decided, s.requests.Done)
@@ -108,48 +118,59 @@ func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []
 	s.limiter.release(c.kind, c.requests)
 }
 
-// accept parts deliveries into those to send and those whose outcome is clear.
-func (s *sender) accept(k kind, deliveries []stream.Delivery) ([]task, outcomes) {
-	tasks := make([]task, 0, len(deliveries))
-	var decided outcomes
+// pretend keeps what would be sent for a look, and returns what becomes of it: it is skipped, or put back where it cannot be kept.
+func (s *sender) pretend(sending context.Context, tasks, judged []task) outcomes {
+	if !s.shadow.keep(sending, tasks, judged, func(t task) bool { return s.erased(t.event, t.position) }) {
+		return s.scheduler.postpone(tasks, 0)
+	}
+	var all outcomes
+	for _, t := range tasks {
+		all.settled = append(all.settled, s.scheduler.settlement(t, adapter.Skip(stream.ReasonShadow), 0))
+	}
+	return all
+}
+
+// accept parts deliveries into those to send, those whose verdict is clear and those that are none of the platform's.
+func (s *sender) accept(k kind, deliveries []stream.Delivery) (tasks, judged []task, ignored []stream.Position) {
+	tasks = make([]task, 0, len(deliveries))
 	for _, delivery := range deliveries {
 		if !s.queue.begin(delivery.Position) {
 			continue // a request with it is under way
 		}
-		t, verdict, named := s.prepare(k, delivery)
+		t, named := s.prepare(k, delivery)
 		switch {
 		case !named:
-			decided.ignored = append(decided.ignored, delivery.Position)
-		case verdict.Class == adapter.Undecided:
+			ignored = append(ignored, delivery.Position)
+		case t.verdict.Class == adapter.Undecided:
 			tasks = append(tasks, t)
 		default:
-			decided.settled = append(decided.settled, s.scheduler.settlement(t, verdict, 0))
+			judged = append(judged, t)
 		}
 	}
-	return tasks, decided
+	return tasks, judged, ignored
 }
 
 // prepare decodes and maps an event. It says whether the event names this platform and is nobody's who was erased; the others
 // are ignored.
-func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdict, bool) {
+func (s *sender) prepare(k kind, delivery stream.Delivery) (task, bool) {
 	t := task{position: delivery.Position, kind: k, attempts: delivery.Attempts}
 	e, err := wire.Decode(delivery.Data)
 	if err != nil {
 		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
-		return t, adapter.Verdict{Class: adapter.Permanent, Reason: "undecodable"}, true
+		t.verdict = adapter.Verdict{Class: adapter.Permanent, Reason: "undecodable"}
+		return t, true
 	}
 	if !slices.Contains(e.Platforms, s.queue.platform) || s.erased(&e, delivery.Position) {
-		return t, adapter.Verdict{}, false
+		return t, false
 	}
 	t.event = &e
-	var verdict adapter.Verdict
-	t.payload, verdict = s.platform.Map(&adapter.Event{
+	t.payload, t.verdict = s.platform.Map(&adapter.Event{
 		Event: e, ReceivedAt: delivery.Position.Time(), ReplayedAt: delivery.Replayed,
 	})
-	if verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
-		verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
+	if t.verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
+		t.verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
 	}
-	return t, verdict, true
+	return t, true
 }
 
 // deliver sends a batch and returns what became of each of its events, having sent it again in parts where

@@ -21,6 +21,8 @@ type task struct {
 	kind     kind
 	attempts int
 	payload  adapter.Payload
+	// verdict is final where it is not to be sent.
+	verdict adapter.Verdict
 	// event is who it is about, until it is sent: they may be erased before that.
 	event *event.Event
 }
