@@ -35,6 +35,7 @@ var holds = map[string]string{
 	"retry:PLATFORM:due":      "positions of events; nothing by itself",
 	"retry:PLATFORM:open":     "positions of events; nothing by itself",
 	"retry:PLATFORM:attempts": "positions of events; nothing by itself",
+	"shadow:PLATFORM":         "IP addresses, user agents, ids and hashes of persons, as a platform would get them",
 	"replay:request":          "nothing",
 	"replay:answers":          "nothing",
 	"erasure:requests":        "digests of 8 bytes of whom somebody wants to be erased",
