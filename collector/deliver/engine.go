@@ -282,7 +282,11 @@ func (e *Engine) open(taking context.Context, cfg platforms.Platform, pauses *pa
 			said = err.Error()
 			logger.Error("platform cannot be delivered to; its events wait", "error", err)
 		}
-		pauses.pausedFor(reasonUnusable, SecretInvalid)
+		what := SecretInvalid
+		if errors.Is(err, adapter.ErrConfiguration) {
+			what = ConfigurationRejected
+		}
+		pauses.pausedFor(reasonUnusable, what)
 		if !pause(taking, e.timing.reopen) {
 			return nil
 		}

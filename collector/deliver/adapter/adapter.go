@@ -131,8 +131,11 @@ type Platform struct {
 	keysMissing []string
 }
 
+// ErrConfiguration says that what is wrong stands in the Property, and not in a Secret.
+var ErrConfiguration = errors.New("the Property's platform cannot be so")
+
 // Open makes a platform of its configuration, the keys of its Secret and the rule by which it gets events. An error names
-// the field or key that is missing or wrong, never its value.
+// the field or key that is missing or wrong, never its value; it is [ErrConfiguration] where that stands in the Property.
 func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.ConsentRule) (*Platform, error) {
 	open, ok := openers[cfg.Type]
 	if !ok {
@@ -150,7 +153,7 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	}
 	var errs []error
 	cfg.Type.CheckSettings(&cfg.Settings, func(member, rule string) {
-		errs = append(errs, fmt.Errorf("platform %q: %s %s", cfg.Name, member, rule))
+		errs = append(errs, fmt.Errorf("%w: platform %q: %s %s", ErrConfiguration, cfg.Name, member, rule))
 	})
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -158,6 +161,12 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	adapter, err := open(cfg, trimmed)
 	if err != nil {
 		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
+	}
+	checkNames(adapter, cfg.EventNames, func(member, rule string) {
+		errs = append(errs, fmt.Errorf("%w: platform %q: %s %s", ErrConfiguration, cfg.Name, member, rule))
+	})
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return &Platform{
 		Adapter: adapter, Limits: traits.Limits, events: cfg.Events, names: cfg.EventNames, maxAge: traits.MaxAge,
