@@ -51,13 +51,12 @@ func (h *Handler) shadow(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
 	p.check([]parameter{{name: "limit"}})
 	limit := p.limit(defaultLimit, stream.MaxShadow)
-	if len(p.errs) > 0 {
-		server.Invalid(w, p.errs)
-		return
-	}
 	platform := server.PathParameter(r, platformParameter)
 	if !slices.Contains(t.Property.PlatformNames(), platform) {
-		server.Message(w, http.StatusNotFound, "Platform not found.")
+		p.errs.Add("platform", "The selected platform is invalid.")
+	}
+	if len(p.errs) > 0 {
+		server.Invalid(w, p.errs)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), rejectionsTimeout)
