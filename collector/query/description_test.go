@@ -344,7 +344,9 @@ func (d *description) checkShadow(handler *Handler, api http.Handler) {
 	served[indexOf(d.t, handler, "berlin")].Property.Platforms = []platforms.Platform{{Name: "crm"}, {Name: "broken"}}
 	handler.Serve(served)
 	const call = "/properties/{property}/platforms/{platform}/shadow"
-	at := func(property, platform string) string { return apiPrefix + "/properties/" + property + "/platforms/" + platform + "/shadow" }
+	at := func(property, platform string) string {
+		return apiPrefix + "/properties/" + property + "/platforms/" + platform + "/shadow"
+	}
 	type row struct{ token, accept, path string }
 	rows := []row{
 		{tokens["admin"], typeJSON, at("berlin", "crm")}, {tokens["admin"], typeJSON, at("berlin", "crm") + "?limit=2"}, {tokens["admin"], typeJSON, at("berlin", "broken")},

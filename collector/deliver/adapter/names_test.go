@@ -2,6 +2,8 @@ package adapter
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +124,37 @@ func TestNoOtherSpellingIsAStandardEvent(t *testing.T) {
 	}
 	if diff := cmp.Diff("purchase", nameKey("P\u00adUR chase")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+var nameRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
+
+// TestThePageOfEventNamesIsTrue compares the page's table with the adapters'.
+func TestThePageOfEventNamesIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference/event-names.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := []*standardNames{&metaNames, &ga4Names, &tiktokNames, &pinterestNames}
+	listed := make([]map[string]string, len(tables))
+	for i := range listed {
+		listed[i] = map[string]string{}
+	}
+	for _, row := range nameRow.FindAllStringSubmatch(string(page), -1) {
+		for i := range tables {
+			switch cell := row[2+i]; cell {
+			case "custom", "nothing":
+				if (cell == "nothing") != (row[1] == event.Refund) {
+					t.Errorf("%s: %s", row[1], cell)
+				}
+			default:
+				listed[i][row[1]] = strings.Trim(cell, "`")
+			}
+		}
+	}
+	for i, table := range tables {
+		if diff := cmp.Diff(table.standard, listed[i]); diff != "" {
+			t.Errorf("column %d (-adapter +page):\n%s", i+1, diff)
+		}
 	}
 }
