@@ -70,11 +70,11 @@ func TestAPlatformInShadowIsSentNothingAndShowsWhatDeliverSends(t *testing.T) {
 				t.Fatalf("%d were replayed, %v; want what was shadowed", n, err)
 			}
 			s.await("the request", func() string { return cmp.Diff(1, len(sent.requests())) })
-			real := sent.requests()[0]
-			if shown.Method != real.method || !sameURL(shown.URL, real.url) {
-				t.Errorf("shown is %s %s, sent %s %s", shown.Method, shown.URL, real.method, real.url)
+			made := sent.requests()[0]
+			if shown.Method != made.method || !sameURL(shown.URL, made.url) {
+				t.Errorf("shown is %s %s, sent %s %s", shown.Method, shown.URL, made.method, made.url)
 			}
-			if diff := cmp.Diff(valueOf(t, real.body), valueOf(t, shownBytes(t, shown)), cmp.Transformer("blind", blind)); diff != "" {
+			if diff := cmp.Diff(valueOf(t, made.body), valueOf(t, shownBytes(t, shown)), cmp.Transformer("blind", blind)); diff != "" {
 				t.Errorf("body (-sent +shown):\n%s", diff)
 			}
 			text := fmt.Sprint(*shown)
