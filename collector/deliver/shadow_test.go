@@ -287,3 +287,23 @@ func TestSwitchingToDeliverSendsWhatComesAfter(t *testing.T) {
 		t.Errorf("%d requests were made, want none in Shadow", n)
 	}
 }
+
+// TestNothingIsKeptOfWhoIsErased: what was kept goes with anybody's erasure, and what comes later is kept again.
+func TestNothingIsKeptOfWhoIsErased(t *testing.T) {
+	h := shadowHarness(t)
+	h.keepLedger()
+	a := h.joiner()
+	h.start("pod-1", nil)
+	const ada, bob = "ada@example.com", "bob@example.com"
+	h.visits(a, person{email: ada}.event("ada-1"), person{email: bob}.event("bob-1"))
+	h.awaitFinal(2)
+	if diff := cmp.Diff([]string{"bob-1", "ada-1"}, h.kept()); diff != "" {
+		t.Fatalf("kept (-want +got):\n%s", diff)
+	}
+	h.awaitHidden(h.requestErasure(stream.ErasureRequest{Identifiers: person{email: ada}.identifiers()}))
+	if diff := cmp.Diff([]string{}, h.kept()); diff != "" {
+		t.Errorf("kept after the erasure (-want +got):\n%s", diff)
+	}
+	h.visits(a, person{email: bob}.event("bob-2"))
+	h.await("what comes later", func() string { return cmp.Diff([]string{"bob-2"}, h.kept()) })
+}
