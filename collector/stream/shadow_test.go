@@ -37,7 +37,9 @@ func TestWhatAPlatformWouldBeSentIsBounded(t *testing.T) {
 		"a long one without its request": {func(s *Stream) error {
 			return s.KeepShadow(t.Context(), "p", []ShadowEntry{entry(1, strings.Repeat("a", maxShadowSize))}, now, 24*time.Hour)
 		}, 1, "1", true},
-		"none that is too old": {func(s *Stream) error { return s.KeepShadow(t.Context(), "p", []ShadowEntry{old, entry(1, "")}, now, 24*time.Hour) }, 1, "1", false},
+		"none that is too old": {func(s *Stream) error {
+			return s.KeepShadow(t.Context(), "p", []ShadowEntry{old, entry(1, "")}, now, 24*time.Hour)
+		}, 1, "1", false},
 		"none when its time is over": {func(s *Stream) error {
 			if err := s.KeepShadow(t.Context(), "p", many[:3], now, 24*time.Hour); err != nil {
 				return err
