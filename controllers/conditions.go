@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -41,7 +42,7 @@ func conditionChecks() []struct {
 			ready("of each role a pod serves, and all are as the spec has them")},
 		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed), nothingIsMissing}, exposedAsAsked},
 		{v1alpha1.ConditionPlatformsReady, []check{platformsAccept},
-			ready("no platform refuses deliveries")},
+			platformsAreReady},
 		{v1alpha1.ConditionVersionsSupported, []check{versionsLast},
 			ready("no version that is spoken to a platform ends within 60 days, as far as announced")},
 		{v1alpha1.ConditionSourcesReady, []check{sourcesAreThere},
@@ -115,6 +116,21 @@ func exposedAsAsked(s *scope) conditionReason {
 		return conditionReason{v1alpha1.ReasonNotExposed, "spec.exposure.type is None: reachable from inside the cluster"}
 	}
 	return conditionReason{v1alpha1.ReasonReady, "the hosts lead to the pods"}
+}
+
+// platformsAreReady names the platforms to which nothing is sent, so that nobody takes Shadow for deliveries.
+func platformsAreReady(s *scope) conditionReason {
+	message := "no platform refuses deliveries"
+	var shadowed []string
+	for _, platform := range s.property.Spec.Platforms {
+		if platform.Mode == platforms.Shadow {
+			shadowed = append(shadowed, platform.Name)
+		}
+	}
+	if len(shadowed) > 0 {
+		message += "; in the mode Shadow, and so sent nothing: " + strings.Join(shadowed, ", ")
+	}
+	return conditionReason{v1alpha1.ReasonReady, message}
 }
 
 func platformsAccept(s *scope) *conditionReason {

@@ -73,7 +73,7 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 		add := func(f *conditionReason) {
 			s.platformProblems = append(s.platformProblems, platformProblem{platform.Name, *f})
 		}
-		if platform.CredentialsSecretRef != nil {
+		if platform.CredentialsSecretRef != nil && platform.Mode != platforms.Shadow {
 			name := platform.CredentialsSecretRef.Name
 			version, err := r.secretVersion(ctx, s.property.Namespace, name)
 			if err != nil {
@@ -92,7 +92,7 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 		case v1alpha1.ReasonSecretInvalid:
 			add(reasonf(reason, "%s: the Secret lacks a key that the platform needs, or its value is not what the platform takes; docs/reference/property.md says what it takes", field))
 		case v1alpha1.ReasonConfigurationRejected:
-			add(reasonf(reason, "%s: the platform refuses the settings, or is gone; correct them: events wait for as long as they are retained", field))
+			add(reasonf(reason, "%s: the platform refuses the settings, or is gone, or eventNames has a name that the platform's page rules out; the deliverer's log says which; correct them: events wait for as long as they are retained", field))
 		case v1alpha1.ReasonEgressDenied:
 			add(reasonf(reason, "%s: its host has only private, loopback or link-local addresses, which the operator does not allow; choose another host, or ask for the range with --egress-allow-cidr", field))
 		case v1alpha1.ReasonCredentialsRejected:

@@ -151,7 +151,7 @@ func checkCredentials(t *testing.T, platform platforms.Type, keys []string, rule
 		}
 		return
 	}
-	message := rules[fmt.Sprintf("self.type != '%s' || has(self.credentialsSecretRef)", platform)]
+	message := rules[fmt.Sprintf("self.type != '%s' || has(self.credentialsSecretRef) || (has(self.mode) && self.mode == 'Shadow')", platform)]
 	for _, key := range keys {
 		if !strings.Contains(message, key) {
 			t.Errorf("the rule about the Secret says %q, which does not name the key %s", message, key)

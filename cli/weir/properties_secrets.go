@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -149,7 +151,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	field := fmt.Sprintf("spec.platforms[%d].credentialsSecretRef", i)
 	values := map[string]string{}
 	complete := true
-	if spec.CredentialsSecretRef != nil {
+	if spec.CredentialsSecretRef != nil && spec.Mode != platforms.Shadow {
 		traits, _ := spec.Type.Traits()
 		for _, key := range traits.Credentials {
 			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: spec.CredentialsSecretRef.Name, Key: key})
@@ -162,7 +164,15 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	}
 	rendered, err := resources.PropertyConfig(property.Property, resources.Options{})
 	if err == nil {
-		_, err = adapter.Open(rendered.Platforms[i], values, rendered.Consent.Rule(&rendered.Platforms[i]))
+		platform := rendered.Platforms[i]
+		if rule := rendered.Consent.Rule(&platform); platform.Mode == platforms.Shadow {
+			_, err = adapter.OpenShadow(platform, rule)
+		} else {
+			_, err = adapter.Open(platform, values, rule)
+		}
+	}
+	if errors.Is(err, adapter.ErrConfiguration) {
+		field = fmt.Sprintf("spec.platforms[%d]", i)
 	}
 	if err != nil {
 		l.addAt(property, field, "%v", err)

@@ -28,6 +28,8 @@ const (
 	// EventsExported is an answer of the read API with events as rows, DaysExported one with days.
 	EventsExported Act = "events.exported"
 	DaysExported   Act = "days.exported"
+	// ShadowRead is a look at what a platform in the mode Shadow would have been sent.
+	ShadowRead Act = "shadow.read"
 	// DeliveriesReplayed is deliveries that were put back, to be made again.
 	DeliveriesReplayed Act = "deliveries.replayed"
 	// ErasureRequested is somebody's wish to have a person erased, ErasureHidden that the person is in no answer any more, and

@@ -280,23 +280,37 @@ func (e *Engine) pendingOwn(taking context.Context, g *group) (stream.Position, 
 func (e *Engine) open(taking context.Context, cfg platforms.Platform, pauses *pauseMetrics) *adapter.Platform {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	for said := ""; ; {
-		credentials, err := e.options.Credentials(cfg.Name)
+		opened, err := e.opened(cfg)
 		if err == nil {
-			var opened *adapter.Platform
-			if opened, err = adapter.Open(cfg, credentials, e.options.Property.Consent.Rule(&cfg)); err == nil {
-				pauses.resumed()
-				return opened
-			}
+			pauses.resumed()
+			return opened
 		}
 		if said != err.Error() {
 			said = err.Error()
 			logger.Error("platform cannot be delivered to; its events wait", "error", err)
 		}
-		pauses.pausedFor(reasonUnusable, SecretInvalid)
+		what := SecretInvalid
+		if errors.Is(err, adapter.ErrConfiguration) {
+			what = ConfigurationRejected
+		}
+		pauses.pausedFor(reasonUnusable, what)
 		if !pause(taking, e.timing.reopen) {
 			return nil
 		}
 	}
+}
+
+// opened makes the platform once. One in the mode Shadow needs no credentials.
+func (e *Engine) opened(cfg platforms.Platform) (*adapter.Platform, error) {
+	rule := e.options.Property.Consent.Rule(&cfg)
+	if cfg.Mode == platforms.Shadow {
+		return adapter.OpenShadow(cfg, rule)
+	}
+	credentials, err := e.options.Credentials(cfg.Name)
+	if err != nil {
+		return nil, err
+	}
+	return adapter.Open(cfg, credentials, rule)
 }
 
 // erased says whether an event is an erased person's.
@@ -328,6 +342,7 @@ func (e *Engine) sender(
 		restated = &orders{stream: o.Stream, platform: cfg.Name, restater: restater, logger: logger}
 	}
 	return &sender{
+		shadow:   e.shadower(cfg, opened, logger),
 		platform: opened,
 		requester: &requester{
 			platform: opened, client: e.client, tokens: newTokens(opened.Adapter, e.client.http), tracing: newTracing(o.Tracing, o.Property, cfg),
@@ -342,5 +357,17 @@ func (e *Engine) sender(
 		erased:    e.erased,
 		slow:      e.timing.slow,
 		logger:    logger,
+	}
+}
+
+// shadower makes what keeps a platform's events in place of sending them, nil where they are sent.
+func (e *Engine) shadower(cfg platforms.Platform, opened *adapter.Platform, logger *slog.Logger) *shadower {
+	if cfg.Mode != platforms.Shadow {
+		return nil
+	}
+	logger.Info("the platform's mode is Shadow: nothing is sent")
+	return &shadower{
+		platform: opened, stream: e.options.Stream, name: cfg.Name, age: shadowAge(e.options.Property.Retention),
+		now: e.clock.Now, wall: e.options.Now, backoff: e.timing.redis, logger: logger,
 	}
 }

@@ -37,12 +37,12 @@ type forwarding struct {
 	logger  *slog.Logger
 }
 
-// open makes a forwarder for each platform that erasures are handed on to. One whose Secret does not suffice fails them.
+// open makes a forwarder for each platform that erasures are handed on to and that anything is sent to. One whose Secret does not suffice fails them.
 func (f *forwarding) open() []*forwarder {
 	var list []*forwarder
 	for _, cfg := range f.property.Platforms {
-		if !cfg.ForwardErasure {
-			continue
+		if !cfg.ForwardErasure || cfg.Mode == platforms.Shadow {
+			continue // nothing is sent to the latter
 		}
 		one := &forwarder{
 			forwarding: f, name: cfg.Name, left: f.pass, persons: map[string]*knownBy{}, told: map[string]*knownBy{},

@@ -14,7 +14,7 @@ type Misconfiguration string
 const (
 	// CredentialsRejected: the platform refuses the credentials.
 	CredentialsRejected Misconfiguration = "CredentialsRejected"
-	// ConfigurationRejected: the platform refuses the settings, or is gone.
+	// ConfigurationRejected: the platform refuses the settings, or is gone; or they can be none of the platform's.
 	ConfigurationRejected Misconfiguration = "ConfigurationRejected"
 	// SecretInvalid: the platform's Secret lacks a key, or has an unfit value.
 	SecretInvalid Misconfiguration = "SecretInvalid"

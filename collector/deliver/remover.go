@@ -67,6 +67,9 @@ func (e *Engine) removePlatform(ctx context.Context, name string, seen map[strin
 		e.options.Metrics.forget(name)
 		e.options.Logger.Info("platform removed; its open deliveries are skipped", "platform", name)
 	}
+	if err := e.options.Stream.DropShadow(ctx, name); err != nil {
+		return err
+	}
 	last := time.Since(first) >= e.timing.removal
 	// Until the end, what a deliverer with the old configuration is just sending is left to it.
 	idle := e.timing.pendingIdle

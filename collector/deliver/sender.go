@@ -32,6 +32,8 @@ type sender struct {
 	settler   *settler
 	// orders has refunds restate purchases; nil where the platform takes none so.
 	orders *orders
+	// shadow keeps what would be sent, where the platform's mode is Shadow; nil where it is sent.
+	shadow *shadower
 	// erased says whether an event is an erased person's. Nothing of it is sent, and nothing recorded.
 	erased func(e *event.Event, position stream.Position) bool
 	// slow is how long a request may take before others need not wait for it.
@@ -83,7 +85,20 @@ func (s *sender) events(c capacity) int {
 // send maps what was taken of a kind, settles what needs no request and sends the rest in batches. It owns the capacity, and
 // returns when the last batch is under way.
 func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []stream.Delivery) {
-	tasks, queued, decided := s.accept(sending, k, deliveries)
+	tasks, queued, judged, ignored := s.accept(k, deliveries)
+	decided := outcomes{ignored: ignored}
+	if s.shadow == nil {
+		var others outcomes
+		tasks, others = s.orders.settle(sending, s.scheduler, tasks)
+		decided.add(others)
+	} else {
+		tasks, queued, judged = nothingSent(tasks, queued, judged)
+		decided.add(s.pretend(sending, tasks, judged))
+		tasks = nil
+	}
+	for _, t := range judged {
+		decided.settled = append(decided.settled, s.scheduler.settlement(t, t.verdict, 0))
+	}
 	if decided.len() > 0 {
 		s.requests.Add(1)
 		s.settler.settle(decided, s.requests.Done)
@@ -114,33 +129,62 @@ func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []
 	s.limiter.release(c.kind, c.requests)
 }
 
-// accept parts deliveries into those to send, those that the platform has queued, and those whose outcome is clear.
-func (s *sender) accept(ctx context.Context, k kind, deliveries []stream.Delivery) (tasks, queued []task, decided outcomes) {
+// nothingSent has a platform in the mode Shadow not be asked about anything: what it has queued before that is not looked after,
+// and there is no purchase that a refund could change.
+func nothingSent(tasks, queued, judged []task) (send, look, decided []task) {
+	for _, t := range queued {
+		t.verdict = adapter.Verdict{Class: adapter.Permanent, Reason: "status_unknown"}
+		judged = append(judged, t)
+	}
+	for _, t := range tasks {
+		if order := t.payload.Order; order != nil && order.Refund {
+			t.verdict = adapter.Skip("transaction_unknown")
+			judged = append(judged, t)
+			continue
+		}
+		send = append(send, t)
+	}
+	return send, nil, judged
+}
+
+// pretend keeps what would be sent for a look, and returns what becomes of it: it is skipped, or put back where it cannot be kept.
+func (s *sender) pretend(sending context.Context, tasks, judged []task) outcomes {
+	if !s.shadow.keep(sending, tasks, judged, func(t task) bool { return s.erased(t.event, t.position) }) {
+		return s.scheduler.postpone(tasks, 0)
+	}
+	var all outcomes
+	for _, t := range tasks {
+		all.settled = append(all.settled, s.scheduler.settlement(t, adapter.Skip(stream.ReasonShadow), 0))
+	}
+	return all
+}
+
+// accept parts deliveries into those to send, those that the platform has queued, those whose verdict is clear, and those that are none
+// of the platform's.
+func (s *sender) accept(k kind, deliveries []stream.Delivery) (tasks, queued, judged []task, ignored []stream.Position) {
 	tasks = make([]task, 0, len(deliveries))
 	for _, delivery := range deliveries {
 		if !s.queue.begin(delivery.Position) {
 			continue // a request with it is under way
 		}
-		t, verdict, named := s.prepare(k, delivery)
+		t, named := s.prepare(k, delivery)
 		switch {
 		case !named:
-			decided.ignored = append(decided.ignored, delivery.Position)
-		case verdict.Class != adapter.Undecided:
-			decided.settled = append(decided.settled, s.scheduler.settlement(t, verdict, 0))
+			ignored = append(ignored, delivery.Position)
+		case t.verdict.Class != adapter.Undecided:
+			judged = append(judged, t)
 		case !t.ticket.IsZero():
 			queued = append(queued, t)
 		default:
 			tasks = append(tasks, t)
 		}
 	}
-	tasks, others := s.orders.settle(ctx, s.scheduler, tasks)
-	decided.add(others)
-	return tasks, queued, decided
+	return tasks, queued, judged, ignored
 }
 
 // prepare decodes and maps an event. It says whether the event names this platform and is nobody's who was erased; the others
 // are ignored.
-func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdict, bool) {
+func (s *sender) prepare(k kind, delivery stream.Delivery) (task, bool) {
 	t := task{
 		position: delivery.Position, kind: k, attempts: delivery.Attempts, ticket: delivery.Ticket, replayed: delivery.Replayed,
 		waited: k == retries && delivery.Attempts == 0,
@@ -148,10 +192,11 @@ func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdic
 	e, err := wire.Decode(delivery.Data)
 	if err != nil {
 		s.logger.Error("an entry of the stream cannot be read", "position", delivery.Position.String(), "error", err)
-		return t, adapter.Verdict{Class: adapter.Permanent, Reason: "undecodable"}, true
+		t.verdict = adapter.Verdict{Class: adapter.Permanent, Reason: "undecodable"}
+		return t, true
 	}
 	if !slices.Contains(e.Platforms, s.queue.platform) || s.erased(&e, delivery.Position) {
-		return t, adapter.Verdict{}, false
+		return t, false
 	}
 	t.event = &e
 	if !t.ticket.IsZero() {
@@ -159,13 +204,13 @@ func (s *sender) prepare(k kind, delivery stream.Delivery) (task, adapter.Verdic
 		if s.orders != nil && e.OrderID != "" {
 			s.render(&t)
 		}
-		return t, adapter.Verdict{}, true
+		return t, true
 	}
-	verdict := s.render(&t)
-	if verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
-		verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
+	t.verdict = s.render(&t)
+	if t.verdict.Class == adapter.Undecided && !s.scheduler.now().Before(t.payload.Expires) {
+		t.verdict = adapter.Verdict{Class: adapter.Expired, Reason: "too_old"}
 	}
-	return t, verdict, true
+	return t, true
 }
 
 // render maps a task's event.

@@ -206,9 +206,21 @@ func (s *sweep) replies(ctx context.Context) error {
 	return s.stream.EraseRejections(ctx, doomed)
 }
 
-// rest erases what is left when the events are gone: who was joined with whom, and what became of the events.
+// rest erases what is left when the events are gone: who was joined with whom, what became of the events, and what was kept of
+// platforms in the mode Shadow. All of that goes: it is there for a look, and new events bring more.
 func (s *sweep) rest(ctx context.Context) error {
 	if err := s.replies(ctx); err != nil {
+		return err
+	}
+	groups, err := s.stream.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	names := slices.Clone(s.platforms) // a group may be lost, or of a platform that has been removed
+	for _, group := range groups {
+		names = append(names, group.Platform)
+	}
+	if err := s.stream.DropShadow(ctx, names...); err != nil {
 		return err
 	}
 	if err := s.stream.EraseJoins(ctx, s.erasures.ofIdentifier); err != nil {

@@ -27,6 +27,8 @@ type task struct {
 	// waited says that the event waits for the reason that was recorded last; replayed is when a replay put it back.
 	waited   bool
 	replayed time.Time
+	// verdict is final where it is not to be sent.
+	verdict adapter.Verdict
 	// event is who it is about, until it is sent: they may be erased before that.
 	event *event.Event
 }

@@ -39,6 +39,10 @@ func (e *Engine) trimOnce(ctx context.Context) error {
 	if _, err := e.options.Stream.DropKeys(ctx, retention.DeviceAge(), retention.IdentityAge()); err != nil {
 		return err
 	}
+	names := e.options.Property.PlatformNames()
+	if err := e.options.Stream.TrimShadow(ctx, e.clock.Now(), shadowAge(retention), names...); err != nil {
+		return err
+	}
 	for {
 		result, err := e.options.Stream.Trim(ctx, policy)
 		if err != nil {

@@ -196,7 +196,7 @@ func (d *description) checkCSV(seen string, answer *httptest.ResponseRecorder, e
 func (d *description) propertyCalls() map[string]string {
 	all := map[string]string{}
 	for path := range d.object("paths") {
-		if strings.HasPrefix(path, "/properties/{property}/") && d.at("paths", path, "get") != nil && !strings.Contains(path, "/erasures/") {
+		if strings.HasPrefix(path, "/properties/{property}/") && d.at("paths", path, "get") != nil && !strings.Contains(path, "/erasures/") && !strings.Contains(path, "/shadow") {
 			all[path] = ""
 		}
 	}
@@ -266,6 +266,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 
 	d.checkReplays(handler, api)
 	d.checkErasures(handler, api)
+	d.checkShadow(handler, api)
 
 	for _, refusal := range askAjv(t, openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
 		t.Errorf("Ajv: %s", refusal)
@@ -333,6 +334,38 @@ func (d *description) checkReplays(handler *Handler, api http.Handler) {
 	ask(tokens["berlin"], "berlin", typeJSON, `{}`)
 	for range failureBurst + 1 {
 		ask("wt_guess", "berlin", typeJSON, `{}`)
+	}
+}
+
+// checkShadow asks for what a platform would be sent in each way that is described.
+func (d *description) checkShadow(handler *Handler, api http.Handler) {
+	handler.failures = newFailures()
+	served := slices.Clone(*handler.tenants.Load())
+	served[indexOf(d.t, handler, "berlin")].Property.Platforms = []platforms.Platform{{Name: "crm"}, {Name: "broken"}}
+	handler.Serve(served)
+	const call = "/properties/{property}/platforms/{platform}/shadow"
+	at := func(property, platform string) string {
+		return apiPrefix + "/properties/" + property + "/platforms/" + platform + "/shadow"
+	}
+	type row struct{ token, accept, path string }
+	rows := []row{
+		{tokens["admin"], typeJSON, at("berlin", "crm")}, {tokens["admin"], typeJSON, at("berlin", "crm") + "?limit=2"}, {tokens["admin"], typeJSON, at("berlin", "broken")},
+		{tokens["admin"], typeJSON, at("berlin", "other")}, {tokens["admin"], typeJSON, at("nowhere", "crm")}, {"", typeJSON, at("berlin", "crm")},
+		{tokens["write"], typeJSON, at("berlin", "crm")}, {tokens["admin"], "image/png", at("berlin", "crm")}, {tokens["admin"], typeJSON, at("berlin", "crm") + "?limit=1001"},
+		{tokens["admin"], typeJSON, at("berlin", "crm") + "?limit=1&x=" + strings.Repeat("a", MaxQueryBytes)},
+	}
+	for range failureBurst + 1 {
+		rows = append(rows, row{"wt_guess", typeJSON, at("berlin", "crm")})
+	}
+	for _, row := range rows {
+		request := httptest.NewRequestWithContext(d.t.Context(), http.MethodGet, row.path, http.NoBody)
+		if row.token != "" {
+			request.Header.Set("Authorization", "Bearer "+row.token)
+		}
+		request.Header.Set("Accept", row.accept)
+		response := httptest.NewRecorder()
+		api.ServeHTTP(response, request)
+		d.check("GET", call, response)
 	}
 }
 

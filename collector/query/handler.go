@@ -35,6 +35,8 @@ type Tenant struct {
 	Entries EntryReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
+	// Shadows has what platforms in the mode Shadow would have been sent.
+	Shadows ShadowReader
 	// FirstUses is told of each request with one of the tokens; nil where nobody keeps that.
 	FirstUses *audit.FirstUses
 
@@ -46,7 +48,7 @@ type Tenant struct {
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
-	// Audit is told of exports and replays; nil for none.
+	// Audit is told of exports, replays and looks at what platforms would be sent; nil for none.
 	Audit *audit.Log
 	// Budget bounds the memory of the answers; nil for none. The views that answer share it.
 	Budget *analytics.Budget

@@ -153,6 +153,7 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 			View:       view,
 			Entries:    source,
 			Rejections: refused[name],
+			Shadows:    shadowed{},
 		})
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
@@ -168,6 +169,25 @@ func (l rejectionList) Rejections(_ context.Context, limit int) ([]stream.Reject
 		return nil, errors.New("connection refused")
 	}
 	return l[:min(limit, len(l))], nil
+}
+
+// shadowed is what is kept of the platform crm; Redis is away for broken.
+type shadowed struct{}
+
+func (shadowed) Shadow(_ context.Context, platform string, limit int) ([]stream.ShadowEntry, error) {
+	if platform != "crm" {
+		return nil, errors.New("connection refused")
+	}
+	list := []stream.ShadowEntry{
+		{
+			Event: stream.At(fixtureNow), EventID: "order-77", Name: "purchase", At: fixtureNow, Request: &stream.ShadowRequest{
+				Method: "POST", URL: "https://crm.example/hook", Header: map[string]string{"Webhook-Signature": "…"}, Body: []byte(`{"type":"purchase"}`), Encoding: "json",
+			},
+		},
+		{Event: stream.At(fixtureNow.Add(-time.Second)), EventID: "e-2", Name: "lead", At: fixtureNow, Reason: "no_identifier"},
+		{Event: stream.At(fixtureNow.Add(-time.Minute)), EventID: "e-1", Name: "lead", At: fixtureNow, TooLong: true},
+	}
+	return list[:min(limit, len(list))], nil
 }
 
 // refused are the rejections of the properties.

@@ -24,12 +24,15 @@ type Replayer interface {
 const maxReplayBody = 16 << 10
 
 // replayable are the statuses that may be made again, by their spelling.
-var replayable = []stream.Status{stream.Failed, stream.Expired}
+var replayable = []stream.Status{stream.Failed, stream.Expired, stream.Skipped}
+
+// replayedByDefault are those of them that are made again where nothing is said.
+var replayedByDefault = []stream.Status{stream.Failed, stream.Expired}
 
 // replayMembers are those that a replay's body may have.
 var replayMembers = []string{"platform", "from", "to", "status"}
 
-// replay puts a platform's failed and expired deliveries of a period back.
+// replay puts a platform's failed and expired deliveries of a period back, or those that were not made in the mode Shadow.
 func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	body, ok := readBody(w, r, maxReplayBody)
 	if !ok {
@@ -100,11 +103,12 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 	return request, append(errs, wrong...)
 }
 
-// replayStatuses reads the member status: all that may be made again where it is absent.
+// replayStatuses reads the member status: what failed or expired where it is absent. Of what was skipped it is what a platform
+// was not sent in the mode Shadow.
 func replayStatuses(member any) ([]stream.Status, event.Errors) {
 	var errs event.Errors
 	if member == nil {
-		return replayable, nil
+		return replayedByDefault, nil
 	}
 	list, ok := member.([]any)
 	if !ok {

@@ -254,3 +254,23 @@ func (r rejections) Rejections(ctx context.Context, limit int) ([]stream.Rejecti
 	}
 	return list, err
 }
+
+// shadows are what a property's platforms in the mode Shadow would have been sent, for readers. After a restore that is left out of
+// which somebody may have been erased since the backup.
+type shadows struct {
+	stream *stream.Stream
+	ledger *ledger
+}
+
+// Shadow returns what is kept of a platform, at most limit entries, the newest first.
+func (s shadows) Shadow(ctx context.Context, platform string, limit int) ([]stream.ShadowEntry, error) {
+	if err := s.ledger.catchUp(ctx, s.stream); err != nil {
+		return nil, err
+	}
+	list, err := s.stream.Shadow(ctx, platform, limit)
+	if until := s.ledger.restoredUntil(); !until.IsZero() {
+		until = until.Add(clockMargin)
+		list = slices.DeleteFunc(list, func(one stream.ShadowEntry) bool { return one.At.Before(until) })
+	}
+	return list, err
+}

@@ -138,6 +138,7 @@ func deliverGrants(k keys) []grant {
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},
+		{[]string{"zadd", "zremrangebyscore", "zremrangebyrank", "pexpire", "unlink"}, []string{"%W~" + k.shadow("*")}},
 	}
 }
 
@@ -174,6 +175,7 @@ func readGrants(k keys) []grant {
 		{[]string{"xrange", "xread", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
 		{[]string{"hmget"}, []string{"%R~" + k.seal(wire.Identity), "%R~" + k.sealDropped()}},
 		{[]string{"xrevrange"}, []string{"%R~" + k.rejections()}},
+		{[]string{"zrange"}, []string{"%R~" + k.shadow("*")}},
 		{[]string{"set"}, []string{"%W~" + k.replayRequest()}},
 		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},

@@ -145,6 +145,11 @@ func (k keys) usedKeys() string { return k.prefix + "audit:keys" }
 // usedTokens is the same of access tokens.
 func (k keys) usedTokens() string { return k.prefix + "audit:tokens" }
 
+// shadow is a sorted set: what a platform in the mode Shadow would have been sent, each entry its event's position in 16
+// hexadecimal digits and a deliverer's JSON, by the millisecond at which the event was received. It has the newest [MaxShadow],
+// and lives for as long as the last of them may.
+func (k keys) shadow(platform string) string { return k.prefix + "shadow:" + platform }
+
 // paused is a string: why a platform gets nothing until a person has fixed something. A deliverer writes it again
 // for as long as that is so, the operator reads it. It lives for [PausedFor].
 func (k keys) paused(platform string) string { return k.prefix + "paused:" + platform }

@@ -14,7 +14,8 @@ type ReplayRequest struct {
 	Platform string
 	// From (inclusive) and To (exclusive) bound when the events were received.
 	From, To time.Time
-	// Statuses are those to make again: [Failed], [Expired] or both.
+	// Statuses are those to make again: [Failed], [Expired] and [Skipped], of which it is those alone whose reason is
+	// [ReasonShadow]. What a platform does not get it gets by no replay.
 	Statuses []Status
 	// Now is when the replay is made, by [Clock]; whoever has a deliverer make it leaves it out.
 	Now time.Time
@@ -22,6 +23,9 @@ type ReplayRequest struct {
 
 // ReasonReplayed is the reason of the record that a replay writes.
 const ReasonReplayed = "replayed"
+
+// ReasonShadow is the reason of the record of an event that would have been sent, were the platform's mode not Shadow.
+const ReasonShadow = "shadow"
 
 const (
 	// replayRead is how many entries of records are read at a time.
@@ -101,7 +105,7 @@ func (r *replay) read(ctx context.Context) error {
 		for _, record := range records.Records {
 			switch {
 			case record.Platform != r.request.Platform || record.Event < r.first || record.Event >= r.end:
-			case slices.Contains(r.request.Statuses, record.Status):
+			case slices.Contains(r.request.Statuses, record.Status) && (record.Status != Skipped || record.Reason == ReasonShadow):
 				r.found[record.Event] = finished{record.Attempts, record.At}
 			default:
 				delete(r.found, record.Event)

@@ -111,7 +111,7 @@ func (s *Stream) AnswerReplay(ctx context.Context, now time.Time, platforms func
 	request := ReplayRequest{
 		Platform: message.Platform, From: time.UnixMilli(message.From), To: time.UnixMilli(message.To), Now: now,
 	}
-	for _, status := range []Status{Failed, Expired} {
+	for _, status := range []Status{Failed, Expired, Skipped} {
 		if slices.Contains(message.Statuses, int(status)) {
 			request.Statuses = append(request.Statuses, status)
 		}

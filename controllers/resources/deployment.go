@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/platforms"
 )
 
 const (
@@ -200,8 +201,8 @@ func platformVolumes(property *v1alpha1.Property) []*applycore.VolumeApplyConfig
 	var list []*applycore.VolumeApplyConfiguration
 	for _, platform := range property.Spec.Platforms {
 		keys := platform.Type.SecretKeys(platform.ForwardErasure)
-		if platform.CredentialsSecretRef == nil || len(keys) == 0 {
-			continue
+		if platform.CredentialsSecretRef == nil || len(keys) == 0 || platform.Mode == platforms.Shadow {
+			continue // in Shadow none is read
 		}
 		// One platform's missing Secret must not keep the deliverer of the others from starting.
 		volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, keys...)
@@ -225,7 +226,7 @@ func MountedSecrets(property *v1alpha1.Property, role Role) []string {
 	var names []string
 	traits := role.traits()
 	for _, platform := range property.Spec.Platforms {
-		if traits.delivers && platform.CredentialsSecretRef != nil {
+		if traits.delivers && platform.CredentialsSecretRef != nil && platform.Mode != platforms.Shadow {
 			names = append(names, platform.CredentialsSecretRef.Name)
 		}
 	}

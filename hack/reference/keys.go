@@ -36,6 +36,8 @@ var holds = map[string]string{
 	"retry:PLATFORM:open":     "positions of events; nothing by itself",
 	"retry:PLATFORM:attempts": "positions of events, and a platform's ids of requests; nothing by itself",
 	"order:PLATFORM:DIGEST":   "a digest of 10 bytes of an order's id; what was paid and refunded, and when",
+	"shadow:PLATFORM":         "IP addresses, user agents, ids and hashes of persons, as a platform would get them",
+	"writer:PLATFORM":         "who writes files to a bucket; nothing of persons",
 	"replay:request":          "nothing",
 	"replay:answers":          "nothing",
 	"erasure:requests":        "digests of 8 bytes of whom somebody wants to be erased",

@@ -152,8 +152,18 @@ type Platform struct {
 	keysMissing []string
 }
 
+// ErrConfiguration says that what is wrong stands in the Property, and not in a Secret.
+var ErrConfiguration = errors.New("the Property's platform cannot be so")
+
+// configurationError is an [ErrConfiguration] with a text of its own.
+type configurationError string
+
+func (e configurationError) Error() string { return string(e) }
+
+func (configurationError) Is(target error) bool { return target == ErrConfiguration }
+
 // Open makes a platform of its configuration, the keys of its Secret and the rule by which it gets events. An error names
-// the field or key that is missing or wrong, never its value.
+// the field or key that is missing or wrong, never its value; it is [ErrConfiguration] where that stands in the Property.
 func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.ConsentRule) (*Platform, error) {
 	open, ok := openers[cfg.Type]
 	if !ok {
@@ -174,7 +184,7 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 		errs = append(errs, fmt.Errorf("platform %q: apiVersion %s", cfg.Name, cfg.Type.VersionRule()))
 	}
 	cfg.Type.CheckSettings(&cfg.Settings, func(member, rule string) {
-		errs = append(errs, fmt.Errorf("platform %q: %s %s", cfg.Name, member, rule))
+		errs = append(errs, configurationError(fmt.Sprintf("platform %q: %s %s", cfg.Name, member, rule)))
 	})
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
@@ -182,6 +192,12 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	adapter, err := open(cfg, trimmed)
 	if err != nil {
 		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
+	}
+	checkNames(adapter, cfg.EventNames, func(member, rule string) {
+		errs = append(errs, configurationError(fmt.Sprintf("platform %q: %s %s", cfg.Name, member, rule)))
+	})
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	limits := traits.Limits
 	if own, ok := adapter.(narrower); ok {

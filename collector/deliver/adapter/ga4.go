@@ -39,16 +39,23 @@ func openGA4(cfg platforms.Platform, credentials map[string]string) (Adapter, er
 
 // ga4Names are GA4's recommended events. Other names are sent as custom events, in the characters that GA4 allows.
 var ga4Names = newStandardNames(map[string]string{
-	"pageview":         "page_view",
-	"view_content":     "view_item",
-	"search":           "search",
-	"add_to_cart":      "add_to_cart",
-	"begin_checkout":   "begin_checkout",
-	"add_payment_info": "add_payment_info",
-	"purchase":         "purchase",
-	"refund":           "refund",
-	"lead":             "generate_lead",
-	"sign_up":          "sign_up",
+	"pageview":          "page_view",
+	"view_content":      "view_item",
+	"search":            "search",
+	"add_to_cart":       "add_to_cart",
+	"begin_checkout":    "begin_checkout",
+	"add_payment_info":  "add_payment_info",
+	"purchase":          "purchase",
+	"refund":            "refund",
+	"lead":              "generate_lead",
+	"sign_up":           "sign_up",
+	"view_category":     "view_item_list",
+	"view_cart":         "view_cart",
+	"remove_from_cart":  "remove_from_cart",
+	"add_to_wishlist":   "add_to_wishlist",
+	"add_shipping_info": "add_shipping_info",
+	"login":             "login",
+	"share":             "share",
 }, "ecommerce_purchase")
 
 type ga4Body struct {

@@ -38,16 +38,24 @@ func openMeta(cfg platforms.Platform, credentials map[string]string) (Adapter, e
 
 // metaNames are Meta's standard events, which are told apart by case. Another name is sent as it is, as a custom event.
 var metaNames = newStandardNames(map[string]string{
-	"pageview":         "PageView",
-	"view_content":     "ViewContent",
-	"search":           "Search",
-	"add_to_cart":      "AddToCart",
-	"begin_checkout":   "InitiateCheckout",
-	"add_payment_info": "AddPaymentInfo",
-	"purchase":         "Purchase",
-	"lead":             "Lead",
-	"sign_up":          "CompleteRegistration",
-	"subscribe":        "Subscribe",
+	"pageview":           "PageView",
+	"view_content":       "ViewContent",
+	"search":             "Search",
+	"add_to_cart":        "AddToCart",
+	"begin_checkout":     "InitiateCheckout",
+	"add_payment_info":   "AddPaymentInfo",
+	"purchase":           "Purchase",
+	"lead":               "Lead",
+	"sign_up":            "CompleteRegistration",
+	"subscribe":          "Subscribe",
+	"add_to_wishlist":    "AddToWishlist",
+	"start_trial":        "StartTrial",
+	"contact":            "Contact",
+	"schedule":           "Schedule",
+	"find_location":      "FindLocation",
+	"submit_application": "SubmitApplication",
+	"customize_product":  "CustomizeProduct",
+	"donate":             "Donate",
 })
 
 type metaEvent struct {

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -121,7 +122,7 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 			p = append(p, member{name, value})
 		}
 	}
-	return bodyPayload(mixpanelEvent{Event: e.Name, Properties: p})
+	return bodyPayload(mixpanelEvent{Event: cmp.Or(e.as, e.Name), Properties: p})
 }
 
 // mixpanelOwn are the names that have a meaning in a property of Mixpanel's or ours, set or not: none of the customer's may

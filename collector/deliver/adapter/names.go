@@ -1,6 +1,8 @@
 package adapter
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -47,6 +49,84 @@ func (n *standardNames) of(e *Event, custom string) (mapped, reason string) {
 	}
 	return custom, ""
 }
+
+// check says what is wrong with a name that the Property gives an event on the platform; "" where nothing is.
+func (n *standardNames) check(name, own string) string {
+	mapped, known := n.standard[name]
+	switch {
+	case name == event.Refund && !known:
+		return noRefund
+	case n.kept[nameKey(own)] && nameKey(own) != nameKey(mapped):
+		return "must be none of the platform's names for other events: for that bring the event to Weir's name by spec.eventAliases"
+	}
+	return ""
+}
+
+// noRefund is why refunds may have no name where a platform has none.
+const noRefund = "must be absent: the platform has no refund, and would count it as a conversion"
+
+// namer is an adapter that knows by which names the platform may be told of events.
+type namer interface {
+	// checkName says what is wrong with a name that the Property gives an event, "" where nothing is.
+	checkName(name, own string) string
+}
+
+// checkNames calls wrong for each of a platform's names that may not be.
+func checkNames(of Adapter, names map[string]string, wrong func(member, rule string)) {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		rule := ""
+		switch known, knows := of.(namer); {
+		case name != strings.TrimSpace(name) || name == "":
+			rule = "must have as its key an event's name, without space around it"
+		case strings.TrimSpace(names[name]) != names[name] || names[name] == "":
+			rule = "must be a name of the platform's, without space around it"
+		case knows:
+			rule = known.checkName(name, names[name])
+		case name == event.Refund:
+			rule = noRefund
+		}
+		if rule != "" {
+			wrong("eventNames."+name, rule)
+		}
+	}
+}
+
+// The platforms' rules.
+
+func (a *metaAdapter) checkName(name, own string) string { return metaNames.check(name, own) }
+
+func (a *tiktokAdapter) checkName(name, own string) string { return tiktokNames.check(name, own) }
+
+func (a *pinterestAdapter) checkName(name, own string) string {
+	if !pinterestKnown[own] {
+		return "must be one of Pinterest's names: " + strings.Join(slices.Sorted(maps.Keys(pinterestKnown)), ", ")
+	}
+	return pinterestNames.check(name, own)
+}
+
+func (a *ga4Adapter) checkName(name, own string) string {
+	switch {
+	case own != ga4Custom(own):
+		return "must have 1 to 40 letters of A to Z, digits and underscores, a letter first and no underscore last"
+	case ga4Reserved[own], ga4Keeps(own):
+		return "must be none of the names that Google keeps for itself"
+	}
+	return ga4Names.check(name, own)
+}
+
+func (a *mixpanelAdapter) checkName(_, own string) string {
+	if strings.HasPrefix(own, "$") {
+		return "must not begin with $, as Mixpanel's own do"
+	}
+	return ""
+}
+
+// ownNamesAlone is why a webhook and the log take no other names.
+const ownNamesAlone = "must be absent: each event has its own name there, after spec.eventAliases"
+
+func (a *webhookAdapter) checkName(_, _ string) string { return ownNamesAlone }
+
+func (logAdapter) checkName(_, _ string) string { return ownNamesAlone }
 
 // nameKey is what of a name is left when its spelling is not looked at: case, width, separators and what cannot be seen.
 func nameKey(name string) string {

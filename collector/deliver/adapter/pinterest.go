@@ -39,7 +39,15 @@ var pinterestNames = newStandardNames(map[string]string{
 	"lead":             "lead",
 	"sign_up":          "signup",
 	"subscribe":        "subscribe",
+	"view_category":    "view_category",
+	"add_to_wishlist":  "add_to_wishlist",
 })
+
+// pinterestKnown are all names that Pinterest takes.
+var pinterestKnown = setOf(
+	"add_payment_info", "add_to_cart", "add_to_wishlist", "app_install", "checkout", "custom", "initiate_checkout", "lead", "page_visit",
+	"search", "signup", "subscribe", "view_category", "view_content", "watch_video",
+)
 
 // pinterestEvent has Pinterest's types: amounts are text, identifiers lists. A member that Pinterest does not
 // know would have the request refused.
