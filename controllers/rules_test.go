@@ -108,6 +108,7 @@ func celRules() []celRule {
 		{at: "spec.platforms[]", says: "interface for erasures", spec: "{currency: EUR, platforms: [{name: a, type: Log, forwardErasure: true}]}", field: "spec.platforms[0].forwardErasure"},
 		{at: "spec.platforms[]", says: "let one choose a version", spec: "{currency: EUR, platforms: [{name: a, type: Log, apiVersion: v1}]}", field: "spec.platforms[0].apiVersion"},
 		{at: "spec.platforms[]", says: "as Meta writes it", spec: "{currency: EUR, platforms: [{name: a, type: Meta, apiVersion: '1', meta: {pixelID: '1'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].apiVersion"},
+		{at: "spec.platforms[]", says: "for a platform of type S3", spec: "{currency: EUR, platforms: [{name: a, type: S3, mode: Shadow, s3: {bucket: abc, region: r}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].mode"},
 		{at: "spec.platforms[]", says: "as Klaviyo writes it", spec: "{currency: EUR, platforms: [{name: a, type: Klaviyo, apiVersion: '1', klaviyo: {}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].apiVersion"},
 		{at: "spec.platforms[]", says: "as LinkedIn writes it", spec: "{currency: EUR, platforms: [{name: a, type: LinkedIn, apiVersion: '1', eventNames: {lead: '1'}, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].apiVersion"},
 		{at: "spec.platforms[]", says: "Log needs no credentials", spec: "{currency: EUR, platforms: [{name: a, type: Log, credentialsSecretRef: {name: s}}]}", field: "spec.platforms[0].credentialsSecretRef"},

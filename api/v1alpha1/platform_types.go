@@ -9,6 +9,7 @@ import "github.com/weir-dev/weir/collector/platforms"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Klaviyo' || !has(self.apiVersion) || self.apiVersion.matches(r'^[0-9]{4}-[0-9]{2}-[0-9]{2}(\\.pre)?$')",fieldPath=".apiVersion",message="must be a version as Klaviyo writes it, such as 2026-07-15"
 // +kubebuilder:validation:XValidation:rule="self.type != 'LinkedIn' || !has(self.apiVersion) || self.apiVersion.matches(r'^20[0-9]{2}(0[1-9]|1[0-2])$')",fieldPath=".apiVersion",message="must be a version as LinkedIn writes it, such as 202609"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Meta' || !has(self.apiVersion) || self.apiVersion.matches(r'^v[0-9]+\\.[0-9]+$')",fieldPath=".apiVersion",message="must be a version as Meta writes it, such as v26.0"
+// +kubebuilder:validation:XValidation:rule="self.type != 'S3' || !has(self.mode) || self.mode != 'Shadow'",fieldPath=".mode",message="must be absent or Deliver for a platform of type S3: what would be in its files is what the export of events has"
 type Platform struct {
 	// The platform in delivery records. An event accepted while the platform was there keeps a record under this
 	// name for ever.

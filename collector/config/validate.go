@@ -105,6 +105,8 @@ func validatePlatform(p *platforms.Platform, at string, f *errs) {
 		f.check(false, at+".type", "must be one of "+joined(platforms.Types()))
 		return
 	}
+	f.check(p.Mode != platforms.Shadow || p.Type != platforms.TypeS3, at+".mode",
+		"must be absent or Deliver for a platform of type S3: what would be in its files is what the export of events has")
 	f.check(!p.ForwardErasure || slices.Contains(platforms.ErasureTypes(), p.Type), at+".forwardErasure",
 		"must be absent or false: the types that have an interface for erasures are "+joined(platforms.ErasureTypes()))
 	f.check(p.Type.TakesVersion(p.APIVersion), at+".apiVersion", p.Type.VersionRule())

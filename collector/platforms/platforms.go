@@ -77,7 +77,7 @@ var table = map[Type]Traits{
 // +kubebuilder:validation:XValidation:rule="(self.type == 'OpenAI') == has(self.openai)",fieldPath=".openai",message="must be set for a platform of type OpenAI, and for no other"
 // +kubebuilder:validation:XValidation:rule="self.type != 'OpenAI' || has(self.credentialsSecretRef) || (has(self.mode) && self.mode == 'Shadow')",fieldPath=".credentialsSecretRef",message="must name the Secret whose key apiKey is the key of the pixel's Conversions API",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="(self.type == 'S3') == has(self.s3)",fieldPath=".s3",message="must be set for a platform of type S3, and for no other"
-// +kubebuilder:validation:XValidation:rule="self.type != 'S3' || has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must name the Secret whose keys accessKeyID and secretAccessKey may write to the bucket",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'S3' || has(self.credentialsSecretRef) || (has(self.mode) && self.mode == 'Shadow')",fieldPath=".credentialsSecretRef",message="must name the Secret whose keys accessKeyID and secretAccessKey may write to the bucket",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.type != 'Log' || !has(self.credentialsSecretRef)",fieldPath=".credentialsSecretRef",message="must be absent: a platform of type Log needs no credentials",reason=FieldValueForbidden
 type Settings struct {
 	// Meta's Conversions API: the settings of type Meta. Its Secret has the key accessToken, the token of Meta's
