@@ -119,7 +119,7 @@ func amplitudeProperties(e *Event) members {
 	p.text("search_term", e.SearchTerm)
 	p.text("list_id", e.ListID)
 	p.text("list_name", e.ListName)
-	if items := mixpanelItems(e.Contents); len(items) > 0 { // they are the event's own there too
+	if items := ownItems(e.Contents); len(items) > 0 { // they are the event's own there too
 		p = append(p, member{"contents", items})
 	}
 	p.text("page_url", c.PageURL)

@@ -50,6 +50,10 @@ var ga4Names = newStandardNames(map[string]string{
 	"lead":              "generate_lead",
 	"sign_up":           "sign_up",
 	"view_category":     "view_item_list",
+	"view_item_list":    "view_item_list",
+	"select_item":       "select_item",
+	"view_promotion":    "view_promotion",
+	"select_promotion":  "select_promotion",
 	"view_cart":         "view_cart",
 	"remove_from_cart":  "remove_from_cart",
 	"add_to_wishlist":   "add_to_wishlist",
@@ -233,7 +237,7 @@ func ga4Name(e *Event) (mapped, reason string) {
 		return "", reason
 	case mapped == "":
 		return "", "no_mapping"
-	case ga4Reserved[mapped], ga4Keeps(mapped):
+	case ga4Reserved[mapped], ga4Keeps(mapped), e.as == "" && e.taken[nameKey(mapped)]:
 		return "", "name_reserved"
 	}
 	return mapped, ""

@@ -144,7 +144,7 @@ func (a *posthogAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("action_source", c.ActionSource.String())
 	p.engagement(e)
 	p.data(e)
-	if items := mixpanelItems(e.Contents); len(items) > 0 {
+	if items := ownItems(e.Contents); len(items) > 0 {
 		p = append(p, member{"contents", items})
 	}
 	for name, value := range propertiesOf(e) {
