@@ -92,7 +92,8 @@ func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []
 		tasks, others = s.orders.settle(sending, s.scheduler, tasks)
 		decided.add(others)
 	} else {
-		tasks, queued, judged = nothingSent(tasks, queued, judged)
+		tasks, judged = nothingSent(tasks, queued, judged)
+		queued = nil
 		decided.add(s.pretend(sending, tasks, judged))
 		tasks = nil
 	}
@@ -131,7 +132,7 @@ func (s *sender) send(sending context.Context, c capacity, k kind, deliveries []
 
 // nothingSent has a platform in the mode Shadow not be asked about anything: what it has queued before that is not looked after,
 // and there is no purchase that a refund could change.
-func nothingSent(tasks, queued, judged []task) (send, look, decided []task) {
+func nothingSent(tasks, queued, judged []task) (send, decided []task) {
 	for _, t := range queued {
 		t.verdict = adapter.Verdict{Class: adapter.Permanent, Reason: "status_unknown"}
 		judged = append(judged, t)
@@ -144,7 +145,7 @@ func nothingSent(tasks, queued, judged []task) (send, look, decided []task) {
 		}
 		send = append(send, t)
 	}
-	return send, nil, judged
+	return send, judged
 }
 
 // pretend keeps what would be sent for a look, and returns what becomes of it: it is skipped, or put back where it cannot be kept.

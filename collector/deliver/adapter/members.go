@@ -34,10 +34,10 @@ func (m *members) amount(name string, amount *event.Amount) {
 	}
 }
 
-// number appends a number unless it is zero.
-func (m *members) number(name string, number int64) {
-	if number != 0 {
-		*m = append(*m, member{name, number})
+// engagement appends for how long the visitor was busy with the page, unless that is not known.
+func (m *members) engagement(e *Event) {
+	if busy := e.EngagementTime.Milliseconds(); busy != 0 {
+		*m = append(*m, member{"engagement_time_msec", busy})
 	}
 }
 

@@ -173,11 +173,6 @@ func (m *members) data(e *Event) {
 	m.text("list_name", e.ListName)
 }
 
-// engagement appends for how long the visitor was busy with the page, by our own name.
-func (m *members) engagement(e *Event) {
-	m.number("engagement_time_msec", e.EngagementTime.Milliseconds())
-}
-
 // posthogOwn are the names that have a meaning in a property of PostHog's or ours, set or not: none of the customer's may stand
 // in for one.
 var posthogOwn = setOf(
