@@ -237,7 +237,7 @@ func ga4Name(e *Event) (mapped, reason string) {
 		return "", reason
 	case mapped == "":
 		return "", "no_mapping"
-	case ga4Reserved[mapped], ga4Keeps(mapped), e.as == "" && e.taken[nameKey(mapped)]:
+	case ga4Reserved[mapped], ga4Keeps(mapped), len(e.taken) > 0 && e.as == "" && e.taken[nameKey(mapped)]:
 		return "", "name_reserved"
 	}
 	return mapped, ""
