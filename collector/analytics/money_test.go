@@ -27,6 +27,7 @@ func TestAverageOrderValue(t *testing.T) {
 		"leaves purchases in other currencies out":      {"EUR", []string{"0h a purchase 10 EUR", "0h b purchase 7 USD", "0h c purchase 700 JPY"}, "10"},
 		"is nothing where all were in other currencies": {"EUR", []string{"0h a purchase 10 USD"}, "0"},
 		"leaves refunds out":                            {"EUR", []string{"0h a purchase 10 EUR", "0h a refund 10 EUR"}, "10"},
+		"leaves lookalikes of purchases out":            {"EUR", []string{"0h a purchase 10 EUR", "0h a Purchase 90 EUR", "0h a PURCHASE 90 EUR", "0h a ｐｕｒｃｈａｓｅ 90 EUR", "0h a pur\u200bchase 90 EUR", "0h a checkout 90 EUR"}, "10"},
 		"is nothing without purchases":                  {"EUR", []string{"0h a refund 10 EUR"}, "0"},
 		"counts a purchase of nothing":                  {"EUR", []string{"0h a purchase 10 EUR", "0h a purchase 0 EUR"}, "5"},
 	} {

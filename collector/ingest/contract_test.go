@@ -105,6 +105,13 @@ func section1(t *testing.T) map[string]struct {
 			{json: `{"event": "page_view"}`, status: 202, want: accepted(made(2))},
 			{json: `{"event": "Purchase"}`, status: 202, want: accepted(made(3))},
 		}, []string{"Newsletter-Anmeldung", "pageview", "Purchase"}},
+		"a lookalike of purchase is no purchase, whose order_id it neither has nor takes": {[]exchange{
+			{json: `{"event": "Purchase", "event_id": "e-1", "data": {"value": 1, "currency": "EUR", "order_id": "o-1"}}`, status: 202, want: accepted("e-1")},
+			{json: `{"event": "purchase", "event_id": "e-2", "data": {"value": 1, "currency": "EUR", "order_id": "o-1"}}`, status: 202, want: accepted("e-2")},
+			{json: `{"event": "pur\u200bchase", "event_id": "e-3", "data": {"value": 1, "currency": "EUR", "order_id": "o-1"}}`, status: 202, want: accepted("e-3")},
+			{json: `{"event": "purchase\u200b", "event_id": "e-4", "data": {"value": 1, "currency": "EUR", "order_id": "o-1"}}`, status: 202, want: duplicate("e-2")},
+			{json: `{"event": "\u3000purchase ", "event_id": "e-5", "data": {"value": 1, "currency": "EUR", "order_id": "o-1"}}`, status: 202, want: duplicate("e-2")},
+		}, []string{"Purchase", "purchase", "pur\u200bchase"}},
 		"event is required": {[]exchange{
 			{json: `{}`, status: 422, want: `{"message":"The event field is required.","errors":{"event":["The event field is required."]}}`},
 			{json: `{"event": 1}`, status: 422, want: `{"message":"The event field must be a string.","errors":{"event":["The event field must be a string."]}}`},

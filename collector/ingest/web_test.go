@@ -124,6 +124,8 @@ func TestAPublishableKeyMayAppendAndNothingElse(t *testing.T) {
 		"no purchase":                       {"", purchase, nil, 422, noPurchase},
 		"no purchase by an alias":           {"", strings.Replace(purchase, "purchase", "order_done", 1), nil, 422, noPurchase},
 		"no refund":                         {"", strings.Replace(purchase, "purchase", "refund", 1), nil, 422, strings.ReplaceAll(noPurchase, "than purchase", "than refund")},
+		"no purchase, with blanks around":   {"", strings.Replace(purchase, "purchase", `\u200bpurchase\u3000`, 1), nil, 422, noPurchase},
+		"a lookalike, which is no purchase": {"", `{"event": "Purchase", "event_id": "e-1"}`, nil, 202, accepted("e-1")},
 		"no purchase in a batch":            {"/batch", `{"events": [` + purchase + `]}`, nil, 202, `{"ok":true,"accepted":0,"duplicates":0,"rejected":1,"results":[{"ok":false,` + noPurchase[1:] + `]}`},
 		"not from another's page":           {"", `{"event": "pageview"}`, map[string]string{"Origin": "https://shop.evil.example"}, 403, notAllowedOrigin},
 		"not from a page without an origin": {"", `{"event": "pageview"}`, map[string]string{"Origin": "null"}, 403, notAllowedOrigin},

@@ -110,7 +110,7 @@ func open(kind platforms.Type) (*adapter.Platform, error) {
 	}
 	platform := platforms.Platform{Name: "p", Type: kind, Settings: settings}
 	if kind == platforms.TypeLinkedIn { // which gets no event without a rule
-		platform.EventNames = map[string]string{"purchase": "1", "lead": "1"}
+		platform.EventNames = map[string]string{"purchase": "1", "lead": "2"}
 	}
 	return adapter.OpenShadow(platform, new(config.Consent).Rule(&platform))
 }

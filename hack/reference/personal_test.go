@@ -34,7 +34,7 @@ func TestRowsSayWhatIsStoredAndWhoReadsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| `client_id` | identifier | value | `retention.identifiersDays` | nothing | GA4: as sent, Meta: hash,",
+		"| `client_id` | identifier | value | `retention.identifiersDays` | nothing | Amplitude: as sent, GA4: as sent,",
 		"| `user.email` | contact | hash | `retention.identifiersDays` | nothing | GA4: hash,",
 		"| `user.street` | contact | hash, for platforms that take it | `retention.identifiersDays` | nothing | Webhook: hash |",
 		"| `user.country` | place | value | `retention.identifiersDays` | nothing |",

@@ -30,6 +30,8 @@ type Event struct {
 	granted, limited consent.Purposes
 	// as is the platform's name for it where the Property gives one, see [platforms.Platform.EventNames].
 	as string
+	// taken are the keys of names that no other event may have on the platform, see takenNames.
+	taken map[string]bool
 }
 
 // Time is when the event happened: the caller's own timestamp, else when it was received. It never depends
@@ -143,6 +145,7 @@ type Platform struct {
 	Limits platforms.Limits
 	events []string
 	names  map[string]string
+	taken  map[string]bool
 	maxAge time.Duration
 	// rule is what becomes of an event by its visitor's decisions.
 	rule consent.Rule
@@ -204,7 +207,7 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 		limits = own.narrow(limits)
 	}
 	return &Platform{
-		Adapter: adapter, Limits: limits, events: cfg.Events, names: cfg.EventNames, maxAge: traits.MaxAge,
+		Adapter: adapter, Limits: limits, events: cfg.Events, names: cfg.EventNames, taken: takenNames(cfg.EventNames), maxAge: traits.MaxAge,
 		rule: consent.NewRule(rule), needed: event.Needed(traits.ConsentOf(&cfg.Settings).Identifiers),
 		keysMissing: slices.DeleteFunc(slices.Clone(traits.Erasure.Credentials), func(key string) bool { return !missing(key) }),
 	}, nil
@@ -223,7 +226,10 @@ func (p *Platform) told(e *Event) (Event, Verdict) {
 		return Event{}, Skip(outcome.Withheld)
 	}
 	told := *e
-	told.granted, told.limited, told.as = outcome.Granted, outcome.Limited, p.names[e.Name]
+	told.granted, told.limited, told.as, told.taken = outcome.Granted, outcome.Limited, p.names[e.Name], p.taken
+	if told.as == "" && len(p.taken) > 0 && p.taken[nameKey(e.Name)] {
+		return Event{}, Skip("name_reserved") // it would count as what has that name
+	}
 	if told.Anonymous { // what was kept for one platform is not for all
 		told.Keep(p.needed)
 	}

@@ -84,7 +84,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		},
 		"a name where LinkedIn has ids of rules": {
 			platforms.Platform{Name: "linkedin", Type: platforms.TypeLinkedIn, EventNames: map[string]string{"lead": "104012", "purchase": "Purchase"}}, credentials,
-			`platform "linkedin": eventNames[purchase] must be the id of a conversion rule of LinkedIn's: digits, in quotes`,
+			`platform "linkedin": eventNames.purchase must be the id of a conversion rule of LinkedIn's: digits, in quotes`,
 		},
 		"a missing project": {
 			platforms.Platform{Name: "product", Type: platforms.TypeMixpanel, Settings: platforms.Settings{Mixpanel: &platforms.Mixpanel{}}}, credentials,

@@ -106,7 +106,7 @@ func amplitudeProperties(e *Event) members {
 	c := &e.Context
 	p := members{{"event_id", e.ID}}
 	p.text("session_id", e.SessionID)
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	p.amount("value", e.Value)
 	p.text("currency", e.Currency)
 	p.amount("tax", e.Tax)
@@ -119,7 +119,7 @@ func amplitudeProperties(e *Event) members {
 	p.text("search_term", e.SearchTerm)
 	p.text("list_id", e.ListID)
 	p.text("list_name", e.ListName)
-	if items := mixpanelItems(e.Contents); len(items) > 0 { // they are the event's own there too
+	if items := ownItems(e.Contents); len(items) > 0 { // they are the event's own there too
 		p = append(p, member{"contents", items})
 	}
 	p.text("page_url", c.PageURL)

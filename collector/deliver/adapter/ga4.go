@@ -50,6 +50,10 @@ var ga4Names = newStandardNames(map[string]string{
 	"lead":              "generate_lead",
 	"sign_up":           "sign_up",
 	"view_category":     "view_item_list",
+	"view_item_list":    "view_item_list",
+	"select_item":       "select_item",
+	"view_promotion":    "view_promotion",
+	"select_promotion":  "select_promotion",
 	"view_cart":         "view_cart",
 	"remove_from_cart":  "remove_from_cart",
 	"add_to_wishlist":   "add_to_wishlist",
@@ -151,7 +155,7 @@ func (a *ga4Adapter) params(e *Event, transaction string) members {
 	p.amount("shipping", goods.Shipping)
 	p.text("coupon", ga4Text(e.Coupon, ga4ParamLength))
 	p.text("session_id", ga4SessionID(e.SessionID))
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	p.text("page_location", ga4Text(e.Context.PageURL, ga4PageLength))
 	p.text("page_referrer", ga4Text(e.Context.Referrer, ga4ReferrerLength))
 	p.text("page_title", ga4Text(e.Context.PageTitle, ga4TitleLength))
@@ -233,7 +237,7 @@ func ga4Name(e *Event) (mapped, reason string) {
 		return "", reason
 	case mapped == "":
 		return "", "no_mapping"
-	case ga4Reserved[mapped], ga4Keeps(mapped):
+	case ga4Reserved[mapped], ga4Keeps(mapped), len(e.taken) > 0 && e.as == "" && e.taken[nameKey(mapped)]:
 		return "", "name_reserved"
 	}
 	return mapped, ""

@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -55,12 +54,6 @@ func openGoogle(cfg platforms.Platform, credentials map[string]string) (Adapter,
 		return nil, errors.New("google.measurementID must be set for the product Analytics, and for no other")
 	case analytics && a.settings.LoginAccountID != "":
 		return nil, errors.New("google.loginAccountID must be absent for the product Analytics")
-	case !analytics:
-		for name, id := range cfg.EventNames {
-			if !googleAction.MatchString(id) {
-				return nil, fmt.Errorf("eventNames[%q] must be the digits of a conversion action's id", name)
-			}
-		}
 	}
 	var err error
 	a.grant, err = googleGrant(credentials["serviceAccountKey"], cfg.Endpoint)

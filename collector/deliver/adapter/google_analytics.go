@@ -10,38 +10,11 @@ import (
 // googleAnalyticsAge is how old an event may be for Google Analytics.
 const googleAnalyticsAge = 72 * time.Hour
 
-// googleNames are the recommended events of Google Analytics. Other names are sent as custom events, in the characters that it
-// allows.
-var googleNames = newStandardNames(map[string]string{
-	"pageview":          "page_view",
-	"view_content":      "view_item",
-	"view_category":     "view_item_list",
-	"view_cart":         "view_cart",
-	"search":            "search",
-	"add_to_cart":       "add_to_cart",
-	"remove_from_cart":  "remove_from_cart",
-	"add_to_wishlist":   "add_to_wishlist",
-	"begin_checkout":    "begin_checkout",
-	"add_shipping_info": "add_shipping_info",
-	"add_payment_info":  "add_payment_info",
-	"purchase":          "purchase",
-	"refund":            "refund",
-	"lead":              "generate_lead",
-	"sign_up":           "sign_up",
-	"login":             "login",
-	"share":             "share",
-}, "ecommerce_purchase")
-
 // mapGoogleAnalytics renders an event for Google Analytics. A refund is an event of its own there, which names its purchase.
 func mapGoogleAnalytics(e *Event) (Payload, Verdict) {
-	name, reason := googleNames.of(e, ga4Custom(e.Name))
-	switch {
-	case reason != "":
+	name, reason := ga4Name(e)
+	if reason != "" {
 		return Payload{}, Skip(reason)
-	case name == "":
-		return Payload{}, Skip("no_mapping")
-	case ga4Reserved[name], ga4Keeps(name):
-		return Payload{}, Skip("name_reserved")
 	}
 	expires := e.Time().Add(googleAnalyticsAge - ageMargin)
 	if !expires.After(e.ReceivedAt) {

@@ -223,7 +223,7 @@ func TestGoogleSettingsThatAreWrong(t *testing.T) {
 		"Ads with a stream":                     {google: platforms.Google{AccountID: "1", MeasurementID: "G-1"}, key: key, want: "google.measurementID must be set for the product Analytics, and for no other"},
 		"Analytics by a manager account":        {google: platforms.Google{Product: "Analytics", AccountID: "1", MeasurementID: "G-1", LoginAccountID: "2"}, key: key, want: "google.loginAccountID must be absent"},
 		"a product that is none":                {google: platforms.Google{Product: "Maps", AccountID: "1"}, key: key, want: "google.product must be one of Ads, Analytics, or absent"},
-		"a conversion action by its name":       {google: ads, names: map[string]string{"lead": "Lead"}, key: key, want: `eventNames["lead"] must be the digits of a conversion action's id`},
+		"a conversion action by its name":       {google: ads, names: map[string]string{"lead": "Lead"}, key: key, want: "eventNames.lead must be the id of a conversion action of Google's: digits, in quotes"},
 		"a key that is no JSON":                 {google: ads, key: "PRIVATE", want: "must be the JSON key of a service account"},
 		"a key of a person":                     {google: ads, key: with("service_account", "authorized_user"), want: `must have the type "service_account"`},
 		"a key without an address":              {google: ads, key: with("client_email", "email"), want: "must have a client_email"},

@@ -36,6 +36,7 @@ func openKlaviyo(cfg platforms.Platform, credentials map[string]string) (Adapter
 var klaviyoNames = newStandardNames(map[string]string{
 	"view_content":   "Viewed Product",
 	"view_category":  "Viewed Collection",
+	"view_item_list": "Viewed Collection",
 	"search":         "Submitted Search",
 	"add_to_cart":    "Added to Cart",
 	"begin_checkout": "Started Checkout",

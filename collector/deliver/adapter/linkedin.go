@@ -2,8 +2,6 @@ package adapter
 
 import (
 	"crypto/sha256"
-	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -26,11 +24,6 @@ type linkedinAdapter struct{ url, token, version string }
 var linkedinRule = regexp.MustCompile(`^[0-9]{1,19}$`)
 
 func openLinkedIn(cfg platforms.Platform, credentials map[string]string) (Adapter, error) {
-	for _, name := range slices.Sorted(maps.Keys(cfg.EventNames)) {
-		if !linkedinRule.MatchString(cfg.EventNames[name]) {
-			return nil, fmt.Errorf("eventNames[%s] must be the id of a conversion rule of LinkedIn's: digits, in quotes", name)
-		}
-	}
 	return &linkedinAdapter{
 		url: baseURL(cfg, linkedinBaseURL) + "/rest/conversionEvents", token: credentials["accessToken"], version: apiVersion(cfg),
 	}, nil

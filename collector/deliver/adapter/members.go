@@ -34,10 +34,10 @@ func (m *members) amount(name string, amount *event.Amount) {
 	}
 }
 
-// number appends a number unless it is zero.
-func (m *members) number(name string, number int64) {
-	if number != 0 {
-		*m = append(*m, member{name, number})
+// engagement appends for how long the visitor was busy with the page, unless that is not known.
+func (m *members) engagement(e *Event) {
+	if busy := e.EngagementTime.Milliseconds(); busy != 0 {
+		*m = append(*m, member{"engagement_time_msec", busy})
 	}
 }
 
@@ -106,4 +106,33 @@ func (m members) MarshalJSONTo(encoder *jsontext.Encoder) error {
 		}
 	}
 	return encoder.WriteToken(jsontext.EndObject)
+}
+
+// ownItem is an item as analytics platforms get it: by our own names, with its amounts as they came.
+type ownItem struct {
+	ID        string        `json:"id,omitzero"`
+	Name      string        `json:"name,omitzero"`
+	Brand     string        `json:"brand,omitzero"`
+	Variant   string        `json:"variant,omitzero"`
+	Category  string        `json:"category,omitzero"`
+	Category2 string        `json:"category2,omitzero"`
+	Category3 string        `json:"category3,omitzero"`
+	Category4 string        `json:"category4,omitzero"`
+	Category5 string        `json:"category5,omitzero"`
+	Price     *event.Amount `json:"price,omitzero"`
+	Discount  *event.Amount `json:"discount,omitzero"`
+	Quantity  *event.Amount `json:"quantity,omitzero"`
+}
+
+func ownItems(contents []event.Item) []ownItem {
+	items := make([]ownItem, len(contents))
+	for i, item := range contents {
+		items[i] = ownItem{
+			ID: item.ID, Name: item.Name, Brand: item.Brand, Variant: item.Variant,
+			Category: item.Category, Category2: item.Categories[0], Category3: item.Categories[1], Category4: item.Categories[2],
+			Category5: item.Categories[3],
+			Price:     item.Price, Discount: item.Discount, Quantity: item.Quantity,
+		}
+	}
+	return items
 }

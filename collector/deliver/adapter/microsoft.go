@@ -41,6 +41,7 @@ var microsoftNames = newStandardNames(map[string]string{
 	"pageview":         microsoftPageLoad,
 	"view_content":     "view_item",
 	"view_category":    "view_item_list",
+	"view_item_list":   "view_item_list",
 	"view_cart":        "view_cart",
 	"search":           "search",
 	"add_to_cart":      "add_to_cart",
@@ -57,7 +58,7 @@ var microsoftNames = newStandardNames(map[string]string{
 
 // microsoftPages are the kinds of pages, in Microsoft's words, on which events happen; audiences are made of them.
 var microsoftPages = map[string]string{
-	"view_content": "product", "view_category": "category", "search": "searchresults", "add_to_cart": "cart", "view_cart": "cart",
+	"view_content": "product", "view_category": "category", "view_item_list": "category", "search": "searchresults", "add_to_cart": "cart", "view_cart": "cart",
 	"purchase": "purchase",
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 )
 
@@ -52,21 +51,6 @@ type mixpanelEvent struct {
 	Properties members `json:"properties"`
 }
 
-type mixpanelItem struct {
-	ID        string        `json:"id,omitzero"`
-	Name      string        `json:"name,omitzero"`
-	Brand     string        `json:"brand,omitzero"`
-	Variant   string        `json:"variant,omitzero"`
-	Category  string        `json:"category,omitzero"`
-	Category2 string        `json:"category2,omitzero"`
-	Category3 string        `json:"category3,omitzero"`
-	Category4 string        `json:"category4,omitzero"`
-	Category5 string        `json:"category5,omitzero"`
-	Price     *event.Amount `json:"price,omitzero"`
-	Discount  *event.Amount `json:"discount,omitzero"`
-	Quantity  *event.Amount `json:"quantity,omitzero"`
-}
-
 // mixpanelClickIDs are the click ids that Mixpanel's own libraries record, by their names for them.
 var mixpanelClickIDs = [...]struct{ name, of string }{
 	{"gclid", "gclid"}, {"wbraid", "wbraid"}, {"fbclid", "fbclid"}, {"ttclid", "ttclid"}, {"msclkid", "msclkid"}, {"sccid", "sc_click_id"},
@@ -89,7 +73,7 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("ip", publicIP(c.IP))
 	p.text("$locale", c.Language)
 	p.text("session_id", e.SessionID)
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	p.amount("value", e.Value)
 	p.text("currency", e.Currency)
 	p.amount("tax", e.Tax)
@@ -102,7 +86,7 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("search_term", e.SearchTerm)
 	p.text("list_id", e.ListID)
 	p.text("list_name", e.ListName)
-	if items := mixpanelItems(e.Contents); len(items) > 0 {
+	if items := ownItems(e.Contents); len(items) > 0 {
 		p = append(p, member{"contents", items})
 	}
 	p.text("$current_url", c.PageURL)
@@ -137,19 +121,6 @@ var mixpanelOwn = setOf(
 func mixpanelKeeps(name string) bool {
 	return mixpanelOwn[name] || strings.HasPrefix(name, "$") || strings.HasPrefix(name, "mp_") ||
 		slices.ContainsFunc(mixpanelClickIDs[:], func(click struct{ name, of string }) bool { return click.name == name })
-}
-
-func mixpanelItems(contents []event.Item) []mixpanelItem {
-	items := make([]mixpanelItem, len(contents))
-	for i, item := range contents {
-		items[i] = mixpanelItem{
-			ID: item.ID, Name: item.Name, Brand: item.Brand, Variant: item.Variant,
-			Category: item.Category, Category2: item.Categories[0], Category3: item.Categories[1], Category4: item.Categories[2],
-			Category5: item.Categories[3],
-			Price:     item.Price, Discount: item.Discount, Quantity: item.Quantity,
-		}
-	}
-	return items
 }
 
 var mixpanelInsertIDPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,36}$`)

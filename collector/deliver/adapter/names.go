@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -57,10 +58,13 @@ func (n *standardNames) check(name, own string) string {
 	case name == event.Refund && !known:
 		return noRefund
 	case n.kept[nameKey(own)] && nameKey(own) != nameKey(mapped):
-		return "must be none of the platform's names for other events: for that bring the event to Weir's name by spec.eventAliases"
+		return namedOtherwise
 	}
 	return ""
 }
+
+// namedOtherwise is why a name may not be one that the platform has for another event.
+const namedOtherwise = "must be none of the platform's names for other events: for that bring the event to Weir's name by spec.eventAliases"
 
 // noRefund is why refunds may have no name where a platform has none.
 const noRefund = "must be absent: the platform has no refund, and would count it as a conversion"
@@ -74,21 +78,59 @@ type namer interface {
 // checkNames calls wrong for each of a platform's names that may not be.
 func checkNames(of Adapter, names map[string]string, wrong func(member, rule string)) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		rule := ""
-		switch known, knows := of.(namer); {
-		case name != strings.TrimSpace(name) || name == "":
-			rule = "must have as its key an event's name, without space around it"
-		case strings.TrimSpace(names[name]) != names[name] || names[name] == "":
-			rule = "must be a name of the platform's, without space around it"
-		case knows:
-			rule = known.checkName(name, names[name])
-		case name == event.Refund:
-			rule = noRefund
-		}
-		if rule != "" {
+		if rule := checkName(of, names, name); rule != "" {
 			wrong("eventNames."+name, rule)
 		}
 	}
+}
+
+func checkName(of Adapter, names map[string]string, name string) string {
+	own := names[name]
+	switch {
+	case name != strings.TrimSpace(name) || name == "":
+		return "must have as its key an event's name, without space around it"
+	case strings.TrimSpace(own) != own || own == "":
+		return "must be a name of the platform's, without space around it"
+	}
+	for _, money := range moneyNames {
+		if name == money {
+			continue
+		}
+		switch nameKey(money) {
+		case nameKey(name):
+			return "must have the key " + money + ": names are exact, and for another spelling there is spec.eventAliases"
+		case nameKey(own):
+			return "must be another name than " + money + ": for that bring the event to Weir's name by spec.eventAliases"
+		}
+		if given := names[money]; given != "" && nameKey(given) == nameKey(own) {
+			return "must be another name than that of " + money + ", which it would count as"
+		}
+	}
+	if known, knows := of.(namer); knows {
+		return known.checkName(name, own)
+	}
+	if name == event.Refund {
+		return noRefund
+	}
+	return ""
+}
+
+// moneyNames are the names of events that have rules of money.
+var moneyNames = [...]string{event.Purchase, event.Refund}
+
+// takenNames are the keys of the names that the Property gives to events with rules of money: no event by another name of Weir's may
+// have one, as it would be past those rules. nil where there are none.
+func takenNames(names map[string]string) map[string]bool {
+	var taken map[string]bool
+	for _, money := range moneyNames {
+		if own := names[money]; own != "" {
+			if taken == nil {
+				taken = map[string]bool{}
+			}
+			taken[nameKey(own)] = true
+		}
+	}
+	return taken
 }
 
 // The platforms' rules.
@@ -97,14 +139,49 @@ func (a *metaAdapter) checkName(name, own string) string { return metaNames.chec
 
 func (a *tiktokAdapter) checkName(name, own string) string { return tiktokNames.check(name, own) }
 
+func (a *klaviyoAdapter) checkName(name, own string) string { return klaviyoNames.check(name, own) }
+
+func (a *microsoftAdapter) checkName(name, own string) string { return microsoftNames.check(name, own) }
+
 func (a *pinterestAdapter) checkName(name, own string) string {
 	if !pinterestKnown[own] {
-		return "must be one of Pinterest's names: " + strings.Join(slices.Sorted(maps.Keys(pinterestKnown)), ", ")
+		return oneOf("Pinterest", pinterestKnown)
 	}
 	return pinterestNames.check(name, own)
 }
 
-func (a *ga4Adapter) checkName(name, own string) string {
+func (a *snapchatAdapter) checkName(name, own string) string {
+	if !snapchatKnown[own] {
+		return oneOf("Snapchat", snapchatKnown)
+	}
+	return snapchatNames.check(name, own)
+}
+
+// oneOf says that a platform takes no names but its own.
+func oneOf(platform string, known map[string]bool) string {
+	return "must be one of " + platform + "'s names: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+}
+
+func (a *redditAdapter) checkName(name, own string) string {
+	if utf8.RuneCountInString(own) > redditLongestName {
+		return "must have 64 characters at most"
+	}
+	return redditNames.check(name, own)
+}
+
+func (a *openaiAdapter) checkName(name, own string) string {
+	switch {
+	case openaiOfApps[own] && name != event.Purchase && name != event.Refund:
+		return ""
+	case own == openaiCustom || !openaiCustomName.MatchString(own):
+		return "must be one of OpenAI's types, or 1 to 64 letters, digits, hyphens and underscores, a letter or digit first and last, and not custom"
+	}
+	return openaiNames.check(name, own)
+}
+
+func (a *ga4Adapter) checkName(name, own string) string { return checkGA4Name(name, own) }
+
+func checkGA4Name(name, own string) string {
 	switch {
 	case own != ga4Custom(own):
 		return "must have 1 to 40 letters of A to Z, digits and underscores, a letter first and no underscore last"
@@ -114,6 +191,28 @@ func (a *ga4Adapter) checkName(name, own string) string {
 	return ga4Names.check(name, own)
 }
 
+func (a *googleAdapter) checkName(name, own string) string {
+	switch {
+	case a.analytics():
+		return checkGA4Name(name, own)
+	case name == event.Refund:
+		return "must be absent: a refund goes to the conversion action of purchase, whose value it changes"
+	case !googleAction.MatchString(own):
+		return "must be the id of a conversion action of Google's: digits, in quotes"
+	}
+	return ""
+}
+
+func (a *linkedinAdapter) checkName(name, own string) string {
+	switch {
+	case name == event.Refund:
+		return noRefund
+	case !linkedinRule.MatchString(own):
+		return "must be the id of a conversion rule of LinkedIn's: digits, in quotes"
+	}
+	return ""
+}
+
 func (a *mixpanelAdapter) checkName(_, own string) string {
 	if strings.HasPrefix(own, "$") {
 		return "must not begin with $, as Mixpanel's own do"
@@ -121,10 +220,34 @@ func (a *mixpanelAdapter) checkName(_, own string) string {
 	return ""
 }
 
-// ownNamesAlone is why a webhook and the log take no other names.
+func (a *amplitudeAdapter) checkName(_, own string) string {
+	if amplitudeKeeps(own) {
+		return "must begin neither with $ nor with [Amplitude], as Amplitude's own do"
+	}
+	return ""
+}
+
+func (a *posthogAdapter) checkName(name, own string) string {
+	if strings.HasPrefix(own, "$") && own != posthogNames[name] {
+		return "must not begin with $, as PostHog's own do"
+	}
+	return ""
+}
+
+func (a *segmentAdapter) checkName(name, own string) string {
+	key, known := nameKey(own), segmentNames[name]
+	if segmentKept[key] && key != nameKey(known.name) && key != nameKey(known.several) {
+		return namedOtherwise
+	}
+	return ""
+}
+
+// ownNamesAlone is why there are no other names where an event keeps its own.
 const ownNamesAlone = "must be absent: each event has its own name there, after spec.eventAliases"
 
 func (a *webhookAdapter) checkName(_, _ string) string { return ownNamesAlone }
+
+func (a *s3Adapter) checkName(_, _ string) string { return ownNamesAlone }
 
 func (logAdapter) checkName(_, _ string) string { return ownNamesAlone }
 

@@ -2,9 +2,11 @@ package adapter
 
 import (
 	"crypto/sha256"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,7 +47,10 @@ var openaiNames = newStandardNames(map[string]string{
 	"schedule":       "appointment_scheduled",
 	"subscribe":      "subscription_created",
 	"start_trial":    "trial_started",
-}, "app_installed", "app_opened")
+}, slices.Collect(maps.Keys(openaiOfApps))...)
+
+// openaiOfApps are OpenAI's types for what happens to an app, for which Weir has no names: the Property may give them to events.
+var openaiOfApps = setOf("app_installed", "app_opened")
 
 // openaiShapes are what sort of data each type of event has.
 var openaiShapes = map[string]string{

@@ -40,6 +40,7 @@ var pinterestNames = newStandardNames(map[string]string{
 	"sign_up":          "signup",
 	"subscribe":        "subscribe",
 	"view_category":    "view_category",
+	"view_item_list":   "view_category",
 	"add_to_wishlist":  "add_to_wishlist",
 })
 

@@ -144,7 +144,7 @@ func (a *posthogAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("action_source", c.ActionSource.String())
 	p.engagement(e)
 	p.data(e)
-	if items := mixpanelItems(e.Contents); len(items) > 0 {
+	if items := ownItems(e.Contents); len(items) > 0 {
 		p = append(p, member{"contents", items})
 	}
 	for name, value := range propertiesOf(e) {
@@ -171,11 +171,6 @@ func (m *members) data(e *Event) {
 	m.text("search_term", e.SearchTerm)
 	m.text("list_id", e.ListID)
 	m.text("list_name", e.ListName)
-}
-
-// engagement appends for how long the visitor was busy with the page, by our own name.
-func (m *members) engagement(e *Event) {
-	m.number("engagement_time_msec", e.EngagementTime.Milliseconds())
 }
 
 // posthogOwn are the names that have a meaning in a property of PostHog's or ours, set or not: none of the customer's may stand

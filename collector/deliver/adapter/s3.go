@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"bytes"
-	"cmp"
 	"time"
 
 	"github.com/weir-dev/weir/collector/deliver/lake"
@@ -36,19 +35,14 @@ func (p *Platform) Bucket() (lake.BucketOptions, bool) {
 	return a.bucket, true
 }
 
-// Told returns an event as the platform is told of it, by the name that it has for it. The verdict is final where it is not.
+// Told returns an event as the platform is told of it. The verdict is final where it is not.
 func (p *Platform) Told(e *Event) (event.Event, Verdict) {
 	told, verdict := p.told(e)
-	if verdict.Class == Undecided {
-		told.Name = cmp.Or(told.as, told.Name)
-	}
 	return told.Event, verdict
 }
 
 func (a *s3Adapter) Map(e *Event) (Payload, Verdict) {
-	named := e.Event
-	named.Name = cmp.Or(e.as, e.Name)
-	row, err := lake.RowOf(&named, stream.At(e.ReceivedAt), "", true)
+	row, err := lake.RowOf(&e.Event, stream.At(e.ReceivedAt), "", true)
 	if err != nil {
 		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
 	}

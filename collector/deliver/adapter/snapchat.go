@@ -35,6 +35,7 @@ var snapchatNames = newStandardNames(map[string]string{
 	"pageview":         "PAGE_VIEW",
 	"view_content":     "VIEW_CONTENT",
 	"view_category":    "LIST_VIEW",
+	"view_item_list":   "LIST_VIEW",
 	"search":           "SEARCH",
 	"add_to_cart":      "ADD_CART",
 	"add_to_wishlist":  "ADD_TO_WISHLIST",
@@ -48,6 +49,14 @@ var snapchatNames = newStandardNames(map[string]string{
 	"schedule":         "RESERVE",
 	"share":            "SHARE",
 })
+
+// snapchatKnown are all names that Snapchat takes.
+var snapchatKnown = setOf(
+	"ACHIEVEMENT_UNLOCKED", "ADD_BILLING", "ADD_CART", "ADD_TO_WISHLIST", "AD_CLICK", "AD_VIEW", "APP_INSTALL", "APP_OPEN", "COMPLETE_TUTORIAL",
+	"CUSTOM_EVENT_1", "CUSTOM_EVENT_2", "CUSTOM_EVENT_3", "CUSTOM_EVENT_4", "CUSTOM_EVENT_5", "INVITE", "LEVEL_COMPLETE", "LIST_VIEW", "LOGIN",
+	"PAGE_VIEW", "PURCHASE", "RATE", "RESERVE", "SAVE", "SEARCH", "SHARE", "SIGN_UP", "SPENT_CREDITS", "START_CHECKOUT", "START_TRIAL",
+	"SUBSCRIBE", "VIEW_CONTENT",
+)
 
 type snapchatEvent struct {
 	EventName      string              `json:"event_name"`

@@ -172,6 +172,22 @@ func TestWhatIsReadFromWhere(t *testing.T) {
 	}
 }
 
+// TestWhichNamesAreAnOrders holds that case and underscores make no difference to a name that is translated, and all else does.
+func TestWhichNamesAreAnOrders(t *testing.T) {
+	for name, want := range map[string]string{
+		"Order Completed": "purchase", "order_completed": "purchase", "ORDER_Completed": "purchase", "Completed Order": "purchase",
+		" order completed\u200b\ufeff": "purchase", "purchase": "purchase", "order refunded": "refund",
+		"Order  Completed": "Order  Completed", "OrderCompleted": "OrderCompleted", "Order-Completed": "Order-Completed",
+		"Order\u200bCompleted": "Order\u200bCompleted", "Order\u00a0Completed": "Order\u00a0Completed", "Ｏrder Completed": "Ｏrder Completed",
+		"Order Completed!": "Order Completed!", "Purchase": "Purchase", "PURCHASE": "PURCHASE",
+	} {
+		got, _, errs := translate(t, `{"type":"track","event":`+outline.Quote(name)+`}`, "")
+		if !strings.HasPrefix(got, `{"event":`+outline.Quote(want)) {
+			t.Errorf("%q is %s %v, want %q", name, got, errs, want)
+		}
+	}
+}
+
 func TestWhenSomethingHappened(t *testing.T) {
 	at := func(text string) string { return `{"type":"track","event":"x","timestamp":"` + text + `"` }
 	for name, test := range map[string]struct {
