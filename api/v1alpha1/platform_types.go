@@ -43,7 +43,7 @@ type Platform struct {
 
 	// The platform's own names for events, by the events' names after aliases, in place of what the platform's page maps them
 	// to: for LinkedIn and Google Ads, which have none, the ids of the conversions that were set up there. A name that the
-	// platform has for another event of Weir's, or for a refund, is refused.
+	// platform has for purchases or refunds is refused for any other event.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(name, size(name) <= 100 && size(self[name]) >= 1 && size(self[name]) <= 100)",message="must have names of 1 to 100 characters"

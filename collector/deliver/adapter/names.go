@@ -16,20 +16,22 @@ import (
 // taken for a standard one: that would be past the rules of money and of deduplication, and another event than the analytics count.
 type standardNames struct {
 	standard map[string]string
-	// kept are the keys of the names that no custom event may have.
-	kept map[string]bool
+	// kept are the keys of the names that no custom event may have, money those of them by which money counts, or may.
+	kept, money map[string]bool
 }
 
 // newStandardNames makes a table. others are further names of the platform's for the same events, such as older ones.
 func newStandardNames(standard map[string]string, others ...string) standardNames {
-	kept := map[string]bool{nameKey(event.Purchase): true, nameKey(event.Refund): true}
+	money := map[string]bool{}
+	for _, name := range append(others, event.Purchase, event.Refund, standard[event.Purchase], standard[event.Refund]) {
+		money[nameKey(name)] = true
+	}
+	delete(money, "")
+	kept := maps.Clone(money)
 	for _, name := range standard {
 		kept[nameKey(name)] = true
 	}
-	for _, name := range others {
-		kept[nameKey(name)] = true
-	}
-	return standardNames{standard: standard, kept: kept}
+	return standardNames{standard: standard, kept: kept, money: money}
 }
 
 // of returns the platform's name for an event: the one that the Property gives it, else that of the table, else custom; or the
@@ -57,14 +59,14 @@ func (n *standardNames) check(name, own string) string {
 	switch {
 	case name == event.Refund && !known:
 		return noRefund
-	case n.kept[nameKey(own)] && nameKey(own) != nameKey(mapped):
+	case n.money[nameKey(own)] && nameKey(own) != nameKey(mapped):
 		return namedOtherwise
 	}
 	return ""
 }
 
-// namedOtherwise is why a name may not be one that the platform has for another event.
-const namedOtherwise = "must be none of the platform's names for other events: for that bring the event to Weir's name by spec.eventAliases"
+// namedOtherwise is why a name may not be the platform's for a purchase, a refund or what else it counts in a way of its own.
+const namedOtherwise = "must be none of the names that count as something else there, such as a purchase: for that bring the event to Weir's name by spec.eventAliases"
 
 // noRefund is why refunds may have no name where a platform has none.
 const noRefund = "must be absent: the platform has no refund, and would count it as a conversion"
