@@ -13,7 +13,6 @@ import (
 // googleError is the standard error of Google's APIs.
 type googleError struct {
 	Error struct {
-		Status  string `json:"status"`
 		Details []struct {
 			Reason     string `json:"reason"`
 			Violations []struct {
@@ -50,18 +49,18 @@ func googleWord(reason, fallback string) string {
 
 // Classify: Google takes a request as a whole or not at all. What it has taken is queued.
 func (a *googleAdapter) Classify(r Response, n int) []Verdict {
-	if r.Status != http.StatusOK {
+	if r.Status < 200 || r.Status > 299 {
 		return googleRefusals(r, n)
-	}
-	if a.settings.Test {
-		return forAll(n, Verdict{Class: Delivered}) // there is nothing to wait for
 	}
 	var answer struct {
 		RequestID string `json:"requestId"`
 	}
-	if err := json.Unmarshal(r.Body, &answer); err != nil || !isTicket(answer.RequestID) {
+	switch err := json.Unmarshal(r.Body, &answer); {
+	case err != nil, isHTML(r), !a.settings.Test && !isTicket(answer.RequestID):
 		// The same transaction's id makes a repeat harmless.
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
+	case a.settings.Test:
+		return forAll(n, Verdict{Class: Delivered}) // there is nothing to wait for
 	}
 	return forAll(n, Verdict{Class: Queued, Reason: "queued", After: a.firstLook, Ticket: answer.RequestID})
 }
@@ -74,7 +73,10 @@ func isTicket(id string) bool {
 // googleRefusals reads an error. Where it names the events to blame, these have failed and the others are sent again.
 func googleRefusals(r Response, n int) []Verdict {
 	status := classifyStatus(r, n)
-	if r.Status != http.StatusBadRequest || isHTML(r) {
+	switch {
+	case isHTML(r) && r.Status >= 400:
+		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
+	case r.Status != http.StatusBadRequest:
 		return forAll(n, status)
 	}
 	var answer googleError
@@ -163,16 +165,15 @@ func (a *googleAdapter) Tracked(r Response, n int, age time.Duration) []Verdict 
 
 // googleStatusRefused reads an error of a look. A request that Google does not know has to be made again.
 func googleStatusRefused(r Response, again Verdict) Verdict {
+	unknown := r.Status == http.StatusNotFound
 	var answer googleError
-	if err := json.Unmarshal(r.Body, &answer); err != nil {
-		return again
-	}
-	unknown := r.Status == http.StatusNotFound && answer.Error.Status == "NOT_FOUND"
-	for _, detail := range answer.Error.Details {
-		unknown = unknown || detail.Reason == "INVALID_REQUEST_ID"
+	if err := json.Unmarshal(r.Body, &answer); err == nil {
+		for _, detail := range answer.Error.Details {
+			unknown = unknown || detail.Reason == "INVALID_REQUEST_ID"
+		}
 	}
 	if unknown {
-		return Verdict{Class: Waiting, Reason: "request_unknown"}
+		return Verdict{Class: Retry, Reason: "request_unknown"} // with growing pauses: it may be so for ever
 	}
 	return again
 }
