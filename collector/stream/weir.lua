@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 17
+local VERSION = 18
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -41,7 +41,7 @@ local MOST_READ = 4194304      -- bytes of entries that one call reads, and few 
 local MOST_READ = 4194304      -- bytes of deduplication keys, or of identifiers, that one call of weir_append reads, many times what there is
 local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
 local MOST_ATTEMPTS = 256      -- bytes of what is kept of an event that waits: its attempts, when it was put back, its ticket
-local MOST_TICKET = 160        -- bytes of a ticket, with when it was given
+local MOST_TICKET = 256        -- bytes of a ticket, with when it was given
 local MOST_ORDER = 256         -- bytes of what one event says of its order
 local MOST_REFUNDS = 64        -- of an order that are known
 local ORDER_LIFE = 5184000000  -- ms for which an order is known after something of it was settled: 60 days

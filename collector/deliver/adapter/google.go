@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -65,6 +66,11 @@ func openGoogle(cfg platforms.Platform, credentials map[string]string) (Adapter,
 	var err error
 	a.grant, err = googleGrant(credentials["serviceAccountKey"], cfg.Endpoint)
 	return a, err
+}
+
+// destination is where events go: the account, and in it the conversion action or data stream.
+func (a *googleAdapter) destination(product string) string {
+	return a.settings.AccountID + "/" + product
 }
 
 func (a *googleAdapter) analytics() bool { return a.settings.Product == platforms.GoogleAnalytics }
@@ -141,7 +147,9 @@ type googleParameter struct {
 
 func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	if a.analytics() {
-		return mapGoogleAnalytics(e)
+		payload, verdict := mapGoogleAnalytics(e)
+		payload.Group = a.destination(a.settings.MeasurementID)
+		return payload, verdict
 	}
 	if e.limited.Has(consent.Sale) {
 		return Payload{}, Skip("consent_sale") // there is no milder form
@@ -160,7 +168,7 @@ func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	goods := goodsOf(e)
 	own.ConversionValue, own.Currency, own.CartData = googleAmount(goods.Value), goods.Currency, googleAdsCart(e, goods.Items)
 	payload, verdict := bodyPayload(own)
-	payload.Group = action
+	payload.Group = a.destination(action)
 	if e.Name == event.Purchase && e.OrderID != "" {
 		payload.Order = &Order{ID: e.OrderID, Value: goods.Value, Currency: goods.Currency, At: e.Time(), Target: a.settings.AccountID + "/" + action}
 	}
@@ -182,7 +190,7 @@ func (a *googleAdapter) refund(e *Event) (Payload, Verdict) {
 	}
 	own.LastUpdatedTimestamp = own.EventTimestamp
 	payload, verdict := bodyPayload(own)
-	payload.Group = a.purchase
+	payload.Group = a.destination(a.purchase)
 	payload.Order = &Order{
 		ID: e.OrderID, Refund: true, Value: e.Value, Currency: e.Currency, At: e.Time(), Target: a.settings.AccountID + "/" + a.purchase,
 	}
@@ -326,7 +334,8 @@ type googleHead struct {
 
 // Build makes a request for one destination: its payloads are of one group.
 func (a *googleAdapter) Build(batch []Payload, _ time.Time) Request {
-	to := googleDestination{Operating: googleAccount{"GOOGLE_ADS", a.settings.AccountID}, Destination: batch[0].Group}
+	_, product, _ := strings.Cut(batch[0].Group, "/")
+	to := googleDestination{Operating: googleAccount{"GOOGLE_ADS", a.settings.AccountID}, Destination: product}
 	if a.settings.LoginAccountID != "" {
 		to.Login = &googleAccount{"GOOGLE_ADS", a.settings.LoginAccountID}
 	}

@@ -3,6 +3,7 @@ package adapter
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -117,6 +118,12 @@ func googleRefusals(r Response, n int) []Verdict {
 // googleStatus is the answer to a look, as far as it is read.
 type googleStatus struct {
 	Destinations []struct {
+		Destination struct {
+			Operating struct {
+				ID string `json:"accountId"`
+			} `json:"operatingAccount"`
+			Product string `json:"productDestinationId"`
+		} `json:"destination"`
 		Status string `json:"requestStatus"`
 		Errors struct {
 			Counts []struct {
@@ -127,9 +134,10 @@ type googleStatus struct {
 }
 
 // Tracked reads what has become of a request.
-func (a *googleAdapter) Tracked(r Response, n int, age time.Duration) []Verdict {
-	again := Verdict{Class: Queued, Reason: "queued", After: min(max(age, a.firstLook), googleMostLook)}
-	if age >= googlePatience {
+func (a *googleAdapter) Tracked(r Response, look Look) []Verdict {
+	n := len(look.Refunds)
+	again := Verdict{Class: Queued, Reason: "queued", After: min(max(look.Age, a.firstLook), googleMostLook)}
+	if look.Age >= googlePatience {
 		again = Verdict{Class: Permanent, Reason: "status_unknown"}
 	}
 	if r.Status != http.StatusOK {
@@ -140,27 +148,52 @@ func (a *googleAdapter) Tracked(r Response, n int, age time.Duration) []Verdict 
 		return forAll(n, again)
 	}
 	destination := answer.Destinations[0]
-	var reasons []Verdict
+	account, product, known := strings.Cut(look.Group, "/")
+	if named := destination.Destination; known && (differs(named.Operating.ID, account) || differs(named.Product, product)) {
+		return forAll(n, again) // it is not what was sent that this is about
+	}
+	var reasons []string
 	for _, count := range destination.Errors.Counts {
-		reasons = append(reasons, googleProcessed(googleWord(count.Reason, "refused")))
+		if reason := googleWord(count.Reason, "refused"); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
 	}
-	switch destination.Status {
-	case "SUCCESS":
+	alone := look.Sent == 1 || look.Sent == 0 && n == 1
+	switch partial := destination.Status == "PARTIAL_SUCCESS"; {
+	case destination.Status == "SUCCESS" && len(reasons) == 0:
 		return forAll(n, Verdict{Class: Delivered})
-	case "FAILED", "PARTIAL_SUCCESS":
-		alike := len(reasons) > 0
-		for _, reason := range reasons {
-			alike = alike && reason == reasons[0]
-		}
-		switch {
-		case n > 1 && (destination.Status == "PARTIAL_SUCCESS" || !alike && len(reasons) > 0):
-			return forAll(n, Verdict{Class: Isolate, Reason: "partial_success"})
-		case len(reasons) > 0:
-			return forAll(n, reasons[0])
-		}
-		return forAll(n, Verdict{Class: Permanent, Reason: "request_failed"})
+	case !partial && destination.Status != "FAILED":
+		return forAll(n, again)
+	case !alone && (partial || len(reasons) > 1):
+		return forAll(n, Verdict{Class: Isolate, Reason: "partial_success"})
 	}
-	return forAll(n, again)
+	verdicts := make([]Verdict, n)
+	for i, refund := range look.Refunds {
+		verdicts[i] = googleWorst(reasons, refund)
+	}
+	return verdicts
+}
+
+// differs says whether what an answer names is another than what was sent; it need not name it.
+func differs(named, sent string) bool { return named != "" && named != sent }
+
+// googleWorst is the verdict on an event for several reasons: that of the worst.
+func googleWorst(reasons []string, refund bool) Verdict {
+	worst := Verdict{Class: Permanent, Reason: "request_failed"}
+	for i, reason := range reasons {
+		if verdict := googleProcessed(reason, refund); i == 0 || googleRank(verdict) > googleRank(worst) {
+			worst = verdict
+		}
+	}
+	return worst
+}
+
+// googleRank is greater for what is worse. A repeat says least: that Google has the transaction says nothing of what is wrong beside.
+func googleRank(v Verdict) int {
+	if v.Reason == googleRepeat {
+		return 0
+	}
+	return slices.Index([]Class{Delivered, Retry, Waiting, Expired, Permanent}, v.Class)
 }
 
 // googleStatusRefused reads an error of a look. A request that Google does not know has to be made again.
@@ -178,12 +211,18 @@ func googleStatusRefused(r Response, again Verdict) Verdict {
 	return again
 }
 
+// googleRepeat is the reason for which Google takes no second event of a transaction.
+const googleRepeat = "duplicate_transaction_id"
+
 // googleProcessed is what a reason for which events failed after they were queued means.
-func googleProcessed(reason string) Verdict {
+func googleProcessed(reason string, refund bool) Verdict {
 	switch reason {
 	case "event_too_old":
 		return Verdict{Class: Expired, Reason: "too_old"}
-	case "duplicate_transaction_id", "duplicate_gclid":
+	case googleRepeat:
+		if refund { // Google has the purchase, and has not taken its new value
+			return Verdict{Class: Permanent, Reason: reason}
+		}
 		return Verdict{Class: Delivered}
 	case "internal_error":
 		return Verdict{Class: Retry, Reason: reason}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,9 +104,12 @@ func TestGoogleAnswersInTheTestsAreOfGooglesOwnDescription(t *testing.T) {
 	}
 }
 
-// statusCase is a golden pair's input: an answer to a look at so many events that were queued so long ago.
+// statusCase is a golden pair's input: an answer to a look at so many events, refunds or not, that were queued so long ago with so
+// many in all.
 type statusCase struct {
 	Events int    `json:"events"`
+	Refund bool   `json:"refund"`
+	Sent   int    `json:"sent"`
 	Age    string `json:"age"`
 	Status int    `json:"status"`
 	Body   string `json:"body"`
@@ -126,7 +130,8 @@ func TestStatuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			var want []verdict
-			for _, v := range tracker.Tracked(adapter.Response{Status: in.Status, Body: []byte(in.Body)}, in.Events, age) {
+			look := adapter.Look{Refunds: slices.Repeat([]bool{in.Refund}, in.Events), Sent: in.Sent, Group: "1/7", Age: age}
+			for _, v := range tracker.Tracked(adapter.Response{Status: in.Status, Body: []byte(in.Body)}, look) {
 				out := verdict{Class: className(v.Class), Reason: v.Reason}
 				if v.After > 0 {
 					out.After = v.After.String()
