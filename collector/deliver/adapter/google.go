@@ -73,6 +73,14 @@ func (a *googleAdapter) destination(product string) string {
 	return a.settings.AccountID + "/" + product
 }
 
+// target is the destination as it is noted with an order. What was only checked is not there, and no refund can change it.
+func (a *googleAdapter) target(action string) string {
+	if a.settings.Test {
+		return a.destination(action) + "/test"
+	}
+	return a.destination(action)
+}
+
 func (a *googleAdapter) analytics() bool { return a.settings.Product == platforms.GoogleAnalytics }
 
 // Grant has tokens granted to the service account.
@@ -170,7 +178,7 @@ func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	payload, verdict := bodyPayload(own)
 	payload.Group = a.destination(action)
 	if e.Name == event.Purchase && e.OrderID != "" {
-		payload.Order = &Order{ID: e.OrderID, Value: goods.Value, Currency: goods.Currency, At: e.Time(), Target: a.settings.AccountID + "/" + action}
+		payload.Order = &Order{ID: e.OrderID, Value: goods.Value, Currency: goods.Currency, At: e.Time(), Target: a.target(action)}
 	}
 	return payload, verdict
 }
@@ -188,11 +196,10 @@ func (a *googleAdapter) refund(e *Event) (Payload, Verdict) {
 	if verdict.Class != Undecided {
 		return Payload{}, verdict
 	}
-	own.LastUpdatedTimestamp = own.EventTimestamp
 	payload, verdict := bodyPayload(own)
 	payload.Group = a.destination(a.purchase)
 	payload.Order = &Order{
-		ID: e.OrderID, Refund: true, Value: e.Value, Currency: e.Currency, At: e.Time(), Target: a.settings.AccountID + "/" + a.purchase,
+		ID: e.OrderID, Refund: true, Value: e.Value, Currency: e.Currency, At: e.Time(), Target: a.target(a.purchase),
 	}
 	return payload, verdict
 }
@@ -212,13 +219,18 @@ func (a *googleAdapter) conversion(e *Event) (googleEvent, Verdict) {
 	return own, Verdict{}
 }
 
-// Restate gives a purchase or a refund the purchase's new value, and the purchase's time.
-func (a *googleAdapter) Restate(p Payload, value event.Amount, purchased time.Time) (Payload, Verdict) {
+// Restate gives a purchase or a refund the purchase's new value and the purchase's time, and says since when the value is so: of
+// two, Google keeps the one with the later time. That a refund happened earlier than another does not make its value the older one.
+func (a *googleAdapter) Restate(p Payload, value event.Amount, purchased, now time.Time) (Payload, Verdict) {
 	var own googleEvent
 	if err := json.Unmarshal(p.Body, &own); err != nil {
 		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
 	}
 	own.EventTimestamp = purchased.UTC().Format(timestampFormat)
+	if now.Before(purchased) {
+		now = purchased
+	}
+	own.LastUpdatedTimestamp = now.UTC().Format(timestampFormat)
 	own.ConversionValue, own.Currency = googleAmount(&value), p.Order.Currency
 	restated, verdict := bodyPayload(own)
 	p.Body = restated.Body

@@ -189,7 +189,17 @@ func TestGoogleRestatesAPurchase(t *testing.T) {
 	if diff := cmp.Diff(want, payload.Order); diff != "" {
 		t.Errorf("its order (-want +got):\n%s", diff)
 	}
-	restated, verdict := restater.Restate(payload, 400_000, received.Add(-48*time.Hour))
+	cfg.Google.Test = true
+	checked, _ := openGoogle(t, cfg).Map(refund)
+	if want.Target = "1/7001/test"; checked.Order.Target != want.Target {
+		t.Errorf("one that is only checked has the target %q, want %q", checked.Order.Target, want.Target)
+	}
+	purchased := received.Add(-48 * time.Hour)
+	early, verdict := restater.Restate(payload, 400_000, purchased, purchased.Add(-time.Hour))
+	if verdict.Class != adapter.Undecided || !strings.Contains(string(early.Body), `"lastUpdatedTimestamp":"2026-11-18T12:00:00.000Z"`) {
+		t.Errorf("restated by a clock that is late: %v, %s", verdict, early.Body)
+	}
+	restated, verdict := restater.Restate(payload, 400_000, purchased, received.Add(time.Hour))
 	if verdict.Class != adapter.Undecided {
 		t.Fatal(verdict)
 	}
@@ -199,7 +209,7 @@ func TestGoogleRestatesAPurchase(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"transactionId": `"A-1"`, "conversionValue": "40", "currency": `"EUR"`, "eventTimestamp": `"2026-11-18T12:00:00.000Z"`,
-		"lastUpdatedTimestamp": `"2026-11-20T12:00:00.000Z"`,
+		"lastUpdatedTimestamp": `"2026-11-20T13:00:00.000Z"`,
 	} {
 		if string(got[name]) != want {
 			t.Errorf("%s is %s, want %s", name, got[name], want)

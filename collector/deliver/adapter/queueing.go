@@ -52,12 +52,13 @@ type Order struct {
 	Currency string
 	// At is when the event happened.
 	At time.Time
-	// Target is where on the platform the event goes, without white space: a refund goes where its purchase went.
+	// Target is where on the platform the event goes, without white space, another one where it is only checked: a refund goes
+	// where its purchase went.
 	Target string
 }
 
 // Restater is an adapter of a type that takes a refund as the purchase's new value.
 type Restater interface {
-	// Restate makes of a purchase or a refund the purchase with a new value. purchased is when the purchase happened.
-	Restate(p Payload, value event.Amount, purchased time.Time) (Payload, Verdict)
+	// Restate makes of a purchase or a refund the purchase with a new value, as of now. purchased is when the purchase happened.
+	Restate(p Payload, value event.Amount, purchased, now time.Time) (Payload, Verdict)
 }
