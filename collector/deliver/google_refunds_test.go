@@ -2,6 +2,8 @@ package deliver
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -160,4 +162,97 @@ func TestARefundThatGoogleTakesForARepeatHasFailed(t *testing.T) {
 	s.fake.RefuseLater("PROCESSING_ERROR_REASON_DUPLICATE_TRANSACTION_ID", "order-1")
 	refund := s.refund(1, "2.5")
 	s.wants("its value was not taken", map[stream.Position]record{refund: {Status: "failed", Reason: "duplicate_transaction_id"}})
+}
+
+var stamp = regexp.MustCompile(`"lastUpdatedTimestamp":"([^"]*)"`)
+
+func TestTheLaterRestatementIsStampedLater(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypeGoogle)
+	s.launch()
+	purchase, _ := s.purchase("")
+	s.wants("the purchase is delivered", map[stream.Position]record{purchase: isDelivered})
+	for _, ago := range []time.Duration{0, time.Hour} {
+		refund := s.accept(fmt.Sprintf(
+			`{"event":"refund","timestamp":%q,"client_id":%q,"user":{"email":%q},"data":{"value":2.5,"currency":"EUR","order_id":"order-1"}}`,
+			time.Now().Add(-ago).UTC().Format(time.RFC3339), clientID, rawEmail))
+		s.wants("the refund is delivered", map[stream.Position]record{refund: isDelivered})
+	}
+	if diff := cmp.Diff([]string{"12.5", "10", "7.5"}, s.values(1)); diff != "" {
+		t.Errorf("the order's values (-want +got):\n%s", diff)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var stamps []string
+	for _, found := range stamp.FindAllStringSubmatch(s.wire.String(), -1) {
+		stamps = append(stamps, found[1])
+	}
+	if len(stamps) != 2 || !slices.IsSorted(stamps) || stamps[0] == stamps[1] {
+		t.Errorf("the restatements are stamped %v, want each later than the one before", stamps)
+	}
+}
+
+func TestARefundChangesNoPurchaseThatWasOnlyChecked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypeGoogle)
+	live := s.property.Platforms[0].Google
+	s.property.Platforms[0].Google = &platforms.Google{AccountID: live.AccountID, Test: true}
+	checking := s.launch()
+	purchase, _ := s.purchase("")
+	s.wants("the purchase is checked", map[stream.Position]record{purchase: isDelivered})
+	first := s.refund(1, "2.5")
+	s.wants("its refund is checked", map[stream.Position]record{first: isDelivered})
+	checking.stop()
+	s.property.Platforms[0].Google = live
+	s.launch()
+	second := s.refund(1, "4")
+	s.wants("Google has no purchase that it could change", map[stream.Position]record{second: {Status: "skipped", Reason: "transaction_unknown"}})
+}
+
+// replay puts back what has failed.
+func (s *site) replay() {
+	s.t.Helper()
+	n, err := s.stream.Replay(s.t.Context(), stream.ReplayRequest{
+		Platform: "p", From: s.now().Add(-time.Hour), To: s.now().Add(time.Hour), Statuses: []stream.Status{stream.Failed}, Now: s.now(),
+	})
+	if err != nil || n != 1 {
+		s.t.Fatalf("%d were replayed, %v; want 1", n, err)
+	}
+}
+
+func TestAPurchaseThatGoesAgainGoesWithTheValueThatIsLeft(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypeGoogle)
+	s.fake.RefuseLater("PROCESSING_ERROR_REASON_INVALID_EVENT", "order-1")
+	s.launch()
+	purchase, _ := s.purchase("")
+	s.wants("the purchase has failed", map[stream.Position]record{purchase: {Status: "failed", Reason: "invalid_event"}})
+	first := s.refund(1, "2.5")
+	s.wants("its refund has nothing to change", map[stream.Position]record{first: {Status: "skipped", Reason: "transaction_unknown"}})
+	s.fake.RefuseLater("", "order-1")
+	s.replay()
+	s.await("the purchase is delivered", func() string { return cmp.Diff("delivered", s.last("p", purchase).Status) })
+	second := s.refund(1, "4")
+	s.await("another refund is delivered", func() string { return cmp.Diff("delivered", s.last("p", second).Status) })
+	if diff := cmp.Diff([]string{"12.5", "10", "6"}, s.values(1)); diff != "" {
+		t.Errorf("the order's values (-want +got):\n%s", diff)
+	}
+}
+
+func TestASecondPurchaseOfAnOrderCountsInPlaceOfTheFirst(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypeGoogle)
+	s.launch()
+	first, _ := s.purchase("")
+	s.wants("the purchase is delivered", map[stream.Position]record{first: isDelivered})
+	refund := s.refund(1, "2.5")
+	s.wants("its refund is delivered", map[stream.Position]record{refund: isDelivered})
+	second := s.accept(fmt.Sprintf(
+		`{"event":"purchase","client_id":%q,"user":{"email":%q},"data":{"value":20,"currency":"EUR","order_id":"order-1"}}`, clientID, rawEmail))
+	s.wants("the second purchase is delivered", map[stream.Position]record{second: isDelivered})
+	refund = s.refund(1, "1")
+	s.wants("another refund is delivered", map[stream.Position]record{refund: isDelivered})
+	if diff := cmp.Diff([]string{"12.5", "10", "17.5", "16.5"}, s.values(1)); diff != "" {
+		t.Errorf("the order's values (-want +got):\n%s", diff)
+	}
 }

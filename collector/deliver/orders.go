@@ -44,8 +44,10 @@ func (o *orders) settle(ctx context.Context, scheduler scheduler, tasks []task) 
 		switch order := t.payload.Order; {
 		case order == nil:
 		case !order.Refund:
-			if before := known[i]; before.Refunded > 0 && before.Value != nil && before.Currency == order.Currency {
-				// What was sent before was restated since.
+			if before := known[i]; before.Refunded > 0 && order.Value != nil && before.Currency == order.Currency {
+				// There were refunds since it was sent, or since another purchase of the order was.
+				value := int64(*order.Value)
+				before.Value = &value
 				t.payload, verdict = o.restater.Restate(t.payload, left(&before), order.At, scheduler.now())
 			}
 		default:
