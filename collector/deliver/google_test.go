@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,26 +12,6 @@ import (
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
-
-// refund accepts a refund of the n-th purchase of a site.
-func (s *site) refund(n int, value string) stream.Position {
-	s.t.Helper()
-	return s.accept(fmt.Sprintf(`{"event":"refund","client_id":%q,"user":{"email":%q},"data":{"value":%s,"currency":"EUR","order_id":"order-%d"}}`,
-		clientID, rawEmail, value, n))
-}
-
-// values are the amounts with which the fake has taken an order, in turn.
-func (s *site) values(order int) []string {
-	var list []string
-	for _, receipt := range s.fake.Receipts() {
-		for _, e := range receipt.Events {
-			if e.ID == fmt.Sprintf("order-%d", order) && e.Refusal == "" {
-				list = append(list, e.Value)
-			}
-		}
-	}
-	return list
-}
 
 // wants waits until events have these statuses and reasons, with any number of attempts.
 func (s *site) wants(what string, want map[stream.Position]record) {
@@ -131,6 +110,17 @@ func TestWhatBecomesOfQueuedEvents(t *testing.T) {
 			reason: "PROCESSING_ERROR_REASON_EVENT_TOO_OLD", want: record{Status: "expired", Reason: "too_old"}, sent: 1,
 		},
 		"a repeat is delivered": {reason: "PROCESSING_ERROR_REASON_DUPLICATE_TRANSACTION_ID", want: isDelivered, sent: 1},
+		"one of a click that another event has had has failed": {
+			reason: "PROCESSING_ERROR_REASON_DUPLICATE_GCLID", want: record{Status: "failed", Reason: "duplicate_gclid"}, sent: 1,
+		},
+		"one alone that is taken in part has failed": {
+			processing: fakes.Processing{Page: `{"requestStatusPerDestination":[{"requestStatus":"PARTIAL_SUCCESS"}]}`},
+			want:       record{Status: "failed", Reason: "request_failed"}, sent: 1,
+		},
+		"one that is said to succeed elsewhere has failed in the end": {
+			processing: fakes.Processing{Page: `{"requestStatusPerDestination":[{"destination":{"productDestinationId":"9"},"requestStatus":"SUCCESS"}]}`},
+			later:      49 * time.Hour, want: record{Status: "failed", Reason: "status_unknown"}, sent: 1,
+		},
 		"one whose consent Google denies has failed": {
 			reason: "PROCESSING_ERROR_REASON_DENIED_CONSENT", want: record{Status: "failed", Reason: "denied_consent"}, sent: 1,
 		},
@@ -204,6 +194,23 @@ func TestOfEventsThatWereQueuedTogetherThoseThatAreRefusedFailAlone(t *testing.T
 	s.wants("one bad event among good ones", want)
 }
 
+func TestRequestsThatGoogleNamesAlikeAreNotSentForEver(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypeGoogle)
+	same := fakes.Processing{Ticket: "the-same", Page: `{"requestStatusPerDestination":[{"requestStatus":"PARTIAL_SUCCESS"}]}`}
+	want := map[stream.Position]record{}
+	for range 4 {
+		s.fake.Process(same, same)
+		position, _ := s.purchase("")
+		want[position] = record{Status: "failed", Reason: "request_failed"}
+	}
+	s.launch()
+	s.wants("all have failed", want)
+	if got := s.values(1); len(got) > 2 {
+		t.Errorf("the first was sent with %v, want with the others and then alone", got)
+	}
+}
+
 func TestTokens(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants []fakes.Failure
@@ -249,121 +256,6 @@ func TestATokenServesManyRequests(t *testing.T) {
 	defer s.mu.Unlock()
 	if got := strings.Count(s.wire.String(), "grant_type="); got != 1 {
 		t.Errorf("%d tokens were granted, want 1", got)
-	}
-}
-
-func TestRefundsRestateTheirPurchase(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, platforms.TypeGoogle)
-	s.launch()
-	purchase, _ := s.purchase("")
-	s.wants("the purchase is delivered", map[stream.Position]record{purchase: isDelivered})
-	first := s.refund(1, "2.5")
-	s.wants("a refund is delivered", map[stream.Position]record{first: isDelivered})
-	s.fake.Process(fakes.Processing{Unknown: true})
-	second := s.refund(1, "4")
-	s.wants("a second one is delivered, though it is sent twice", map[stream.Position]record{second: isDelivered})
-	third := s.refund(1, "100")
-	s.wants("one of more than is left is delivered", map[stream.Position]record{third: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10", "6", "6", "0"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
-	for _, receipt := range s.fake.Receipts() {
-		for _, e := range receipt.Events {
-			if e.Name != "77" {
-				t.Errorf("conversion action %s, want that of the purchase", e.Name)
-			}
-		}
-	}
-}
-
-func TestARefundWaitsForThePurchaseThatIsUnderWay(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, platforms.TypeGoogle)
-	s.fake.Process(fakes.Processing{Looks: 2})
-	s.launch()
-	purchase, _ := s.purchase("")
-	s.wants("the purchase is queued", map[stream.Position]record{purchase: isQueued})
-	refund := s.refund(1, "2.5")
-	waits := map[stream.Position]record{refund: {Status: "retrying", Reason: "awaiting_purchase"}}
-	s.wants("the refund waits", waits)
-	s.wants("the purchase is delivered", map[stream.Position]record{purchase: isDelivered})
-	s.wants("the refund still waits", waits)
-	s.advance(2 * time.Minute)
-	s.wants("the refund is delivered", map[stream.Position]record{refund: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
-}
-
-func TestARefundWaitsForTheOneBeforeIt(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, platforms.TypeGoogle)
-	s.launch()
-	purchase, _ := s.purchase("")
-	s.wants("the purchase is delivered", map[stream.Position]record{purchase: isDelivered})
-	s.fake.Process(fakes.Processing{Looks: 2})
-	first := s.refund(1, "2.5")
-	s.wants("the first refund is queued", map[stream.Position]record{first: isQueued})
-	second := s.refund(1, "4")
-	s.wants("the second one waits", map[stream.Position]record{second: {Status: "retrying", Reason: "awaiting_refund"}})
-	s.wants("the first one is delivered", map[stream.Position]record{first: isDelivered})
-	s.advance(2 * time.Minute)
-	s.wants("the second one is delivered", map[stream.Position]record{second: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10", "6"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
-}
-
-func TestARefundIsNeverANewConversion(t *testing.T) {
-	for name, test := range map[string]struct {
-		// purchase says whether there is one, refused that Google refuses it.
-		purchase, refused bool
-		refund            string
-		later             time.Duration
-		want              record
-	}{
-		"of an order that nobody has sent": {refund: `{"value":1,"currency":"EUR","order_id":"order-1"}`, later: 25 * time.Hour, want: record{Status: "skipped", Reason: "transaction_unknown"}},
-		"of an order that Google has refused": {
-			purchase: true, refused: true, refund: `{"value":1,"currency":"EUR","order_id":"order-1"}`, want: record{Status: "skipped", Reason: "transaction_unknown"},
-		},
-		"in another currency": {
-			purchase: true, refund: `{"value":1,"currency":"CHF","order_id":"order-1"}`, want: record{Status: "skipped", Reason: "other_currency"},
-		},
-		"of no order": {purchase: true, refund: `{"value":1,"currency":"EUR"}`, want: record{Status: "skipped", Reason: "no_order_id"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, platforms.TypeGoogle)
-			if test.refused {
-				s.fake.RefuseLater("PROCESSING_ERROR_REASON_INVALID_EVENT", "order-1")
-			}
-			s.launch()
-			sent := 0
-			if test.purchase {
-				position, _ := s.purchase("")
-				s.await("the purchase is settled", func() string {
-					if status := s.records("p")[position].Status; status != "delivered" && status != "failed" {
-						return "it is " + status
-					}
-					return ""
-				})
-				sent = 1
-			}
-			refund := s.accept(fmt.Sprintf(`{"event":"refund","client_id":"1.2","user":{"email":%q},"data":%s}`, rawEmail, test.refund))
-			if test.later > 0 {
-				s.wants("the refund waits", map[stream.Position]record{refund: {Status: "retrying", Reason: "awaiting_purchase"}})
-				s.advance(test.later)
-			}
-			s.wants(name, map[stream.Position]record{refund: test.want})
-			taken := 0
-			for _, n := range s.fake.Taken() {
-				taken += n
-			}
-			if taken != sent {
-				t.Errorf("Google has taken %v, want %d", s.fake.Taken(), sent)
-			}
-		})
 	}
 }
 

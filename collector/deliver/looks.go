@@ -3,9 +3,12 @@ package deliver
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/collector/deliver/adapter"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -72,6 +75,7 @@ func (s *sender) look(sending context.Context, p permit, batch []task) outcomes 
 // again sends events again that were queued together and of which some were refused.
 func (s *sender) again(sending context.Context, p permit, batch []task) outcomes {
 	var all outcomes
+	sent, _, _ := readTicket(batch[0].ticket.ID)
 	tasks := make([]task, 0, len(batch))
 	for _, t := range batch {
 		t.ticket = stream.Ticket{}
@@ -85,9 +89,14 @@ func (s *sender) again(sending context.Context, p permit, batch []task) outcomes
 	tasks, decided := s.orders.settle(sending, s.scheduler, tasks)
 	all.add(decided)
 	p.probe = false
+	if sent == 0 {
+		sent = len(tasks)
+	}
+	// Parts of what was sent, though the platform may have given several requests one ticket: else they would never end.
+	most := max(1, min(len(tasks), sent)/lookParts)
 	var parts [][]task
 	for _, group := range byGroup(tasks) {
-		parts = slices.AppendSeq(parts, slices.Chunk(group, max(1, len(tasks)/lookParts)))
+		parts = slices.AppendSeq(parts, slices.Chunk(group, most))
 	}
 	all.add(s.deliverParts(sending, p, parts))
 	return all
@@ -99,8 +108,12 @@ func (r *requester) look(sending context.Context, batch []task, now time.Time) (
 	if !ok { // the ticket is of another configuration: what became of it cannot be known
 		return slices.Repeat([]adapter.Verdict{{Class: adapter.Waiting, Reason: "request_unknown"}}, len(batch)), 0
 	}
-	ticket := batch[0].ticket
-	request := tracker.Track(ticket.ID)
+	sent, group, ticket := readTicket(batch[0].ticket.ID)
+	look := adapter.Look{Refunds: make([]bool, len(batch)), Sent: sent, Group: group, Age: now.Sub(batch[0].ticket.At)}
+	for i, t := range batch {
+		look.Refunds[i] = t.event.Name == event.Refund
+	}
+	request := tracker.Track(ticket)
 	start := time.Now()
 	response, failure := r.authorized(sending, request)
 	latency := time.Since(start)
@@ -108,5 +121,20 @@ func (r *requester) look(sending context.Context, batch []task, now time.Time) (
 	if failure != nil {
 		response = adapter.Response{At: r.wall()} // no answer is one that says nothing
 	}
-	return tracker.Tracked(response, len(batch), now.Sub(ticket.At)), latency
+	return tracker.Tracked(response, look), latency
+}
+
+// ticketOf is what is kept of a request that the platform has queued: how many events it has, their group, and the platform's ticket.
+func ticketOf(batch []task, given string) string {
+	return strconv.Itoa(len(batch)) + ":" + batch[0].payload.Group + ":" + given
+}
+
+// readTicket reads what was kept. sent is 0 where there is but the platform's ticket.
+func readTicket(kept string) (sent int, group, given string) {
+	if parts := strings.SplitN(kept, ":", 3); len(parts) == 3 {
+		if sent, err := strconv.Atoi(parts[0]); err == nil && sent > 0 {
+			return sent, parts[1], parts[2]
+		}
+	}
+	return 0, "", kept
 }

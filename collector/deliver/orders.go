@@ -44,9 +44,11 @@ func (o *orders) settle(ctx context.Context, scheduler scheduler, tasks []task) 
 		switch order := t.payload.Order; {
 		case order == nil:
 		case !order.Refund:
-			if before := known[i]; before.Refunded > 0 && before.Value != nil && before.Currency == order.Currency {
-				// What was sent before was restated since.
-				t.payload, verdict = o.restater.Restate(t.payload, left(&before), order.At)
+			if before := known[i]; before.Refunded > 0 && order.Value != nil && before.Currency == order.Currency {
+				// There were refunds since it was sent, or since another purchase of the order was.
+				value := int64(*order.Value)
+				before.Value = &value
+				t.payload, verdict = o.restater.Restate(t.payload, left(&before), order.At, scheduler.now())
 			}
 		default:
 			if t.payload, verdict, err = o.refund(ctx, scheduler, t); err != nil {
@@ -131,7 +133,7 @@ func (o *orders) refund(ctx context.Context, scheduler scheduler, t task) (adapt
 	case !free:
 		return t.payload, adapter.Verdict{Class: adapter.Expired, Reason: "awaiting_refund"}, nil
 	}
-	payload, verdict := o.restater.Restate(t.payload, left(&known), known.At)
+	payload, verdict := o.restater.Restate(t.payload, left(&known), known.At, now)
 	return payload, verdict, nil
 }
 

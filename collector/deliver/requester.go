@@ -47,6 +47,9 @@ func (r *requester) attempt(sending context.Context, batch []task) ([]adapter.Ve
 		verdicts = r.platform.Classify(response, len(batch))
 	}
 	for i := range batch {
+		if verdicts[i].Class == adapter.Queued {
+			verdicts[i].Ticket = ticketOf(batch, verdicts[i].Ticket)
+		}
 		batch[i].kind = retries
 		if verdicts[i].Class != adapter.Throttle {
 			batch[i].attempts++

@@ -114,8 +114,8 @@ func (s *Stream) Orders(ctx context.Context, platform string, orders []OrderKey)
 	return list, nil
 }
 
-// Refund notes a refund of an amount in ten-thousandths with its order, once however often that is said, and that it is under way until
-// then. It returns what is known of the order, and whether the refund may go: where its purchase was delivered, in the same
+// Refund notes a refund of an amount in ten-thousandths with its order, once however often that is said and whatever has become of the
+// purchase, and that it is under way until then where it may go. It returns what is known of the order, and whether the refund may go: where its purchase was delivered, in the same
 // currency, and no other of its refunds is under way.
 func (s *Stream) Refund(
 	ctx context.Context, platform string, key OrderKey, event Position, amount int64, currency string, now, until time.Time,

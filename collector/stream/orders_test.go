@@ -101,7 +101,7 @@ func TestRefundsOfAnOrder(t *testing.T) {
 		t.Errorf("of an order that is not known: %+v, free %t", order, free)
 	}
 	settle(t, s, Settlement{Record: Record{Event: events[0], Status: Retrying, Reason: "queued"}, RetryAt: at, Ticket: Ticket{"t", at}, Order: purchase(OrderSent)})
-	if order, free := refund(events[1], 10_000, "EUR"); free || order.State != OrderSent || order.Refunded != 0 {
+	if order, free := refund(events[1], 10_000, "EUR"); free || order.State != OrderSent || order.Refunded != 10_000 {
 		t.Errorf("of a purchase under way: %+v, free %t", order, free)
 	}
 	settle(t, s, Settlement{Record: Record{Event: events[0], Status: Delivered, Attempts: 1}, Order: purchase(OrderDelivered)})
@@ -185,4 +185,32 @@ func hexOf(key OrderKey) string {
 		text = append(text, digits[b>>4], digits[b&15])
 	}
 	return string(text)
+}
+
+func TestARefundIsNotedWhateverHasBecomeOfItsPurchase(t *testing.T) {
+	s, events := held(t)
+	key, value, at := OrderKey{ID: "A-1"}, int64(125_000), time.Now()
+	purchase := func(state OrderState, currency string) *OrderChange {
+		return &OrderChange{Key: key, Purchase: &Purchase{State: state, Value: &value, Currency: currency, At: at, Target: "1/7"}}
+	}
+	refunded := func() int64 {
+		t.Helper()
+		orders, err := s.Orders(t.Context(), "ads", []OrderKey{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return orders[0].Refunded
+	}
+	settle(t, s, Settlement{Record: Record{Event: events[0], Status: Failed, Attempts: 1}, Order: purchase(OrderFailed, "EUR")})
+	if _, free, err := s.Refund(t.Context(), "ads", key, events[1], 10_000, "EUR", at, at.Add(time.Minute)); err != nil || free || refunded() != 10_000 {
+		t.Errorf("of a purchase that failed: free %t, %v, refunded %d", free, err, refunded())
+	}
+	settle(t, s, Settlement{Record: Record{Event: events[1], Status: Delivered, Attempts: 1}, Order: purchase(OrderDelivered, "EUR")})
+	if got := refunded(); got != 10_000 {
+		t.Errorf("delivered, it has refunds of %d, want 10000", got)
+	}
+	settle(t, s, Settlement{Record: Record{Event: events[2], Status: Delivered, Attempts: 1}, Order: purchase(OrderDelivered, "CHF")})
+	if got := refunded(); got != 0 {
+		t.Errorf("a purchase in another currency has refunds of %d, want none", got)
+	}
 }

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 17
+local VERSION = 18
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -41,7 +41,7 @@ local MOST_READ = 4194304      -- bytes of entries that one call reads, and few 
 local MOST_READ = 4194304      -- bytes of deduplication keys, or of identifiers, that one call of weir_append reads, many times what there is
 local MOST_REPLY = 2359296     -- bytes of what the batch memory has of one call
 local MOST_ATTEMPTS = 256      -- bytes of what is kept of an event that waits: its attempts, when it was put back, its ticket
-local MOST_TICKET = 160        -- bytes of a ticket, with when it was given
+local MOST_TICKET = 256        -- bytes of a ticket, with when it was given
 local MOST_ORDER = 256         -- bytes of what one event says of its order
 local MOST_REFUNDS = 64        -- of an order that are known
 local ORDER_LIFE = 5184000000  -- ms for which an order is known after something of it was settled: 60 days
@@ -895,11 +895,14 @@ local function order_of(text)
 end
 
 -- note_order writes down what an event that is being settled says of its order. What was delivered once stays delivered.
+-- Refunds in another currency than the purchase's are none of it.
 local function note_order(events, group, id, text)
   local order, purchase, until_ms = order_of(text)
   local key = order_key(events, group, order)
   if purchase then
     if purchase[1] ~= 'delivered' and redis.call('HGET', key, 'state') == 'delivered' then return end
+    local currency = redis.call('HGET', key, 'currency')
+    if currency and currency ~= purchase[3] then redis.call('UNLINK', key) end
     redis.call('HSET', key, 'state', purchase[1], 'value', purchase[2], 'currency', purchase[3], 'at', purchase[4], 'target', purchase[5])
   elseif redis.call('HGET', key, 'busy') == id then
     redis.call('HSET', key, 'busy_until', until_ms)
@@ -981,9 +984,10 @@ local function settle(keys, args) return settle_all(keys, args, 4) end
 
 -- weir_refund: KEYS events, due; ARGV group, 10 bytes of the order's digest, id of the refund's event, its amount in
 -- ten-thousandths, its currency, now in ms, and the ms until which it is under way. Notes the refund with its order, once
--- however often it is said, and that it is under way where no other one is. Replies with the purchase's state, value,
--- currency, time in ms and where it was sent, with the sum of the refunds, and with 1 where this one may go, else 0; with
--- an empty list where the order is not known. A refund in another currency is not noted.
+-- however often it is said and whatever has become of the purchase, which may be sent again; and that it is under way where
+-- the purchase was delivered and no other one is. Replies with the purchase's state, value, currency, time in ms and where
+-- it was sent, with the sum of the refunds, and with 1 where this one may go, else 0; with an empty list where the order is
+-- not known. A refund in another currency is not noted.
 local function refund(keys, args)
   local group = platform_of(keys[2])
   if #keys ~= 2 or not group or group ~= args[1] then wrong('there must be the keys of the events and of what is due') end
@@ -997,17 +1001,16 @@ local function refund(keys, args)
   local flat = redis.call('HLEN', key) <= MOST_REFUNDS + 16 and redis.call('HGETALL', key) or {}
   for i = 1, #flat, 2 do order[flat[i]] = flat[i + 1] end
   if not order.state then return {} end
-  if order.state == 'delivered' and order.currency == args[5] then
-    order['refund:' .. id] = number(amount)
-  end
+  local counts = order.currency == args[5]
+  if counts then order['refund:' .. id] = number(amount) end
   for name, value in pairs(order) do
     if string.sub(name, 1, 7) == 'refund:' then refunded, refunds = refunded + (tonumber(value) or 0), refunds + 1 end
   end
   local free = 0
-  if order.state == 'delivered' and order.currency == args[5] and refunds <= MOST_REFUNDS then
+  if counts and refunds <= MOST_REFUNDS then
     redis.call('HSET', key, 'refund:' .. id, number(amount))
     local busy = order.busy and order.busy ~= id and (tonumber(order.busy_until) or 0) > now
-    if not busy then
+    if order.state == 'delivered' and not busy then
       free = 1
       redis.call('HSET', key, 'busy', id, 'busy_until', number(until_ms))
     end

@@ -52,7 +52,8 @@ type Payload struct {
 	// Expires is when the event is given up: the platform is about to stop taking it. An adapter may set an earlier time than
 	// that of its type's traits.
 	Expires time.Time
-	// Group parts payloads that no request may carry together; "" for all where there are no groups.
+	// Group parts payloads that no request may carry together; "" for all where there are no groups. It has neither white space
+	// nor colons.
 	Group string
 	// Order is what the event says of its order; nil where the platform restates none.
 	Order *Order

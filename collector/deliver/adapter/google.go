@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -58,6 +59,19 @@ func openGoogle(cfg platforms.Platform, credentials map[string]string) (Adapter,
 	var err error
 	a.grant, err = googleGrant(credentials["serviceAccountKey"], cfg.Endpoint)
 	return a, err
+}
+
+// destination is where events go: the account, and in it the conversion action or data stream.
+func (a *googleAdapter) destination(product string) string {
+	return a.settings.AccountID + "/" + product
+}
+
+// target is the destination as it is noted with an order. What was only checked is not there, and no refund can change it.
+func (a *googleAdapter) target(action string) string {
+	if a.settings.Test {
+		return a.destination(action) + "/test"
+	}
+	return a.destination(action)
 }
 
 func (a *googleAdapter) analytics() bool { return a.settings.Product == platforms.GoogleAnalytics }
@@ -134,7 +148,9 @@ type googleParameter struct {
 
 func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	if a.analytics() {
-		return mapGoogleAnalytics(e)
+		payload, verdict := mapGoogleAnalytics(e)
+		payload.Group = a.destination(a.settings.MeasurementID)
+		return payload, verdict
 	}
 	if e.limited.Has(consent.Sale) {
 		return Payload{}, Skip("consent_sale") // there is no milder form
@@ -153,9 +169,9 @@ func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	goods := goodsOf(e)
 	own.ConversionValue, own.Currency, own.CartData = googleAmount(goods.Value), goods.Currency, googleAdsCart(e, goods.Items)
 	payload, verdict := bodyPayload(own)
-	payload.Group = action
+	payload.Group = a.destination(action)
 	if e.Name == event.Purchase && e.OrderID != "" {
-		payload.Order = &Order{ID: e.OrderID, Value: goods.Value, Currency: goods.Currency, At: e.Time(), Target: a.settings.AccountID + "/" + action}
+		payload.Order = &Order{ID: e.OrderID, Value: goods.Value, Currency: goods.Currency, At: e.Time(), Target: a.target(action)}
 	}
 	return payload, verdict
 }
@@ -173,11 +189,10 @@ func (a *googleAdapter) refund(e *Event) (Payload, Verdict) {
 	if verdict.Class != Undecided {
 		return Payload{}, verdict
 	}
-	own.LastUpdatedTimestamp = own.EventTimestamp
 	payload, verdict := bodyPayload(own)
-	payload.Group = a.purchase
+	payload.Group = a.destination(a.purchase)
 	payload.Order = &Order{
-		ID: e.OrderID, Refund: true, Value: e.Value, Currency: e.Currency, At: e.Time(), Target: a.settings.AccountID + "/" + a.purchase,
+		ID: e.OrderID, Refund: true, Value: e.Value, Currency: e.Currency, At: e.Time(), Target: a.target(a.purchase),
 	}
 	return payload, verdict
 }
@@ -197,13 +212,18 @@ func (a *googleAdapter) conversion(e *Event) (googleEvent, Verdict) {
 	return own, Verdict{}
 }
 
-// Restate gives a purchase or a refund the purchase's new value, and the purchase's time.
-func (a *googleAdapter) Restate(p Payload, value event.Amount, purchased time.Time) (Payload, Verdict) {
+// Restate gives a purchase or a refund the purchase's new value and the purchase's time, and says since when the value is so: of
+// two, Google keeps the one with the later time. That a refund happened earlier than another does not make its value the older one.
+func (a *googleAdapter) Restate(p Payload, value event.Amount, purchased, now time.Time) (Payload, Verdict) {
 	var own googleEvent
 	if err := json.Unmarshal(p.Body, &own); err != nil {
 		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
 	}
 	own.EventTimestamp = purchased.UTC().Format(timestampFormat)
+	if now.Before(purchased) {
+		now = purchased
+	}
+	own.LastUpdatedTimestamp = now.UTC().Format(timestampFormat)
 	own.ConversionValue, own.Currency = googleAmount(&value), p.Order.Currency
 	restated, verdict := bodyPayload(own)
 	p.Body = restated.Body
@@ -319,7 +339,8 @@ type googleHead struct {
 
 // Build makes a request for one destination: its payloads are of one group.
 func (a *googleAdapter) Build(batch []Payload, _ time.Time) Request {
-	to := googleDestination{Operating: googleAccount{"GOOGLE_ADS", a.settings.AccountID}, Destination: batch[0].Group}
+	_, product, _ := strings.Cut(batch[0].Group, "/")
+	to := googleDestination{Operating: googleAccount{"GOOGLE_ADS", a.settings.AccountID}, Destination: product}
 	if a.settings.LoginAccountID != "" {
 		to.Login = &googleAccount{"GOOGLE_ADS", a.settings.LoginAccountID}
 	}

@@ -3,6 +3,7 @@ package adapter
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,6 @@ import (
 // googleError is the standard error of Google's APIs.
 type googleError struct {
 	Error struct {
-		Status  string `json:"status"`
 		Details []struct {
 			Reason     string `json:"reason"`
 			Violations []struct {
@@ -50,18 +50,18 @@ func googleWord(reason, fallback string) string {
 
 // Classify: Google takes a request as a whole or not at all. What it has taken is queued.
 func (a *googleAdapter) Classify(r Response, n int) []Verdict {
-	if r.Status != http.StatusOK {
+	if r.Status < 200 || r.Status > 299 {
 		return googleRefusals(r, n)
-	}
-	if a.settings.Test {
-		return forAll(n, Verdict{Class: Delivered}) // there is nothing to wait for
 	}
 	var answer struct {
 		RequestID string `json:"requestId"`
 	}
-	if err := json.Unmarshal(r.Body, &answer); err != nil || !isTicket(answer.RequestID) {
+	switch err := json.Unmarshal(r.Body, &answer); {
+	case err != nil, isHTML(r), !a.settings.Test && !isTicket(answer.RequestID):
 		// The same transaction's id makes a repeat harmless.
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
+	case a.settings.Test:
+		return forAll(n, Verdict{Class: Delivered}) // there is nothing to wait for
 	}
 	return forAll(n, Verdict{Class: Queued, Reason: "queued", After: a.firstLook, Ticket: answer.RequestID})
 }
@@ -74,7 +74,10 @@ func isTicket(id string) bool {
 // googleRefusals reads an error. Where it names the events to blame, these have failed and the others are sent again.
 func googleRefusals(r Response, n int) []Verdict {
 	status := classifyStatus(r, n)
-	if r.Status != http.StatusBadRequest || isHTML(r) {
+	switch {
+	case isHTML(r) && r.Status >= 400:
+		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
+	case r.Status != http.StatusBadRequest:
 		return forAll(n, status)
 	}
 	var answer googleError
@@ -115,6 +118,12 @@ func googleRefusals(r Response, n int) []Verdict {
 // googleStatus is the answer to a look, as far as it is read.
 type googleStatus struct {
 	Destinations []struct {
+		Destination struct {
+			Operating struct {
+				ID string `json:"accountId"`
+			} `json:"operatingAccount"`
+			Product string `json:"productDestinationId"`
+		} `json:"destination"`
 		Status string `json:"requestStatus"`
 		Errors struct {
 			Counts []struct {
@@ -125,9 +134,10 @@ type googleStatus struct {
 }
 
 // Tracked reads what has become of a request.
-func (a *googleAdapter) Tracked(r Response, n int, age time.Duration) []Verdict {
-	again := Verdict{Class: Queued, Reason: "queued", After: min(max(age, a.firstLook), googleMostLook)}
-	if age >= googlePatience {
+func (a *googleAdapter) Tracked(r Response, look Look) []Verdict {
+	n := len(look.Refunds)
+	again := Verdict{Class: Queued, Reason: "queued", After: min(max(look.Age, a.firstLook), googleMostLook)}
+	if look.Age >= googlePatience {
 		again = Verdict{Class: Permanent, Reason: "status_unknown"}
 	}
 	if r.Status != http.StatusOK {
@@ -138,51 +148,81 @@ func (a *googleAdapter) Tracked(r Response, n int, age time.Duration) []Verdict 
 		return forAll(n, again)
 	}
 	destination := answer.Destinations[0]
-	var reasons []Verdict
+	account, product, known := strings.Cut(look.Group, "/")
+	if named := destination.Destination; known && (differs(named.Operating.ID, account) || differs(named.Product, product)) {
+		return forAll(n, again) // it is not what was sent that this is about
+	}
+	var reasons []string
 	for _, count := range destination.Errors.Counts {
-		reasons = append(reasons, googleProcessed(googleWord(count.Reason, "refused")))
+		if reason := googleWord(count.Reason, "refused"); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
 	}
-	switch destination.Status {
-	case "SUCCESS":
+	alone := look.Sent == 1 || look.Sent == 0 && n == 1
+	switch partial := destination.Status == "PARTIAL_SUCCESS"; {
+	case destination.Status == "SUCCESS" && len(reasons) == 0:
 		return forAll(n, Verdict{Class: Delivered})
-	case "FAILED", "PARTIAL_SUCCESS":
-		alike := len(reasons) > 0
-		for _, reason := range reasons {
-			alike = alike && reason == reasons[0]
-		}
-		switch {
-		case n > 1 && (destination.Status == "PARTIAL_SUCCESS" || !alike && len(reasons) > 0):
-			return forAll(n, Verdict{Class: Isolate, Reason: "partial_success"})
-		case len(reasons) > 0:
-			return forAll(n, reasons[0])
-		}
-		return forAll(n, Verdict{Class: Permanent, Reason: "request_failed"})
+	case !partial && destination.Status != "FAILED":
+		return forAll(n, again)
+	case !alone && (partial || len(reasons) > 1):
+		return forAll(n, Verdict{Class: Isolate, Reason: "partial_success"})
 	}
-	return forAll(n, again)
+	verdicts := make([]Verdict, n)
+	for i, refund := range look.Refunds {
+		verdicts[i] = googleWorst(reasons, refund)
+	}
+	return verdicts
+}
+
+// differs says whether what an answer names is another than what was sent; it need not name it.
+func differs(named, sent string) bool { return named != "" && named != sent }
+
+// googleWorst is the verdict on an event for several reasons: that of the worst.
+func googleWorst(reasons []string, refund bool) Verdict {
+	worst := Verdict{Class: Permanent, Reason: "request_failed"}
+	for i, reason := range reasons {
+		if verdict := googleProcessed(reason, refund); i == 0 || googleRank(verdict) > googleRank(worst) {
+			worst = verdict
+		}
+	}
+	return worst
+}
+
+// googleRank is greater for what is worse. A repeat says least: that Google has the transaction says nothing of what is wrong beside.
+func googleRank(v Verdict) int {
+	if v.Reason == googleRepeat {
+		return 0
+	}
+	return slices.Index([]Class{Delivered, Retry, Waiting, Expired, Permanent}, v.Class)
 }
 
 // googleStatusRefused reads an error of a look. A request that Google does not know has to be made again.
 func googleStatusRefused(r Response, again Verdict) Verdict {
+	unknown := r.Status == http.StatusNotFound
 	var answer googleError
-	if err := json.Unmarshal(r.Body, &answer); err != nil {
-		return again
-	}
-	unknown := r.Status == http.StatusNotFound && answer.Error.Status == "NOT_FOUND"
-	for _, detail := range answer.Error.Details {
-		unknown = unknown || detail.Reason == "INVALID_REQUEST_ID"
+	if err := json.Unmarshal(r.Body, &answer); err == nil {
+		for _, detail := range answer.Error.Details {
+			unknown = unknown || detail.Reason == "INVALID_REQUEST_ID"
+		}
 	}
 	if unknown {
-		return Verdict{Class: Waiting, Reason: "request_unknown"}
+		return Verdict{Class: Retry, Reason: "request_unknown"} // with growing pauses: it may be so for ever
 	}
 	return again
 }
 
+// googleRepeat is the reason for which Google takes no second event of a transaction.
+const googleRepeat = "duplicate_transaction_id"
+
 // googleProcessed is what a reason for which events failed after they were queued means.
-func googleProcessed(reason string) Verdict {
+func googleProcessed(reason string, refund bool) Verdict {
 	switch reason {
 	case "event_too_old":
 		return Verdict{Class: Expired, Reason: "too_old"}
-	case "duplicate_transaction_id", "duplicate_gclid":
+	case googleRepeat:
+		if refund { // Google has the purchase, and has not taken its new value
+			return Verdict{Class: Permanent, Reason: reason}
+		}
 		return Verdict{Class: Delivered}
 	case "internal_error":
 		return Verdict{Class: Retry, Reason: reason}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,9 +104,12 @@ func TestGoogleAnswersInTheTestsAreOfGooglesOwnDescription(t *testing.T) {
 	}
 }
 
-// statusCase is a golden pair's input: an answer to a look at so many events that were queued so long ago.
+// statusCase is a golden pair's input: an answer to a look at so many events, refunds or not, that were queued so long ago with so
+// many in all.
 type statusCase struct {
 	Events int    `json:"events"`
+	Refund bool   `json:"refund"`
+	Sent   int    `json:"sent"`
 	Age    string `json:"age"`
 	Status int    `json:"status"`
 	Body   string `json:"body"`
@@ -126,7 +130,8 @@ func TestStatuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			var want []verdict
-			for _, v := range tracker.Tracked(adapter.Response{Status: in.Status, Body: []byte(in.Body)}, in.Events, age) {
+			look := adapter.Look{Refunds: slices.Repeat([]bool{in.Refund}, in.Events), Sent: in.Sent, Group: "1/7", Age: age}
+			for _, v := range tracker.Tracked(adapter.Response{Status: in.Status, Body: []byte(in.Body)}, look) {
 				out := verdict{Class: className(v.Class), Reason: v.Reason}
 				if v.After > 0 {
 					out.After = v.After.String()
@@ -184,7 +189,17 @@ func TestGoogleRestatesAPurchase(t *testing.T) {
 	if diff := cmp.Diff(want, payload.Order); diff != "" {
 		t.Errorf("its order (-want +got):\n%s", diff)
 	}
-	restated, verdict := restater.Restate(payload, 400_000, received.Add(-48*time.Hour))
+	cfg.Google.Test = true
+	checked, _ := openGoogle(t, cfg).Map(refund)
+	if want.Target = "1/7001/test"; checked.Order.Target != want.Target {
+		t.Errorf("one that is only checked has the target %q, want %q", checked.Order.Target, want.Target)
+	}
+	purchased := received.Add(-48 * time.Hour)
+	early, verdict := restater.Restate(payload, 400_000, purchased, purchased.Add(-time.Hour))
+	if verdict.Class != adapter.Undecided || !strings.Contains(string(early.Body), `"lastUpdatedTimestamp":"2026-11-18T12:00:00.000Z"`) {
+		t.Errorf("restated by a clock that is late: %v, %s", verdict, early.Body)
+	}
+	restated, verdict := restater.Restate(payload, 400_000, purchased, received.Add(time.Hour))
 	if verdict.Class != adapter.Undecided {
 		t.Fatal(verdict)
 	}
@@ -194,7 +209,7 @@ func TestGoogleRestatesAPurchase(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"transactionId": `"A-1"`, "conversionValue": "40", "currency": `"EUR"`, "eventTimestamp": `"2026-11-18T12:00:00.000Z"`,
-		"lastUpdatedTimestamp": `"2026-11-20T12:00:00.000Z"`,
+		"lastUpdatedTimestamp": `"2026-11-20T13:00:00.000Z"`,
 	} {
 		if string(got[name]) != want {
 			t.Errorf("%s is %s, want %s", name, got[name], want)

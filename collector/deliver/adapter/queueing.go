@@ -25,9 +25,20 @@ type Grant interface {
 type Tracker interface {
 	// Track makes the request that asks for it.
 	Track(ticket string) Request
-	// Tracked says what the answer means for each of n events of that ticket, which was given so long ago. [Queued] has them
-	// asked for again after a while, [Isolate] has them sent again in smaller parts.
-	Tracked(response Response, n int, age time.Duration) []Verdict
+	// Tracked says what the answer means for each event that was asked for. [Queued] has them asked for again after a while,
+	// [Isolate] has them sent again in smaller parts.
+	Tracked(response Response, look Look) []Verdict
+}
+
+// Look is what is asked: what has become of events of one ticket.
+type Look struct {
+	// Refunds says of each event whether it is a refund.
+	Refunds []bool
+	// Sent is how many events the request had in all, 0 where that is not known. Group is theirs, "" where it is not known.
+	Sent  int
+	Group string
+	// Age is how long ago the ticket was given.
+	Age time.Duration
 }
 
 // Order is what an event says of its order.
@@ -41,12 +52,13 @@ type Order struct {
 	Currency string
 	// At is when the event happened.
 	At time.Time
-	// Target is where on the platform the event goes, without white space: a refund goes where its purchase went.
+	// Target is where on the platform the event goes, without white space, another one where it is only checked: a refund goes
+	// where its purchase went.
 	Target string
 }
 
 // Restater is an adapter of a type that takes a refund as the purchase's new value.
 type Restater interface {
-	// Restate makes of a purchase or a refund the purchase with a new value. purchased is when the purchase happened.
-	Restate(p Payload, value event.Amount, purchased time.Time) (Payload, Verdict)
+	// Restate makes of a purchase or a refund the purchase with a new value, as of now. purchased is when the purchase happened.
+	Restate(p Payload, value event.Amount, purchased, now time.Time) (Payload, Verdict)
 }

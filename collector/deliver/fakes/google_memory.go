@@ -27,6 +27,8 @@ type Processing struct {
 	// Unknown forgets the request; Page answers with this text and status 200 in place of a status.
 	Unknown bool
 	Page    string
+	// Ticket is the request's id; "" for one of its own.
+	Ticket string
 }
 
 // googleMemory is what a fake of Google remembers: tokens, requests and what becomes of them.
@@ -116,6 +118,9 @@ func (m *googleMemory) queue(transactions []string) string {
 	id, queued := fmt.Sprintf("request-%d", m.made), &googleQueued{transactions: transactions}
 	if len(m.planned) > 0 {
 		queued.Processing, m.planned = m.planned[0], m.planned[1:]
+	}
+	if queued.Ticket != "" {
+		id = queued.Ticket
 	}
 	if !queued.Unknown {
 		m.requests[id] = queued
