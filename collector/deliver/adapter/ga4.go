@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -352,7 +353,16 @@ func (a *ga4Adapter) Build(batch []Payload, _ time.Time) Request {
 }
 
 // Classify goes by the status: GA4 answers 2xx to all that it can read, whatever it then does with it, and has
-// nothing to say in the body.
+// nothing to say in the body. A web page is of what stands before it.
 func (a *ga4Adapter) Classify(r Response, n int) []Verdict {
-	return forAll(n, classifyStatus(r, n))
+	verdict := classifyStatus(r, n)
+	if isHTML(r) {
+		switch verdict.Class {
+		case Delivered:
+			verdict = Verdict{Class: Retry, Reason: "answer_unreadable"}
+		case Isolate, Permanent:
+			verdict = Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)}
+		}
+	}
+	return forAll(n, verdict)
 }

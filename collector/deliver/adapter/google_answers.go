@@ -74,7 +74,10 @@ func isTicket(id string) bool {
 // googleRefusals reads an error. Where it names the events to blame, these have failed and the others are sent again.
 func googleRefusals(r Response, n int) []Verdict {
 	status := classifyStatus(r, n)
-	if r.Status != http.StatusBadRequest || isHTML(r) {
+	switch {
+	case isHTML(r) && (status.Class == Isolate || status.Class == Permanent): // of what stands before Google
+		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
+	case r.Status != http.StatusBadRequest:
 		return forAll(n, status)
 	}
 	var answer googleError

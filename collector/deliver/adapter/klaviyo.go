@@ -270,7 +270,7 @@ func (e *klaviyoError) reason() string {
 // Classify takes a 202 alone for a success: it is what Klaviyo answers when it has an event.
 func (a *klaviyoAdapter) Classify(r Response, n int) []Verdict {
 	switch {
-	case r.Status == http.StatusAccepted:
+	case r.Status == http.StatusAccepted && !isHTML(r):
 		return forAll(n, Verdict{Class: Delivered})
 	case r.Status >= 200 && r.Status < 300:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})

@@ -259,7 +259,7 @@ func (a *metaAdapter) Classify(r Response, n int) []Verdict {
 			return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
 		}
 		return forAll(n, classifyStatus(r, n))
-	case err != nil || answer.EventsReceived == nil:
+	case err != nil || answer.EventsReceived == nil || *answer.EventsReceived < 0 || *answer.EventsReceived > n:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
 	case *answer.EventsReceived < n && n > 1:
 		return forAll(n, Verdict{Class: Isolate, Reason: "not_received"})

@@ -225,6 +225,10 @@ func (a *microsoftAdapter) Classify(r Response, n int) []Verdict {
 	success := r.Status >= 200 && r.Status < 300
 	invalid := r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
 	switch {
+	case err == nil && answer.Error.Code == "Unauthorized":
+		return forAll(n, Verdict{Class: Auth, Reason: "unauthorized"})
+	case err == nil && success && answer.EventsReceived != nil && (*answer.EventsReceived < 0 || *answer.EventsReceived > n):
+		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"}) // it is about another request
 	case err == nil && (success && answer.EventsReceived != nil || invalid && len(answer.Error.Details) > 0):
 		return classifyMicrosoftDetails(r, n, &answer)
 	case success:
@@ -232,8 +236,6 @@ func (a *microsoftAdapter) Classify(r Response, n int) []Verdict {
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
 	case isHTML(r) && r.Status >= 400:
 		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
-	case err == nil && answer.Error.Code == "Unauthorized":
-		return forAll(n, Verdict{Class: Auth, Reason: "unauthorized"})
 	}
 	return forAll(n, classifyStatus(r, n))
 }

@@ -236,6 +236,8 @@ func (a *pinterestAdapter) Classify(r Response, n int) []Verdict {
 	}
 	success := r.Status >= 200 && r.Status < 300
 	switch {
+	case err == nil && answer.Code == pinterestUnauthorised:
+		return forAll(n, Verdict{Class: Auth, Reason: "unauthorized"})
 	case err == nil && len(rows) == n && (success || r.Status == http.StatusUnprocessableEntity):
 		return classifyPinterestRows(rows)
 	case success:

@@ -284,7 +284,7 @@ func classifyRedditError(refusal *redditError, n int) []Verdict {
 			verdicts[i] = Verdict{Class: Permanent, Reason: "refused"}
 		}
 	}
-	if strconv.Itoa(len(named)) != stated[1] {
+	if strconv.Itoa(len(named)) != stated[1] || len(named) == 0 {
 		return unclear
 	}
 	return verdicts
