@@ -143,7 +143,7 @@ func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
 
 // params are the event's parameters: Google's own, then the customer's as far as there is room.
 func (a *ga4Adapter) params(e *Event, transaction string) members {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true, costs: true})
 	var p members
 	p.text("transaction_id", ga4Text(transaction, ga4ParamLength))
 	p.amount("value", goods.Value)
@@ -315,9 +315,6 @@ func ga4ConsentTo(e *Event, p consent.Purpose) string {
 func ga4Items(e *Event, pieces []piece) []ga4Item {
 	var items []ga4Item
 	for _, item := range pieces {
-		if item.ID == "" && item.Name == "" {
-			continue // GA4 needs one of the two
-		}
 		items = append(items, ga4Item{
 			ID:        ga4Text(item.ID, ga4ParamLength),
 			Name:      ga4Text(item.Name, ga4ParamLength),

@@ -101,7 +101,7 @@ func (a *klaviyoAdapter) Map(e *Event) (Payload, Verdict) {
 	if profile.Attributes.ExternalID == "" && profile.Attributes.AnonymousID == "" && profile.Attributes.ExchangeID == "" {
 		return Payload{}, Skip("no_identifier")
 	}
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true, unnamed: true, costs: true})
 	attributes := klaviyoEvent{Properties: klaviyoProperties(e, &goods), Time: e.Time().UTC().Format(timestampFormat), UniqueID: e.DedupID()}
 	attributes.Metric.Data.Type, attributes.Metric.Data.Attributes.Name = "metric", name
 	if goods.Value != nil {

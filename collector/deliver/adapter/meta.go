@@ -3,8 +3,8 @@ package adapter
 import (
 	"crypto/sha256"
 	"net/http"
-	"regexp"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -217,7 +217,7 @@ func metaUser(e *Event) metaUserData {
 }
 
 func metaCustom(e *Event) *metaCustomData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{}) // Meta needs an item's id
 	custom := metaCustomData{
 		Value:       goods.Value,
 		Currency:    goods.Currency,
@@ -226,9 +226,6 @@ func metaCustom(e *Event) *metaCustomData {
 		Search:      e.SearchTerm,
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" {
-			continue // Meta needs an id
-		}
 		custom.Contents = append(custom.Contents, metaContent{
 			ID: item.ID, Quantity: item.Quantity, ItemPrice: item.Price, Title: item.Name, Brand: item.Brand, Category: item.Category,
 		})

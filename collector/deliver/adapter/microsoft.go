@@ -166,14 +166,11 @@ func microsoftClick(text string) string {
 }
 
 func microsoftCustom(e *Event) *microsoftCustomData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true})
 	custom := microsoftCustomData{
 		Value: goods.Value, Currency: goods.Currency, TransactionID: e.OrderID, SearchTerm: e.SearchTerm, PageType: microsoftPages[e.Name],
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" && item.Name == "" {
-			continue
-		}
 		custom.Items = append(custom.Items, microsoftItem{ID: item.ID, Name: item.Name, Price: item.Price, Quantity: item.Quantity})
 		if item.ID != "" {
 			custom.ItemIDs = append(custom.ItemIDs, item.ID)

@@ -168,7 +168,7 @@ func twoLetters(language string) string {
 }
 
 func pinterestCustom(e *Event) *pinterestCustomData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true})
 	custom := pinterestCustomData{
 		Value: amountText(goods.Value), Currency: goods.Currency, OrderID: e.OrderID, ContentName: e.ContentName,
 		Search: e.SearchTerm,
@@ -177,9 +177,6 @@ func pinterestCustom(e *Event) *pinterestCustomData {
 		custom.OptOutType = pinterestLimited
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" && item.Name == "" {
-			continue
-		}
 		custom.Contents = append(custom.Contents, pinterestContent{
 			ID: item.ID, ItemName: item.Name, ItemCategory: item.Category, ItemBrand: item.Brand, ItemPrice: amountText(item.Price),
 			Quantity: item.Quantity,
