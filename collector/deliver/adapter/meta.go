@@ -177,7 +177,7 @@ var noGender = event.Hash(sha256.Sum256([]byte("n")))
 // The forms of Meta's cookies: fb, the level of the domain, when it was made in milliseconds, and the click or a random number.
 // Meta's own libraries add what made it, behind a dot.
 var (
-	metaClickCookie   = regexp.MustCompile(`^fb\.[0-9]{1,2}\.[0-9]{1,16}\.[!-~]+$`)
+	metaClickCookie   = regexp.MustCompile(`^fb\.[0-9]{1,2}\.[0-9]{1,16}\.[^\s\pC]+$`)
 	metaBrowserCookie = regexp.MustCompile(`^fb\.[0-9]{1,2}\.[0-9]{1,16}\.[0-9]+(\.[A-Za-z0-9_-]{2,8})?$`)
 )
 

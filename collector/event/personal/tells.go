@@ -1,6 +1,7 @@
 package personal
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -48,14 +49,7 @@ func tellsWithin(value jsontext.Value) bool {
 		return json.Unmarshal(value, &text) == nil && (isInternationalNumber(text) || new(Finder).ContactIn(text))
 	case '[':
 		var elements []jsontext.Value
-		if json.Unmarshal(value, &elements) != nil {
-			return false
-		}
-		for _, element := range elements {
-			if tellsWithin(element) {
-				return true
-			}
-		}
+		return json.Unmarshal(value, &elements) == nil && slices.ContainsFunc(elements, tellsWithin)
 	case '{':
 		var members map[string]jsontext.Value
 		if json.Unmarshal(value, &members) != nil {
