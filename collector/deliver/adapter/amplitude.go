@@ -106,7 +106,7 @@ func amplitudeProperties(e *Event) members {
 	c := &e.Context
 	p := members{{"event_id", e.ID}}
 	p.text("session_id", e.SessionID)
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	p.amount("value", e.Value)
 	p.text("currency", e.Currency)
 	p.amount("tax", e.Tax)

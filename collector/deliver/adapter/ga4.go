@@ -152,7 +152,7 @@ func (a *ga4Adapter) params(e *Event, transaction string) members {
 	p.amount("shipping", goods.Shipping)
 	p.text("coupon", ga4Text(e.Coupon, ga4ParamLength))
 	p.text("session_id", ga4SessionID(e.SessionID))
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	p.text("page_location", ga4Text(e.Context.PageURL, ga4PageLength))
 	p.text("page_referrer", ga4Text(e.Context.Referrer, ga4ReferrerLength))
 	p.text("page_title", ga4Text(e.Context.PageTitle, ga4TitleLength))

@@ -35,13 +35,6 @@ func (m *members) amount(name string, amount *event.Amount) {
 	}
 }
 
-// number appends a number unless it is zero.
-func (m *members) number(name string, number int64) {
-	if number != 0 {
-		*m = append(*m, member{name, number})
-	}
-}
-
 func (m members) has(name string) bool {
 	return slices.ContainsFunc(m, func(other member) bool { return other.name == name })
 }

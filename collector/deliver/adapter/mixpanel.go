@@ -89,7 +89,7 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("ip", publicIP(c.IP))
 	p.text("$locale", c.Language)
 	p.text("session_id", e.SessionID)
-	p.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	p.engagement(e)
 	p.amount("value", e.Value)
 	p.text("currency", e.Currency)
 	p.amount("tax", e.Tax)

@@ -175,7 +175,9 @@ func (m *members) data(e *Event) {
 
 // engagement appends for how long the visitor was busy with the page, by our own name.
 func (m *members) engagement(e *Event) {
-	m.number("engagement_time_msec", e.EngagementTime.Milliseconds())
+	if number := e.EngagementTime.Milliseconds(); number != 0 {
+		*m = append(*m, member{"engagement_time_msec", number})
+	}
 }
 
 // posthogOwn are the names that have a meaning in a property of PostHog's or ours, set or not: none of the customer's may stand
