@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weir-dev/weir/collector/deliver/fakes"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
@@ -81,5 +83,54 @@ func TestNoEventIsLostForAnothersSake(t *testing.T) {
 				t.Errorf("got %d events sent alone, want %d", got, len(test.want))
 			}
 		})
+	}
+}
+
+// LinkedIn answers for each event: what it has taken is not sent again for the sake of one that it has not.
+func TestWhatWasTakenIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypeLinkedIn)
+	s.fake.Fail(fakes.Failure{Status: http.StatusOK, Body: `{"elements":[{"status":201},{"status":429},{"status":201}]}`})
+	for range 3 {
+		s.purchase("")
+	}
+	engine := s.launch()
+	s.await("all have come", func() string {
+		delivered := 0
+		for _, r := range s.records("p") {
+			if r.Status == "delivered" {
+				delivered++
+			}
+		}
+		return cmp.Diff(3, delivered)
+	})
+	engine.stop()
+	if got := len(s.fake.Taken()); got != 1 {
+		t.Errorf("%d events were sent again, want the one that was not taken", got)
+	}
+}
+
+// A platform that says for how long it wants a pause gets it at once, and not the halves of what it refused.
+func TestAPauseThatIsAskedForIsKeptAtOnce(t *testing.T) {
+	t.Parallel()
+	fb := newMeta(t, always(answer{status: 429, header: map[string]string{"Retry-After": "3600"}}))
+	h := newHarness(t, fb.platform("meta"))
+	positions := map[stream.Position]bool{}
+	for range 100 {
+		positions[h.accept(pageview)] = true
+	}
+	h.start("one", nil)
+	h.await("all wait", func() string {
+		waiting := 0
+		for _, r := range h.records("meta") {
+			if r.Status == "retrying" && r.Reason == "throttled" {
+				waiting++
+			}
+		}
+		return cmp.Diff(len(positions), waiting)
+	})
+	// Redis may hand the events out in parts.
+	if got := h.metric("weir_delivery_requests_total", map[string]string{"platform": "meta"}); got > firstRequests {
+		t.Errorf("%v requests were made, want one", got)
 	}
 }

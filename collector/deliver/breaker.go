@@ -53,8 +53,8 @@ type assessment struct {
 	openFor time.Duration
 	// failures is how often the request's first event failed, this time included.
 	failures int
-	// poison says that it fails again and again while others succeed.
-	poison bool
+	// blamed says that it failed before and others succeeded since then, poison that it does so again and again.
+	blamed, poison bool
 }
 
 func newBreaker(b backoff, slow time.Duration, now func() time.Time, logger *slog.Logger, metrics *pauseMetrics, l *limiter) *breaker {
@@ -172,7 +172,7 @@ func (b *breaker) record(p permit, first stream.Position, verdict adapter.Verdic
 		trip = b.failures.failure(p.kind, first, verdict.Class)
 	}
 	poison := b.failures.poison[first]
-	a := assessment{failures: b.failures.count(first), poison: poison >= poisonAttempts}
+	a := assessment{failures: b.failures.count(first), blamed: poison > 0, poison: poison >= poisonAttempts}
 	since, c := b.openedSince(p), &b.circuits[p.kind]
 	switch {
 	case since != nil:

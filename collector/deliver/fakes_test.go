@@ -92,6 +92,14 @@ func (a *answer) write(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, a.body)
 }
 
+// soon is an answer that asks for no longer a pause than a second.
+func (a *answer) soon() *answer {
+	if a.header["Retry-After"] == "" {
+		return a
+	}
+	return &answer{status: a.status, header: map[string]string{"Retry-After": "1"}, body: a.body}
+}
+
 // verify returns what is wrong with a webhook, "" where nothing is.
 func verify(r *http.Request, body []byte, tolerance time.Duration) string {
 	id, stamp := r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp")

@@ -258,11 +258,14 @@ func (s *sender) attempt(sending context.Context, p permit, batch []task) outcom
 	worst := worstOf(verdicts)
 	assessed := s.breaker.record(p, batch[0].position, worst, latency)
 
-	// A batch may be refused for one event's sake by a status that is about the platform otherwise.
-	suspect := assessed.openFor == 0 && aboutPlatform(worst.Class)
+	// A batch may be refused for one event's sake by a status that is about the platform otherwise. Where the platform says for
+	// how long to pause that is believed at first, and doubted where it has taken others in the meantime.
+	batch[0].doubted = batch[0].doubted || worst.After == 0 || assessed.blamed
+	suspect := assessed.openFor == 0 && aboutPlatform(worst.Class) && batch[0].doubted
 	switch {
 	case (worst.Class == adapter.Split || suspect) && len(batch) > 1:
 		half := len(batch) / 2
+		batch[half].doubted = batch[0].doubted
 		all := s.deliver(sending, p, batch[:half])
 		all.add(s.deliver(sending, p, batch[half:]))
 		return all

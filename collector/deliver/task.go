@@ -27,6 +27,8 @@ type task struct {
 	// waited says that the event waits for the reason that was recorded last; replayed is when a replay put it back.
 	waited   bool
 	replayed time.Time
+	// doubted, of a batch's first, says that what is answered to it may be for one event's sake, even where a pause is asked for.
+	doubted bool
 	// verdict is final where it is not to be sent.
 	verdict adapter.Verdict
 	// event is who it is about, until it is sent: they may be erased before that.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -146,7 +147,7 @@ func (a *ga4Adapter) Map(e *Event) (Payload, Verdict) {
 
 // params are the event's parameters: Google's own, then the customer's as far as there is room.
 func (a *ga4Adapter) params(e *Event, transaction string) members {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true, costs: true})
 	var p members
 	p.text("transaction_id", ga4Text(transaction, ga4ParamLength))
 	p.amount("value", goods.Value)
@@ -318,9 +319,6 @@ func ga4ConsentTo(e *Event, p consent.Purpose) string {
 func ga4Items(e *Event, pieces []piece) []ga4Item {
 	var items []ga4Item
 	for _, item := range pieces {
-		if item.ID == "" && item.Name == "" {
-			continue // GA4 needs one of the two
-		}
 		items = append(items, ga4Item{
 			ID:        ga4Text(item.ID, ga4ParamLength),
 			Name:      ga4Text(item.Name, ga4ParamLength),
@@ -356,7 +354,16 @@ func (a *ga4Adapter) Build(batch []Payload, _ time.Time) Request {
 }
 
 // Classify goes by the status: GA4 answers 2xx to all that it can read, whatever it then does with it, and has
-// nothing to say in the body.
+// nothing to say in the body. A web page is of what stands before it.
 func (a *ga4Adapter) Classify(r Response, n int) []Verdict {
-	return forAll(n, classifyStatus(r, n))
+	verdict := classifyStatus(r, n)
+	if isHTML(r) {
+		switch verdict.Class {
+		case Delivered:
+			verdict = Verdict{Class: Retry, Reason: "answer_unreadable"}
+		case Isolate, Permanent:
+			verdict = Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)}
+		}
+	}
+	return forAll(n, verdict)
 }

@@ -25,23 +25,33 @@ type piece struct {
 	Price, Discount *event.Amount
 }
 
-func goodsOf(e *Event) goods {
+// takes is what of an event's goods a platform gets. What it does not get has no part in whether there is a currency.
+type takes struct {
+	// unnamed are items with neither an id nor a name, named those with a name alone; costs are taxes, shipping and discounts.
+	unnamed, named, costs bool
+}
+
+func (t takes) item(item *event.Item) bool {
+	return item.ID != "" || t.named && item.Name != "" || t.unnamed
+}
+
+func goodsOf(e *Event, t takes) goods {
 	var g goods
 	priced := false
 	for i := range e.Contents {
 		item := &e.Contents[i]
 		quantity, price := wholePieces(item.Quantity, item.Price)
-		if quantity == 0 {
-			continue // nothing was bought of it
+		if quantity == 0 || !t.item(item) {
+			continue // nothing was bought of it, or it cannot be told
 		}
 		_, discount := wholePieces(item.Quantity, item.Discount)
 		if e.Currency == "" {
 			price, discount = nil, nil
 		}
-		priced = priced || price != nil || discount != nil
+		priced = priced || price != nil || t.costs && discount != nil
 		g.Items = append(g.Items, piece{Item: item, Quantity: quantity, Price: price, Discount: discount})
 	}
-	if e.Currency != "" && (e.Value != nil || e.Tax != nil || e.Shipping != nil || priced) {
+	if e.Currency != "" && (e.Value != nil || priced || t.costs && (e.Tax != nil || e.Shipping != nil)) {
 		g.Value, g.Tax, g.Shipping, g.Currency = e.Value, e.Tax, e.Shipping, e.Currency
 	}
 	return g

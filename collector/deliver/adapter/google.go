@@ -166,8 +166,11 @@ func (a *googleAdapter) Map(e *Event) (Payload, Verdict) {
 	if verdict.Class != Undecided {
 		return Payload{}, verdict
 	}
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{})
 	own.ConversionValue, own.Currency, own.CartData = googleAmount(goods.Value), goods.Currency, googleAdsCart(e, goods.Items)
+	if goods.Value == nil && own.CartData == nil { // the prices are not told
+		own.Currency = ""
+	}
 	payload, verdict := bodyPayload(own)
 	payload.Group = a.destination(action)
 	if e.Name == event.Purchase && e.OrderID != "" {
@@ -306,11 +309,9 @@ func googleAdsCart(e *Event, pieces []piece) *googleCart {
 	}
 	var cart googleCart
 	for _, item := range pieces {
-		if item.ID != "" {
-			cart.Items = append(cart.Items, googleItem{
-				MerchantProductID: item.ID, Quantity: strconv.FormatInt(item.Quantity, 10), UnitPrice: googleAmount(item.Price),
-			})
-		}
+		cart.Items = append(cart.Items, googleItem{
+			MerchantProductID: item.ID, Quantity: strconv.FormatInt(item.Quantity, 10), UnitPrice: googleAmount(item.Price),
+		})
 	}
 	if cart.Items == nil {
 		return nil

@@ -31,7 +31,7 @@ func mapGoogleAnalytics(e *Event) (Payload, Verdict) {
 	case e.Name == event.Purchase && transaction == "":
 		transaction = e.DedupID() // a repeated purchase is told by this alone
 	}
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true, costs: true})
 	own := googleEvent{
 		TransactionID: ga4Text(transaction, ga4ParamLength), EventTimestamp: e.Time().UTC().Format(timestampFormat), EventName: name,
 		EventSource: googleSource(e.Context.ActionSource), ClientID: client, UserID: e.UserID, UserData: googleUserDataOf(e),

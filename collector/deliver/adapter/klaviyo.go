@@ -102,7 +102,7 @@ func (a *klaviyoAdapter) Map(e *Event) (Payload, Verdict) {
 	if profile.Attributes.ExternalID == "" && profile.Attributes.AnonymousID == "" && profile.Attributes.ExchangeID == "" {
 		return Payload{}, Skip("no_identifier")
 	}
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true, unnamed: true, costs: true})
 	attributes := klaviyoEvent{Properties: klaviyoProperties(e, &goods), Time: e.Time().UTC().Format(timestampFormat), UniqueID: e.DedupID()}
 	attributes.Metric.Data.Type, attributes.Metric.Data.Attributes.Name = "metric", name
 	if goods.Value != nil {
@@ -271,7 +271,7 @@ func (e *klaviyoError) reason() string {
 // Classify takes a 202 alone for a success: it is what Klaviyo answers when it has an event.
 func (a *klaviyoAdapter) Classify(r Response, n int) []Verdict {
 	switch {
-	case r.Status == http.StatusAccepted:
+	case r.Status == http.StatusAccepted && !isHTML(r):
 		return forAll(n, Verdict{Class: Delivered})
 	case r.Status >= 200 && r.Status < 300:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})

@@ -101,7 +101,7 @@ func (a *linkedinAdapter) Map(e *Event) (Payload, Verdict) {
 	if !first.IsZero() && !last.IsZero() && a.version >= linkedinTakesHashedNames {
 		user.Info = &linkedinInfo{FirstName: first.String(), LastName: last.String(), Country: e.Country}
 	}
-	if goods := goodsOf(e); goods.Value != nil {
+	if goods := goodsOf(e, takes{}); goods.Value != nil {
 		out.Value = &linkedinValue{Currency: goods.Currency, Amount: goods.Value.String()}
 	}
 	return bodyPayload(out)

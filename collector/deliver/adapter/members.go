@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/personal"
 )
 
 // members are those of a JSON object, in their order.
@@ -43,6 +44,25 @@ func (m *members) engagement(e *Event) {
 
 func (m members) has(name string) bool {
 	return slices.ContainsFunc(m, func(other member) bool { return other.name == name })
+}
+
+// own appends members of the customer's own, without those that are there, that tell of a person, or whose names are kept.
+func (m *members) own(object []byte, kept func(name string) bool) {
+	for name, value := range membersOf(object) {
+		if !m.has(name) && !kept(name) && !personal.Tells(name, value) {
+			*m = append(*m, member{name, value})
+		}
+	}
+}
+
+// withoutPersonal returns members of the customer's own without those that tell of a person, nil where none is left.
+func withoutPersonal(object []byte) ([]byte, error) {
+	var m members
+	m.own(object, func(string) bool { return false })
+	if len(m) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(m)
 }
 
 // propertiesOf are the customer's own members, in the order in which they were sent.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -173,6 +174,21 @@ func metaSource(c *event.Context) string {
 // noGender is the hash of n: Meta and Snapchat know f and m alone.
 var noGender = event.Hash(sha256.Sum256([]byte("n")))
 
+// The forms of Meta's cookies: fb, the level of the domain, when it was made in milliseconds, and the click or a random number.
+// Meta's own libraries add what made it, behind a dot.
+var (
+	metaClickCookie   = regexp.MustCompile(`^fb\.[0-9]{1,2}\.[0-9]{1,16}\.[^\s\pC]+$`)
+	metaBrowserCookie = regexp.MustCompile(`^fb\.[0-9]{1,2}\.[0-9]{1,16}\.[0-9]+(\.[A-Za-z0-9_-]{2,8})?$`)
+)
+
+// metaCookie is a cookie of that form, "" for what visitors have in its place: Meta refuses the event for that.
+func metaCookie(form *regexp.Regexp, text string) string {
+	if !form.MatchString(text) {
+		return ""
+	}
+	return text
+}
+
 func metaUser(e *Event) metaUserData {
 	user := metaUserData{
 		Email:           e.contacts(event.EmailLower, anyNumber),
@@ -187,21 +203,21 @@ func metaUser(e *Event) metaUserData {
 		ExternalID:      e.externalIDs(),
 		ClientIPAddress: publicIP(e.Context.IP),
 		ClientUserAgent: e.Context.UserAgent,
-		FBC:             e.Context.ClickIDs["fbc"],
-		FBP:             e.Context.ClickIDs["fbp"],
+		FBC:             metaCookie(metaClickCookie, e.Context.ClickIDs["fbc"]),
+		FBP:             metaCookie(metaBrowserCookie, e.Context.ClickIDs["fbp"]),
 	}
 	if gender := e.User.Get(event.Gender); gender != noGender {
 		user.Gender = hashes(gender)
 	}
 	if click := e.Context.ClickIDs["fbclid"]; user.FBC == "" && click != "" {
 		// The cookie's documented form, for a click whose cookie the caller did not pass on.
-		user.FBC = "fb.1." + strconv.FormatInt(e.Time().UnixMilli(), 10) + "." + click
+		user.FBC = metaCookie(metaClickCookie, "fb.1."+strconv.FormatInt(e.Time().UnixMilli(), 10)+"."+click)
 	}
 	return user
 }
 
 func metaCustom(e *Event) *metaCustomData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{}) // Meta needs an item's id
 	custom := metaCustomData{
 		Value:       goods.Value,
 		Currency:    goods.Currency,
@@ -210,9 +226,6 @@ func metaCustom(e *Event) *metaCustomData {
 		Search:      e.SearchTerm,
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" {
-			continue // Meta needs an id
-		}
 		custom.Contents = append(custom.Contents, metaContent{
 			ID: item.ID, Quantity: item.Quantity, ItemPrice: item.Price, Title: item.Name, Brand: item.Brand, Category: item.Category,
 		})
@@ -259,7 +272,7 @@ func (a *metaAdapter) Classify(r Response, n int) []Verdict {
 			return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
 		}
 		return forAll(n, classifyStatus(r, n))
-	case err != nil || answer.EventsReceived == nil:
+	case err != nil || answer.EventsReceived == nil || *answer.EventsReceived < 0 || *answer.EventsReceived > n:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
 	case *answer.EventsReceived < n && n > 1:
 		return forAll(n, Verdict{Class: Isolate, Reason: "not_received"})

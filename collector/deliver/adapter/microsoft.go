@@ -167,14 +167,11 @@ func microsoftClick(text string) string {
 }
 
 func microsoftCustom(e *Event) *microsoftCustomData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true})
 	custom := microsoftCustomData{
 		Value: goods.Value, Currency: goods.Currency, TransactionID: e.OrderID, SearchTerm: e.SearchTerm, PageType: microsoftPages[e.Name],
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" && item.Name == "" {
-			continue
-		}
 		custom.Items = append(custom.Items, microsoftItem{ID: item.ID, Name: item.Name, Price: item.Price, Quantity: item.Quantity})
 		if item.ID != "" {
 			custom.ItemIDs = append(custom.ItemIDs, item.ID)
@@ -226,6 +223,10 @@ func (a *microsoftAdapter) Classify(r Response, n int) []Verdict {
 	success := r.Status >= 200 && r.Status < 300
 	invalid := r.Status == http.StatusBadRequest || r.Status == http.StatusUnprocessableEntity
 	switch {
+	case err == nil && answer.Error.Code == "Unauthorized":
+		return forAll(n, Verdict{Class: Auth, Reason: "unauthorized"})
+	case err == nil && success && answer.EventsReceived != nil && (*answer.EventsReceived < 0 || *answer.EventsReceived > n):
+		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"}) // it is about another request
 	case err == nil && (success && answer.EventsReceived != nil || invalid && len(answer.Error.Details) > 0):
 		return classifyMicrosoftDetails(r, n, &answer)
 	case success:
@@ -233,8 +234,6 @@ func (a *microsoftAdapter) Classify(r Response, n int) []Verdict {
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
 	case isHTML(r) && r.Status >= 400:
 		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
-	case err == nil && answer.Error.Code == "Unauthorized":
-		return forAll(n, Verdict{Class: Auth, Reason: "unauthorized"})
 	}
 	return forAll(n, classifyStatus(r, n))
 }

@@ -165,6 +165,8 @@ func (a *mixpanelAdapter) Classify(r Response, n int) []Verdict {
 	err := json.Unmarshal(r.Body, &answer)
 	success := r.Status >= 200 && r.Status < 300
 	switch {
+	case err == nil && answer.Imported != nil && (*answer.Imported < 0 || *answer.Imported > n) && (success || r.Status == http.StatusBadRequest):
+		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"}) // it is about another request
 	case err == nil && answer.Imported != nil && (success || r.Status == http.StatusBadRequest):
 		return classifyMixpanelRecords(r, answer, n)
 	case success:
@@ -178,7 +180,7 @@ func (a *mixpanelAdapter) Classify(r Response, n int) []Verdict {
 
 func classifyMixpanelRecords(r Response, answer mixpanelAnswer, n int) []Verdict {
 	rest := Verdict{Class: Delivered}
-	if len(answer.Failed) == 0 && *answer.Imported < n && r.Status == http.StatusBadRequest {
+	if len(answer.Failed) == 0 && r.Status == http.StatusBadRequest {
 		return forAll(n, refused(n, "http_400"))
 	}
 	verdicts := make([]Verdict, n)

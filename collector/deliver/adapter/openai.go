@@ -202,7 +202,7 @@ func openaiSource(c *event.Context) (source, page string) {
 
 // openaiDataOf are an event's money and items, as far as its type has them.
 func openaiDataOf(e *Event, kind string) openaiData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true})
 	data := openaiData{Type: openaiShapes[kind]}
 	if data.Amount = minorUnits(goods.Value, goods.Currency); data.Amount != nil {
 		data.Currency = goods.Currency
@@ -211,9 +211,6 @@ func openaiDataOf(e *Event, kind string) openaiData {
 		return data
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" && item.Name == "" {
-			continue
-		}
 		content := openaiContent{ID: item.ID, Name: item.Name, ContentType: "product", Quantity: item.Quantity}
 		if content.Amount = minorUnits(item.Price, goods.Currency); content.Amount != nil {
 			content.Currency = goods.Currency

@@ -169,7 +169,7 @@ func twoLetters(language string) string {
 }
 
 func pinterestCustom(e *Event) *pinterestCustomData {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{named: true})
 	custom := pinterestCustomData{
 		Value: amountText(goods.Value), Currency: goods.Currency, OrderID: e.OrderID, ContentName: e.ContentName,
 		Search: e.SearchTerm,
@@ -178,9 +178,6 @@ func pinterestCustom(e *Event) *pinterestCustomData {
 		custom.OptOutType = pinterestLimited
 	}
 	for _, item := range goods.Items {
-		if item.ID == "" && item.Name == "" {
-			continue
-		}
 		custom.Contents = append(custom.Contents, pinterestContent{
 			ID: item.ID, ItemName: item.Name, ItemCategory: item.Category, ItemBrand: item.Brand, ItemPrice: amountText(item.Price),
 			Quantity: item.Quantity,
@@ -237,6 +234,8 @@ func (a *pinterestAdapter) Classify(r Response, n int) []Verdict {
 	}
 	success := r.Status >= 200 && r.Status < 300
 	switch {
+	case err == nil && answer.Code == pinterestUnauthorised:
+		return forAll(n, Verdict{Class: Auth, Reason: "unauthorized"})
 	case err == nil && len(rows) == n && (success || r.Status == http.StatusUnprocessableEntity):
 		return classifyPinterestRows(rows)
 	case success:

@@ -181,16 +181,13 @@ func redditSource(source event.ActionSource) string {
 
 // redditMetadataOf leaves out what Reddit refuses for the kind of event, and with it the batch.
 func redditMetadataOf(e *Event, kind string) redditMetadata {
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{}) // Reddit needs an item's id
 	metadata := redditMetadata{ConversionID: e.DedupID()}
 	if redditValued[kind] && goods.Value != nil {
 		metadata.Value, metadata.Currency = goods.Value, goods.Currency
 	}
 	var pieces int64
 	for _, item := range goods.Items {
-		if item.ID == "" {
-			continue // Reddit needs an id
-		}
 		product := redditProduct{ID: item.ID, Name: item.Name, Category: item.Category, Quantity: item.Quantity}
 		if metadata.Currency != "" { // the currency of the prices too
 			product.ItemPrice = item.Price
@@ -284,7 +281,7 @@ func classifyRedditError(refusal *redditError, n int) []Verdict {
 			verdicts[i] = Verdict{Class: Permanent, Reason: "refused"}
 		}
 	}
-	if strconv.Itoa(len(named)) != stated[1] {
+	if strconv.Itoa(len(named)) != stated[1] || len(named) == 0 {
 		return unclear
 	}
 	return verdicts

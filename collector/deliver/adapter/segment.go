@@ -178,20 +178,23 @@ func segmentProperties(e *Event, call segmentName) members {
 	p.text("query", e.SearchTerm)
 	p.text("list_id", e.ListID)
 	p.text("list_name", e.ListName)
+	var item *event.Item // the one that the event is about
 	switch {
 	case call.product && len(e.Contents) == 1:
-		segmentProduct(&p, &e.Contents[0], "item_discount")
+		item = &e.Contents[0]
+		segmentProduct(&p, item, "item_discount")
 	case len(e.Contents) > 0:
 		products := make([]members, len(e.Contents))
 		for i := range e.Contents {
 			segmentProduct(&products[i], &e.Contents[i], "discount")
+			products[i].own(e.Contents[i].Extra, func(string) bool { return false })
 		}
 		p = append(p, member{"products", products})
 	}
 	switch {
-	case !p.has("product_id"):
+	case item == nil || item.ID == "":
 		p.text("product_id", e.ContentID)
-	case e.ContentID != e.Contents[0].ID:
+	case e.ContentID != item.ID:
 		p.text("content_id", e.ContentID)
 	}
 	if call.product {
@@ -209,11 +212,12 @@ func segmentProperties(e *Event, call segmentName) members {
 	if e.Context.ActionSource != event.InApp { // which the channel says
 		p.text("action_source", e.Context.ActionSource.String())
 	}
-	for name, value := range propertiesOf(e) {
-		if !p.has(name) && !segmentOwn[name] && (call.call == segmentTrack || !segmentOfPages[name]) {
-			p = append(p, member{name, value})
-		}
+	if item != nil {
+		p.own(item.Extra, func(name string) bool { return segmentOwn[name] && !segmentOfItems[name] })
 	}
+	p.own(e.Properties, func(name string) bool {
+		return segmentOwn[name] || call.call != segmentTrack && segmentOfPages[name] || call.product && segmentOfProducts[name]
+	})
 	return p
 }
 
@@ -253,11 +257,6 @@ func segmentProduct(p *members, item *event.Item, discount string) {
 	p.amount("price", item.Price)
 	p.amount(discount, item.Discount)
 	p.amount("quantity", item.Quantity)
-	for name, value := range membersOf(item.Extra) {
-		if !p.has(name) {
-			*p = append(*p, member{name, value})
-		}
-	}
 }
 
 // textOnce appends a text unless it is empty or the member is there.
@@ -281,12 +280,20 @@ func segmentPageOf(p *members, c *event.Context) {
 }
 
 // segmentOwn are the properties that have a meaning for Segment or whom it sends events on to, set or not: none of the customer's
-// may stand in for one, nor for what tells of a person.
+// may stand in for one.
 var segmentOwn = setOf(slices.Concat([]string{
 	"total", "revenue", "value", "currency", "tax", "shipping", "discount", "order_id", "orderId", "coupon", "query", "list_id", "list_name",
 	"products", "product_id", "content_id", "sku", "session_id", "content_name", "engagement_time_msec", "action_source",
-	"email", "phone", "firstName", "first_name", "lastName", "last_name", "birthday", "gender", "address", "billing_address", "shipping_address",
+	"gender",
 }, event.ClickIDNames[:])...)
+
+// segmentOfItems are those of them that an item may have as well, and that tell of the item there.
+var segmentOfItems = setOf("product_id", "sku", "coupon", "gender")
+
+// segmentOfProducts are further such properties of events about one product.
+var segmentOfProducts = setOf(
+	"name", "brand", "category", "category2", "category3", "category4", "category5", "variant", "price", "quantity", "item_discount",
+)
 
 // segmentOfPages are further such properties of pages and screens.
 var segmentOfPages = setOf("name", "url", "path", "search", "title", "referrer")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -86,13 +87,29 @@ func comeIn(t *testing.T, body []byte, now time.Time) event.Event {
 // flatNames are of events about one product, which has its members among the event's own.
 var flatNames = []string{"select_item", "view_content", "add_to_cart", "remove_from_cart", "add_to_wishlist", "share"}
 
+var (
+	// ofPersons are members of the golden pairs that do not go out, since they tell of a person.
+	ofPersons = []string{
+		"email", "Email", "phone", "Phone", "LastName", "lastName", "address", "birthday", "birth-date", "ssn", "callback", "note", "buyer", "list of numbers",
+	}
+	// productNames do not go out as properties of events about one product, nor eventNames as members of their item.
+	productNames = []string{"name", "brand", "category", "category2", "variant", "price", "quantity", "item_discount"}
+	eventNames   = []string{"content_id", "action_source", "engagement_time_msec", "gclid", "value", "total", "order_id", "coupon"}
+)
+
 // returning is what an event shall be when it has come back, and its properties.
 func returning(t *testing.T, sent *adapter.Event) (event.Event, map[string]any) {
 	t.Helper()
 	e := sent.Event
 	properties := propertiesIn(t, e.Properties)
-	for _, kept := range []string{"total", "revenue", "products", "email", "gclid"} {
-		delete(properties, kept) // which have a meaning there
+	for _, kept := range slices.Concat([]string{"total", "revenue", "products", "gclid"}, ofPersons) {
+		delete(properties, kept) // which have a meaning there, or tell of a person
+	}
+	isFlat := slices.Contains(flatNames, e.Name)
+	for _, kept := range productNames {
+		if isFlat {
+			delete(properties, kept)
+		}
 	}
 	e.Properties, e.DeliveryID, e.Platforms = nil, uuid.Nil, []string{"p"}
 	// Nothing of the person goes out but ids.
@@ -114,10 +131,18 @@ func returning(t *testing.T, sent *adapter.Event) (event.Event, map[string]any) 
 	if e.Value != nil && (e.Tax != nil || e.Shipping != nil) && (e.Name == event.Purchase || e.Name == event.Refund) {
 		properties["revenue"] = number(t, *e.Value-amountOf(e.Tax)-amountOf(e.Shipping))
 	}
-	isFlat := slices.Contains(flatNames, e.Name)
+	e.Contents = slices.Clone(e.Contents)
+	for i := range e.Contents {
+		e.Contents[i].Extra = without(t, e.Contents[i].Extra, ofPersons)
+	}
 	switch {
 	case isFlat && len(e.Contents) == 1:
 		item := &e.Contents[0]
+		own := propertiesIn(t, item.Extra)
+		if coupon, ok := own["coupon"].(string); ok && e.Coupon == "" {
+			e.Coupon = coupon
+		}
+		item.Extra = without(t, item.Extra, eventNames)
 		returningProduct(t, item, properties)
 		if e.ContentID != "" && e.ContentID != item.ID {
 			properties["content_id"] = e.ContentID
@@ -150,8 +175,34 @@ func returningProduct(t *testing.T, item *event.Item, properties map[string]any)
 	if item.Discount != nil {
 		properties["item_discount"] = number(t, *item.Discount)
 	}
-	maps.Copy(properties, propertiesIn(t, item.Extra))
+	extra := propertiesIn(t, item.Extra)
 	item.Categories, item.Discount, item.Extra = [4]string{}, nil, nil
+	if sku, ok := extra["sku"]; ok { // of a product's members it is one that only a product has
+		item.Extra = fmt.Appendf(nil, `{"sku":%q}`, sku)
+		delete(extra, "sku")
+	}
+	maps.Copy(properties, extra)
+}
+
+// without returns an object without some members; nil where none is left.
+func without(t *testing.T, object []byte, names []string) []byte {
+	t.Helper()
+	members := propertiesIn(t, object)
+	found := len(members)
+	for _, name := range names {
+		delete(members, name)
+	}
+	switch len(members) {
+	case found:
+		return object
+	case 0:
+		return nil
+	}
+	rest, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rest
 }
 
 func amountOf(amount *event.Amount) event.Amount {

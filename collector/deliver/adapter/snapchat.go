@@ -125,7 +125,7 @@ func (a *snapchatAdapter) Map(e *Event) (Payload, Verdict) {
 	if !user.identifies() {
 		return Payload{}, Skip("no_identifier")
 	}
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{}) // Snapchat tells an item by its id
 	// Snapchat refuses each of these, and with it the batch.
 	switch {
 	case goods.Currency != "" && !snapchatCurrencies[goods.Currency]:
@@ -192,9 +192,6 @@ var snapchatCurrencies = setOf(
 func snapchatCustom(e *Event, goods goods) *snapchatCustomData {
 	custom := snapchatCustomData{Value: goods.Value, Currency: goods.Currency, OrderID: e.OrderID, Search: e.SearchTerm}
 	for _, item := range goods.Items {
-		if item.ID == "" {
-			continue // Snapchat tells an item by its id
-		}
 		custom.Contents = append(custom.Contents, snapchatContent{
 			ID: item.ID, Quantity: strconv.FormatInt(item.Quantity, 10), ItemPrice: amountText(item.Price), Brand: item.Brand,
 		})

@@ -139,7 +139,7 @@ func (a *tiktokAdapter) Map(e *Event) (Payload, Verdict) {
 	if !user.identifies() {
 		return Payload{}, Skip("no_identifier")
 	}
-	goods := goodsOf(e)
+	goods := goodsOf(e, takes{}) // TikTok needs an item's id
 	// TikTok refuses other currencies, and with them the batch.
 	if goods.Currency != "" && !tiktokCurrencies[goods.Currency] {
 		return Payload{}, Skip("currency_unsupported")
@@ -165,9 +165,6 @@ var tiktokCurrencies = setOf(
 func tiktokPropertiesOf(e *Event, goods goods) *tiktokProperties {
 	properties := tiktokProperties{Value: goods.Value, Currency: goods.Currency, OrderID: e.OrderID, Query: e.SearchTerm}
 	for _, item := range goods.Items {
-		if item.ID == "" {
-			continue // TikTok needs an id
-		}
 		properties.Contents = append(properties.Contents, tiktokContent{
 			ContentID: item.ID, ContentName: item.Name, ContentCategory: item.Category, Brand: item.Brand,
 			Price: item.Price, Quantity: item.Quantity,

@@ -115,13 +115,26 @@ func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// isHTML says whether the body is a web page, which no platform's own servers answer but what stands in front
-// of them does when they are out of order.
-func isHTML(r Response) bool {
-	if strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "text/html") {
-		return true
+// Classify says what the answer to a request with n events means for each of them. Where some were taken, none of the verdicts is
+// about the batch or the platform: those are never sent again, and each of the others is tried again by itself.
+func (p *Platform) Classify(r Response, n int) []Verdict {
+	verdicts := p.Adapter.Classify(r, n)
+	if !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Class == Delivered }) {
+		return verdicts
 	}
-	body := bytes.TrimLeft(r.Body, " \t\r\n\ufeff")
-	return bytes.HasPrefix(bytes.ToLower(body[:min(len(body), 16)]), []byte("<!doctype")) ||
-		bytes.HasPrefix(bytes.ToLower(body[:min(len(body), 5)]), []byte("<html"))
+	for i, v := range verdicts {
+		switch v.Class {
+		case Isolate, Split, Throttle, Auth, Config:
+			verdicts[i] = Verdict{Class: Retry, Reason: v.Reason}
+		}
+	}
+	return verdicts
+}
+
+// isHTML says whether the body is a web page, which no platform's own servers answer but what stands in front of them does when
+// they are out of order. Of a body that begins with a "<" it says so whatever follows: JSON or nothing is what they answer.
+func isHTML(r Response) bool {
+	kind := strings.ToLower(r.Header.Get("Content-Type"))
+	return strings.Contains(kind, "text/html") || strings.Contains(kind, "application/xhtml+xml") ||
+		bytes.HasPrefix(bytes.TrimLeft(r.Body, " \t\r\n\v\f\ufeff"), []byte("<"))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +96,10 @@ type webhookUser struct {
 }
 
 func (a *webhookAdapter) Map(e *Event) (Payload, Verdict) {
+	told, err := withoutPersons(&e.Event)
+	if err != nil {
+		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
+	}
 	body, err := json.Marshal(webhookBody{
 		Type:      e.Name,
 		Timestamp: e.Time().UTC().Format(timestampFormat),
@@ -106,7 +111,7 @@ func (a *webhookAdapter) Map(e *Event) (Payload, Verdict) {
 			Currency:   document.Nullable(e.Currency),
 			OrderID:    document.Nullable(e.OrderID),
 			ClientID:   document.Nullable(e.ClientID),
-			Members:    document.MembersOf(&e.Event),
+			Members:    document.MembersOf(&told),
 			Context: webhookContext{
 				Context: document.ContextOf(&e.Context), IP: document.Nullable(e.Context.IP), UserAgent: document.Nullable(e.Context.UserAgent),
 			},
@@ -118,6 +123,22 @@ func (a *webhookAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Verdict{Class: Permanent, Reason: "unrenderable"}
 	}
 	return Payload{Body: body}, Verdict{}
+}
+
+// withoutPersons returns an event whose members of the customer's own tell of nobody.
+func withoutPersons(e *event.Event) (event.Event, error) {
+	told := *e
+	var err error
+	if told.Properties, err = withoutPersonal(e.Properties); err != nil {
+		return told, err
+	}
+	told.Contents = slices.Clone(e.Contents)
+	for i := range told.Contents {
+		if told.Contents[i].Extra, err = withoutPersonal(told.Contents[i].Extra); err != nil {
+			return told, err
+		}
+	}
+	return told, nil
 }
 
 func webhookUserOf(e *Event) webhookUser {

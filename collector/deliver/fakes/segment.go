@@ -2,6 +2,7 @@ package fakes
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -146,9 +147,14 @@ func (q *request) segmentEvent(message jsontext.Value) Event {
 	case in.Context.Library["name"] == "":
 		e.refuse("context.library must have a name")
 	}
-	e.refuse(segmentProperties(in.Properties))
+	if shop.MatchString(in.Event) { // others mean by their properties what they like
+		e.refuse(segmentProperties(in.Properties))
+	}
 	return e
 }
+
+// shop are the events of Segment's e-commerce specification.
+var shop = regexp.MustCompile(`^(Product|Order|Cart|Checkout|Payment|Coupon|Promotion)s? `)
 
 // segmentProperties says what is wrong with the properties of Segment's e-commerce specification, "" where nothing is.
 func segmentProperties(properties map[string]jsontext.Value) string {
