@@ -361,8 +361,7 @@ func (w *lakeWriter) behind(ctx context.Context, after stream.Position, f func(s
 
 // ofBucket marks an error as one of the bucket's, and notes that it answers where there is none.
 func (w *lakeWriter) ofBucket(err error) error {
-	var unnoted *unnotedError
-	if errors.As(err, &unnoted) {
+	if unnoted, is := errors.AsType[*unnotedError](err); is {
 		return unnoted.cause
 	}
 	if err != nil {
