@@ -328,6 +328,13 @@ platforms:
 				"spec.platforms[0].s3.region: must be the name of a region, such as eu-central-1",
 			},
 		},
+		"S3's bucket is no IP address, and its prefix leads nowhere else": {
+			spec: "platforms: [{name: a, type: S3, s3: {bucket: 192.168.5.4, region: r, prefix: a/../b}, credentialsSecretRef: {name: s}}]",
+			want: []string{
+				"spec.platforms[0].s3.bucket: must be the name of a bucket",
+				"spec.platforms[0].s3.prefix: must be names with slashes between them, such as events/shop",
+			},
+		},
 		"Log takes no other type's member": {
 			spec: "platforms: [{name: a, type: Log, meta: {pixelID: '1'}}]",
 			want: []string{"spec.platforms[0].meta: must be set for a platform of type Meta, and for no other"},

@@ -83,7 +83,8 @@ func (e *Engine) lakes() *lakes {
 	o := &e.options
 	return &lakes{
 		property: o.Property, credentials: o.Credentials, client: NewHTTPClient(o.Property.Egress, lakeRequest),
-		count: func(platform string) func() { return o.Metrics.attempts.WithLabelValues(platform).Inc },
+		count:  func(platform string) func() { return o.Metrics.attempts.WithLabelValues(platform).Inc },
+		writer: o.Stream.Writer,
 	}
 }
 
@@ -258,7 +259,11 @@ func (e *eraser) files(ctx context.Context, s *sweep) (rows int, err error) {
 		return 0, fmt.Errorf("%w: %w", errFiles, err)
 	}
 	for _, one := range list {
-		removed, err := one.erase(ctx, s.row)
+		text, err := e.lakes.writer(ctx, one.platform)
+		if err != nil {
+			return rows, err
+		}
+		removed, err := one.erase(ctx, noteOf(text), s.row)
 		rows += removed
 		if err != nil {
 			return rows, fmt.Errorf("%w: platform %s: %w", errFiles, one.platform, err)

@@ -1,10 +1,15 @@
 package deliver
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,6 +126,91 @@ func TestWhoIsErasedWhileAFileIsWrittenIsNotLeftInIt(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// heldWrite keeps the first write of a file, as a network may, and answers nobody. late sends it after all, and returns what the
+// bucket says of it.
+func (s *lakeSite) heldWrite() (held <-chan struct{}, late func() int) {
+	var first *http.Request
+	reached, once := make(chan struct{}), sync.Once{}
+	s.onRequest(&s.before, func(r *http.Request) bool {
+		broken := false
+		if isWrite(r) {
+			once.Do(func() {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					s.t.Error(err)
+				}
+				first = r.Clone(context.WithoutCancel(r.Context()))
+				first.Body = io.NopCloser(bytes.NewReader(body))
+				broken = true
+				close(reached)
+			})
+		}
+		return broken
+	})
+	return reached, func() int {
+		answer := httptest.NewRecorder()
+		s.fake.ServeHTTP(answer, first)
+		return answer.Code
+	}
+}
+
+func TestAWriteThatComesLateBringsNobodyBackWhoIsErased(t *testing.T) {
+	patient := func(e *Engine) {
+		quick(e)
+		e.timing.breaker = backoff{unit: time.Hour, cap: time.Hour, floor: time.Hour} // its next try is not soon
+	}
+	for name, tt := range map[string]struct{ lives, adds bool }{
+		"of a writer that is killed":                          {},
+		"of a writer that got no answer":                      {lives: true},
+		"that adds to a file, of a writer that is killed":     {adds: true},
+		"that adds to a file, of a writer that got no answer": {lives: true, adds: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLakeSite(t, func(p *platforms.Platform) { p.Events = []string{"purchase"} })
+			s.keepLedger()
+			bob := 0
+			if tt.adds {
+				r := s.start("before", quick)
+				s.accept(`{"event":"pageview","client_id":"ada.1"}`)
+				bob = 5
+				s.eventuallyOnce(s.store(bob, "bob.2"))
+				r.stop()
+				s.property.Platforms[0].Events = nil
+				if err := s.redis().Del(t.Context(), "weir:{default/shop}:deliveries").Err(); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.stream.DestroyGroup(t.Context(), "lake"); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				s.store(20, "ada.1")
+			}
+			held, late := s.heldWrite()
+			first := s.startVictim("one", patient)
+			<-held
+			if !tt.lives {
+				first.kill()
+				s.start("two", quick)
+			}
+			s.awaitHidden(s.erase("ada.1"))
+			if code := late(); code != http.StatusPreconditionFailed {
+				t.Errorf("the late write is answered %d", code)
+			}
+			if got := s.of(); got["ada.1"] != 0 || got["bob.2"] != bob {
+				t.Errorf("rows of %v", got)
+			}
+			if tt.lives {
+				first.running.stop()
+				s.start("two", quick)
+			}
+			s.eventuallyOnceAmong(s.store(7, "bob.2"))
+			if got := s.of(); got["ada.1"] != 0 || got["bob.2"] != bob+7 {
+				t.Errorf("rows of %v", got)
+			}
+		})
+	}
 }
 
 func TestAnErasureWaitsForTheBucketAndGoesOnWhenItIsBack(t *testing.T) {

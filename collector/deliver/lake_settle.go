@@ -93,7 +93,7 @@ func (w *lakeWriter) place(ctx context.Context, rows []lake.Row, places []stream
 			return 0, err
 		}
 	}
-	data, err := encoder.Close()
+	data, err := encoder.Close(places[n-1])
 	if err != nil {
 		return 0, err
 	}

@@ -76,7 +76,9 @@ func (e *Engine) writeLake(taking context.Context, cfg platforms.Platform, opene
 		look:  func(ctx context.Context) (string, error) { return o.Stream.Writer(ctx, cfg.Name) },
 		write: func(ctx context.Context, text string) error { return o.Stream.LockWriter(ctx, cfg.Name, text) },
 		token: uuid.NewString(), monotonic: e.monotonic, patience: e.timing.erasePatience,
+		void: func(ctx context.Context, note string) error { return w.ofBucket(w.lake.Void(ctx, note)) },
 	}
+	w.lake.Begin, w.lake.Done = w.begin, w.lease.done
 	sending, cutOff := context.WithCancel(context.WithoutCancel(taking))
 	defer cutOff()
 	stop := context.AfterFunc(taking, func() { time.AfterFunc(o.DrainTimeout, cutOff) })
@@ -97,11 +99,26 @@ func (w *lakeWriter) run(taking, sending context.Context) {
 			return
 		}
 	}
-	if mine, err := w.lease.mine(sending); err == nil && mine {
+	if mine, err := w.lease.mine(sending); err == nil && mine && w.lease.note == "" {
 		if err := w.stream.UnlockWriter(sending, w.name); err != nil {
 			w.logger.Warn("others write files when this one's lock has expired", "error", err)
 		}
 	}
+}
+
+// begin notes what is about to be written to the bucket. It fails with [lake.ErrChanged] where another one writes by now.
+func (w *lakeWriter) begin(ctx context.Context, note string) error {
+	mine, err := w.lease.begin(ctx, note)
+	var bucket *bucketError
+	switch {
+	case errors.As(err, &bucket):
+		return bucket.cause
+	case err != nil:
+		return &unnotedError{err}
+	case !mine:
+		return lake.ErrChanged
+	}
+	return nil
 }
 
 // recover waits a moment after a failure, longer and longer. It returns false when taking has ended.
@@ -118,7 +135,11 @@ func (w *lakeWriter) recover(taking context.Context, err error) bool {
 	w.failures++
 	wait := max(w.timing.breaker.jittered(w.failures-1), verdict.After)
 	if w.pauses.reason != verdict.Reason {
-		w.logger.Warn("platform paused: its bucket cannot be written to", "reason", verdict.Reason, "advice", advice(verdict.Class))
+		attributes := []any{"reason", verdict.Reason, "advice", advice(verdict.Class)}
+		if foreign, is := errors.AsType[*lake.NotOursError](err); is {
+			attributes = append(attributes, "object", foreign.Key)
+		}
+		w.logger.Warn("platform paused: its bucket cannot be written to", attributes...)
 	}
 	w.pauses.pausedFor(verdict.Reason, misconfigurationOf(verdict))
 	return pause(taking, wait)
@@ -274,7 +295,7 @@ func (w *lakeWriter) write(ctx context.Context, after stream.Position, day lake.
 	}
 	began := time.Now() // the monotonic clock
 	if encoder.Rows > 0 {
-		data, err := encoder.Close()
+		data, err := encoder.Close(last)
 		if err != nil {
 			return err
 		}
@@ -340,6 +361,9 @@ func (w *lakeWriter) behind(ctx context.Context, after stream.Position, f func(s
 
 // ofBucket marks an error as one of the bucket's, and notes that it answers where there is none.
 func (w *lakeWriter) ofBucket(err error) error {
+	if unnoted, is := errors.AsType[*unnotedError](err); is {
+		return unnoted.cause
+	}
 	if err != nil {
 		return &bucketError{err}
 	}

@@ -194,6 +194,69 @@ func TestABucketThatRefusesPausesThePlatformUntilItIsMended(t *testing.T) {
 	}
 }
 
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func TestABucketThatNobodyAnswersForIsTriedAgain(t *testing.T) {
+	for name, tt := range map[string]struct{ endpoint, reason string }{
+		"the connection is refused": {"http://127.0.0.1:1", "connection_refused"},
+		"the name is not resolved":  {"http://nobody.invalid", "name_not_resolved"},
+		"the connection breaks off": {"", "connection_reset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLakeSite(t, func(p *platforms.Platform) { p.Endpoint = either(tt.endpoint, p.Endpoint) })
+			s.onRequest(&s.before, func(*http.Request) bool { return true })
+			s.store(1, "c.1")
+			s.start("one", quick)
+			s.await("the reason", func() string {
+				if s.metric("weir_platform_error", map[string]string{"platform": "lake", "reason": tt.reason}) != 1 {
+					return s.log.String()
+				}
+				return string(s.metrics.Misconfigured()["lake"])
+			})
+		})
+	}
+}
+
+func TestAForeignFileIsNamedAndItsReturnIsNoticed(t *testing.T) {
+	for name, harm := range map[string]func([]byte) []byte{
+		"it is cut off": func(data []byte) []byte { return data[:len(data)/2] },
+		"it is another": func([]byte) []byte { return []byte("event_id,event\n") },
+		"it is empty":   func([]byte) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newLakeSite(t, nil)
+			r := s.start("one", quick)
+			all := s.store(10, "c.1")
+			s.eventuallyOnce(all)
+			r.stop()
+			var path string
+			for key := range s.rows() {
+				path = key
+			}
+			whole := s.fake.Objects()[path]
+			s.fake.Put(path, harm(whole))
+			all = append(all, s.store(10, "c.1")...)
+			s.start("one", quick)
+			s.await("the reason", func() string {
+				if s.metric("weir_platform_error", map[string]string{"platform": "lake", "reason": "not_parquet"}) != 1 {
+					return s.log.String()
+				}
+				return cmp.Diff(ConfigurationRejected, s.metrics.Misconfigured()["lake"])
+			})
+			if _, key, _ := strings.Cut(path, "/"); !strings.Contains(s.log.String(), key) {
+				t.Errorf("the log does not name %s:\n%s", key, s.log)
+			}
+			s.fake.Put(path, whole)
+			s.eventuallyOnce(all)
+		})
+	}
+}
+
 func TestWrongCredentialsAreSaidToBeSo(t *testing.T) {
 	for name, wrong := range map[string]string{"accessKeyID": "AKIAOTHER", "secretAccessKey": "another"} {
 		t.Run(name, func(t *testing.T) {

@@ -31,10 +31,25 @@ func lakeOf(
 type bucketError struct{ cause error }
 
 // Error says no more than the verdict: what the client says shows the address.
-func (e *bucketError) Error() string { return "the bucket: " + e.verdict(context.Background()).Reason }
+func (e *bucketError) Error() string {
+	text := "the bucket: " + e.verdict(context.Background()).Reason
+	if foreign, is := errors.AsType[*lake.NotOursError](e.cause); is {
+		text += ", object " + foreign.Key
+	}
+	return text
+}
 
 // Unwrap returns the cause.
 func (e *bucketError) Unwrap() error { return e.cause }
+
+// unnotedError says that Redis could not be told what is about to be written to a bucket.
+type unnotedError struct{ cause error }
+
+// Error returns the cause's.
+func (e *unnotedError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *unnotedError) Unwrap() error { return e.cause }
 
 // verdict is what the failure means for the platform.
 func (e *bucketError) verdict(ctx context.Context) adapter.Verdict {
@@ -92,6 +107,8 @@ type lakes struct {
 	credentials func(platform string) (map[string]string, error)
 	client      *http.Client
 	count       func(platform string) func()
+	// writer returns what the one who writes a platform's files has written down.
+	writer func(ctx context.Context, platform string) (string, error)
 }
 
 // namedLake is the lake of a platform.
@@ -122,9 +139,12 @@ func (l *lakes) open() ([]namedLake, error) {
 	return list, nil
 }
 
-// erase takes the rows that are wanted out of a lake's files. A bucket that does not exist has none.
-func (l *namedLake) erase(ctx context.Context, wanted func(*lake.Identity) bool) (int, error) {
-	removed, err := l.Search(ctx, wanted)
+// erase takes the rows that are wanted out of a lake's files, and keeps from it what somebody has noted as under way to it. A bucket
+// that does not exist has none.
+func (l *namedLake) erase(ctx context.Context, note string, wanted func(*lake.Identity) bool) (removed int, err error) {
+	if err = l.Void(ctx, note); err == nil {
+		removed, err = l.Search(ctx, wanted)
+	}
 	var refused *lake.RefusedError
 	if errors.As(err, &refused) && refused.Code == "NoSuchBucket" {
 		return 0, nil

@@ -19,7 +19,11 @@ type lease struct {
 	monotonic func() time.Duration
 	// patience is how long another's silence lasts before this one takes over.
 	patience time.Duration
+	// void makes harmless what somebody may still have under way who has noted it and has died since; nil for nothing.
+	void func(ctx context.Context, note string) error
 
+	// note is what this one may have under way, which others are to know of when it dies.
+	note string
 	// seen is what another has written down, seenAt when it was seen first. said is when this one wrote last, n how often.
 	seen         string
 	seenAt, said time.Duration
@@ -36,14 +40,53 @@ func (l *lease) mine(ctx context.Context) (bool, error) {
 	if text != l.seen {
 		l.seen, l.seenAt = text, now
 	}
-	ours := strings.HasPrefix(text, l.token)
+	ours := l.ours(text)
 	if !ours && text != "" && now-l.seenAt < l.patience {
 		return false, nil
 	}
 	if ours && now-l.said < l.patience/lockParts {
 		return true, nil
 	}
+	if note := noteOf(text); !ours && note != "" {
+		if err := l.void(ctx, note); err != nil {
+			return false, err
+		}
+	}
+	return true, l.say(ctx)
+}
+
+// begin notes what this deliverer is about to do that may come about after its death. It returns false where another has the lease
+// by now.
+func (l *lease) begin(ctx context.Context, note string) (bool, error) {
+	if l.note != "" && l.note != note {
+		if err := l.void(ctx, l.note); err != nil {
+			return false, err
+		}
+	}
+	text, err := l.look(ctx)
+	if err != nil || !l.ours(text) {
+		return false, err
+	}
+	l.note = note
+	return true, l.say(ctx)
+}
+
+// done notes that what was begun is over. Others learn of it when this one speaks next.
+func (l *lease) done() { l.note = "" }
+
+func (l *lease) ours(text string) bool { return strings.HasPrefix(text, l.token) }
+
+func (l *lease) say(ctx context.Context) error {
 	l.n++
-	l.said = now
-	return true, l.write(ctx, l.token+" "+strconv.Itoa(l.n))
+	l.said = l.monotonic()
+	return l.write(ctx, strings.TrimSpace(l.token+" "+strconv.Itoa(l.n)+" "+l.note))
+}
+
+// noteOf returns what whoever has written a text may have under way, "" for nothing.
+func noteOf(text string) string {
+	const parts = 3
+	if list := strings.SplitN(text, " ", parts); len(list) == parts {
+		return list[parts-1]
+	}
+	return ""
 }

@@ -13,7 +13,7 @@ type S3 struct {
 	// The bucket.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$')",message="must be the name of a bucket"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z][a-z0-9.-]+[a-z0-9]|[0-9][a-z0-9.-]*[a-z-][a-z0-9.-]*[a-z0-9]|[0-9][0-9.]+[a-z]|[0-9]{3,63})$')",message="must be the name of a bucket"
 	Bucket string `json:"bucket"`
 
 	// The region that the bucket is in, such as eu-central-1; of other servers than AWS's what they call so, often
@@ -34,7 +34,7 @@ type S3 struct {
 	// the platform's name, NAMESPACE/NAME/PLATFORM.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$')",message="must be names with slashes between them, such as events/shop"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[.]?[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[.]?[A-Za-z0-9_-][A-Za-z0-9_.-]*)*$')",message="must be names with slashes between them, such as events/shop"
 	Prefix string `json:"prefix,omitempty"`
 
 	// Has the bucket in the path of URLs rather than in their host, as many servers want it that are not AWS's.
@@ -85,7 +85,7 @@ var s3Traits = Traits{
 	}},
 	Texts: []Text{
 		{
-			Name: "bucket", MaxLength: 63, Pattern: "^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$", Rule: "must be the name of a bucket",
+			Name: "bucket", MaxLength: 63, Pattern: "^([a-z][a-z0-9.-]+[a-z0-9]|[0-9][a-z0-9.-]*[a-z-][a-z0-9.-]*[a-z0-9]|[0-9][0-9.]+[a-z]|[0-9]{3,63})$", Rule: "must be the name of a bucket",
 			of: func(s *Settings) string { return s.S3.Bucket },
 		},
 		{
@@ -99,7 +99,7 @@ var s3Traits = Traits{
 			of:      func(s *Settings) string { return s.S3.Endpoint },
 		},
 		{
-			Name: "prefix", MaxLength: 255, Pattern: "^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$", Optional: true,
+			Name: "prefix", MaxLength: 255, Pattern: "^[.]?[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[.]?[A-Za-z0-9_-][A-Za-z0-9_.-]*)*$", Optional: true,
 			Rule: "must be names with slashes between them, such as events/shop",
 			of:   func(s *Settings) string { return s.S3.Prefix },
 		},

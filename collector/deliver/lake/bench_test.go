@@ -63,7 +63,7 @@ func BenchmarkFile(b *testing.B) {
 				runtime.ReadMemStats(&after)
 				most = max(most, after.HeapAlloc-before.HeapAlloc)
 				b.StartTimer()
-				data, err := encoder.Close()
+				data, err := encoder.Close(1)
 				if err == nil {
 					err = l.Append(context.Background(), day, 0, 1, data)
 				}

@@ -2,6 +2,7 @@ package lake
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ var (
 	ErrChanged = errors.New("the object is another by now")
 	// ErrGone says that there is no object of that key.
 	ErrGone = errors.New("there is no such object")
+	// errConflict says that another request for the object is under way, so that it is not known yet what it will be.
+	errConflict = fmt.Errorf("%w: another request for it is under way", ErrChanged)
 	// ErrUnconditional says that the server writes over an object that it was told not to write over, so that nothing could keep
 	// two writers apart.
 	ErrUnconditional = errors.New("the server does not honour If-None-Match")
@@ -91,7 +94,7 @@ type Object struct {
 	Last stream.Position
 }
 
-// lastOf is the metadata's name of [Object.Last].
+// lastOf is the name of [Object.Last] in the object's metadata and in the file's own.
 const lastOf = "weir-last"
 
 // List returns the keys that begin with a prefix, in order.
@@ -116,7 +119,13 @@ func (b *Bucket) Head(ctx context.Context, key string) (Object, error) {
 	if err != nil {
 		return Object{}, failure(err)
 	}
-	return objectOf(head.Metadata, head.ETag, head.ContentLength)
+	object := objectOf(head.Metadata, head.ETag, head.ContentLength)
+	if object.Last == 0 { // a copy need not have the metadata
+		parts := b.at(ctx, key, object)
+		object.Last, err = lastIn(parts, object.Size)
+		err = named(key, cmp.Or(parts.failed, err))
+	}
+	return object, err
 }
 
 // Get returns a file as a whole. It fails with [ErrGone].
@@ -130,17 +139,17 @@ func (b *Bucket) Get(ctx context.Context, key string) ([]byte, Object, error) {
 	if err != nil {
 		return nil, Object{}, failure(err)
 	}
-	object, err := objectOf(got.Metadata, got.ETag, got.ContentLength)
-	return data, object, err
+	object := objectOf(got.Metadata, got.ETag, got.ContentLength)
+	if object.Last == 0 {
+		object.Last, err = lastIn(bytes.NewReader(data), int64(len(data)))
+	}
+	return data, object, named(key, err)
 }
 
-func objectOf(metadata map[string]string, etag *string, size *int64) (Object, error) {
-	object := Object{ETag: aws.ToString(etag), Size: aws.ToInt64(size)}
-	var err error
-	if object.Last, err = stream.ParsePosition(metadata[lastOf]); err != nil {
-		return Object{}, fmt.Errorf("%w: its metadata has no %s", ErrNotOurs, lastOf)
-	}
-	return object, nil
+// objectOf has no [Object.Last] where the metadata has none.
+func objectOf(metadata map[string]string, etag *string, size *int64) Object {
+	last, _ := stream.ParsePosition(metadata[lastOf]) // what is none is looked for in the file
+	return Object{ETag: aws.ToString(etag), Size: aws.ToInt64(size), Last: last}
 }
 
 // Create writes a file that must not be there. It fails with [ErrChanged] where it is.
@@ -183,17 +192,30 @@ func (b *Bucket) Check(ctx context.Context, prefix string) error {
 	return ErrUnconditional
 }
 
-// readerAt reads a part of something.
-type readerAt func(p []byte, offset int64) (int, error)
+// parts reads parts of an object.
+type parts struct {
+	read func(p []byte, offset int64) (int, error)
+	// failed is why the last one could not be read that could not.
+	failed error
+}
 
 // ReadAt reads a part.
-func (f readerAt) ReadAt(p []byte, offset int64) (int, error) { return f(p, offset) }
+func (f *parts) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := f.read(p, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.failed = err
+	}
+	return n, err
+}
 
 // at reads parts of a file as it was when it was looked at. It fails with [ErrChanged].
-func (b *Bucket) at(ctx context.Context, key string, as Object) io.ReaderAt {
-	return readerAt(func(p []byte, offset int64) (int, error) {
-		if len(p) == 0 {
+func (b *Bucket) at(ctx context.Context, key string, as Object) *parts {
+	return &parts{read: func(p []byte, offset int64) (int, error) {
+		switch {
+		case len(p) == 0:
 			return 0, nil
+		case offset < 0 || offset >= as.Size: // what is shorter than any file is asked for what lies before it
+			return 0, io.EOF
 		}
 		got, err := b.client.GetObject(ctx, &s3.GetObjectInput{
 			Bucket: &b.name, Key: &key, IfMatch: &as.ETag, Range: aws.String(fmt.Sprintf("bytes=%d-%d", offset, offset+int64(len(p))-1)),
@@ -207,14 +229,14 @@ func (b *Bucket) at(ctx context.Context, key string, as Object) io.ReaderAt {
 			err = io.EOF
 		}
 		return n, err
-	})
+	}}
 }
 
 // failure makes an error of ours of one of the library's, which would show the address. That there was no answer stays what it
 // is, for the deliverer to name.
 func failure(err error) error {
 	response, answered := errors.AsType[*smithyhttp.ResponseError](err)
-	if !answered {
+	if !answered || response.HTTPStatusCode() == 0 {
 		return err
 	}
 	refused := &RefusedError{Status: response.HTTPStatusCode()}
@@ -222,8 +244,10 @@ func failure(err error) error {
 		refused.Code = api.ErrorCode()
 	}
 	switch {
-	case refused.Status == http.StatusPreconditionFailed, refused.Status == http.StatusConflict && refused.Code == "ConditionalRequestConflict":
+	case refused.Status == http.StatusPreconditionFailed:
 		return ErrChanged
+	case refused.Status == http.StatusConflict && refused.Code == "ConditionalRequestConflict":
+		return errConflict
 	case refused.Status == http.StatusNotFound && refused.Code != "NoSuchBucket":
 		return ErrGone
 	case refused.Status >= 200 && refused.Status < 300:

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/google/uuid"
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 const (
@@ -70,19 +73,59 @@ func (e *Encoder) write() error {
 	return nil
 }
 
-// Close ends the file and returns it.
-func (e *Encoder) Close() ([]byte, error) {
+// Close ends the file and returns it. last is its [Object.Last]. No two files are the same, even of the same rows: what is to be
+// written over one is not to be written over another.
+func (e *Encoder) Close(last stream.Position) ([]byte, error) {
 	if err := e.write(); err != nil {
 		return nil, err
 	}
+	e.writer.SetKeyValueMetadata(lastOf, last.String())
+	e.writer.SetKeyValueMetadata(versionOf, uuid.NewString())
 	if err := e.writer.Close(); err != nil {
 		return nil, fmt.Errorf("end a file: %w", err)
 	}
 	return e.buffer.Bytes(), nil
 }
 
+// versionOf is the name, in a file's own metadata, of what tells it from every other.
+const versionOf = "weir-version"
+
 // ErrNotOurs says that an object is no file of rows.
 var ErrNotOurs = errors.New("is no Parquet file")
+
+// NotOursError is [ErrNotOurs] of an object.
+type NotOursError struct {
+	// Key is the object's.
+	Key string
+}
+
+// Error names the object.
+func (e *NotOursError) Error() string { return e.Key + " " + ErrNotOurs.Error() }
+
+// Unwrap returns [ErrNotOurs].
+func (e *NotOursError) Unwrap() error { return ErrNotOurs }
+
+// named says of which object an error is that says it is no file of rows.
+func named(key string, err error) error {
+	if errors.Is(err, ErrNotOurs) {
+		return &NotOursError{key}
+	}
+	return err
+}
+
+// lastIn returns the [Object.Last] that a file has in its own metadata.
+func lastIn(file io.ReaderAt, size int64) (stream.Position, error) {
+	opened, err := parquet.OpenFile(file, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNotOurs, err)
+	}
+	text, _ := opened.Lookup(lastOf)
+	last, err := stream.ParsePosition(text)
+	if err != nil {
+		return 0, fmt.Errorf("%w: its metadata has no %s", ErrNotOurs, lastOf)
+	}
+	return last, nil
+}
 
 // each reads a file's rows, as far as T has columns for them, and calls f with each; the row is f's only until it returns.
 func each[T any](file io.ReaderAt, size int64, f func(*T) error) (err error) {
@@ -104,7 +147,7 @@ func each[T any](file io.ReaderAt, size int64, f func(*T) error) (err error) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read rows: %w", err)
+			return fmt.Errorf("%w: read rows: %w", ErrNotOurs, err)
 		}
 		clear(rows)
 	}

@@ -41,6 +41,10 @@ type Lake struct {
 	prefix string
 	// erased says whether an event that was received at a time is an erased person's.
 	erased func(e *event.Event, received time.Time) bool
+	// Begin is called with what is about to be written, before it is said of whom that may be; nil for nothing. Whatever is written
+	// of whoever is erased after that, [Lake.Void] keeps from the bucket. Done is called when nothing of it can come any more.
+	Begin func(ctx context.Context, note string) error
+	Done  func()
 	// ends are what is known of days' ends.
 	ends map[Day]stream.Position
 }
@@ -106,12 +110,27 @@ func (l *Lake) Forget() { clear(l.ends) }
 // Append writes the file behind a day's end, which ends at last. It fails with [ErrChanged] where somebody else has written there.
 func (l *Lake) Append(ctx context.Context, day Day, end, last stream.Position, data []byte) error {
 	key := Key(l.prefix, day, end)
-	if err := l.bucket.Create(ctx, key, data, last); err != nil {
+	erased := func() (map[Place]bool, error) {
+		return l.erasedIn(func(f func(*Identity) error) error { return each(bytes.NewReader(data), int64(len(data)), f) })
+	}
+	if err := l.begin(ctx, anyVersion, key); err != nil {
+		return err
+	}
+	doomed, err := erased()
+	if err != nil {
+		return err
+	}
+	if len(doomed) > 0 {
+		if data, err = remove(data, doomed, last); err != nil {
+			return err
+		}
+	}
+	if err := l.done(l.bucket.Create(ctx, key, data, last)); err != nil {
 		delete(l.ends, day)
 		return err
 	}
 	// Who has been erased while it was written: whoever erases has looked for files before this one was there.
-	doomed, err := l.erasedIn(func(f func(*Identity) error) error { return each(bytes.NewReader(data), int64(len(data)), f) })
+	doomed, err = erased()
 	if err == nil && len(doomed) > 0 {
 		err = l.Remove(ctx, key, doomed)
 	}
@@ -155,7 +174,17 @@ func (l *Lake) Has(ctx context.Context, key string) (map[Place]bool, error) {
 
 // Add adds rows to the file that covers them, in their order; those that it has are left as they are.
 func (l *Lake) Add(ctx context.Context, key string, rows []Row) error {
-	if err := l.rewrite(ctx, key, func(old []byte) ([]byte, error) { return add(old, rows) }); err != nil {
+	err := l.rewrite(ctx, key, func(old []byte, object Object) ([]byte, error) {
+		if err := l.begin(ctx, object.ETag, key); err != nil {
+			return nil, err
+		}
+		living := slices.DeleteFunc(slices.Clone(rows), func(row Row) bool {
+			person, received := row.identity().Person()
+			return l.erased(&person, received)
+		})
+		return add(old, living, object.Last)
+	})
+	if err != nil {
 		return err
 	}
 	return l.Verify(ctx, key)
@@ -193,7 +222,7 @@ func find(rows func(func(*Identity) error) error, wanted func(*Identity) bool) (
 
 // Remove takes rows out of a file. The file stays where none is left: its name is a link of the day's chain.
 func (l *Lake) Remove(ctx context.Context, key string, doomed map[Place]bool) error {
-	return l.rewrite(ctx, key, func(old []byte) ([]byte, error) { return remove(old, doomed) })
+	return l.rewrite(ctx, key, func(old []byte, object Object) ([]byte, error) { return remove(old, doomed, object.Last) })
 }
 
 // Search looks through all files and calls wanted with each row, one at a time and in no order across files; it then takes the
@@ -237,30 +266,34 @@ func (l *Lake) look(ctx context.Context, key string, f func(*Identity) error) er
 	if err != nil {
 		return err
 	}
-	file := l.bucket.at(ctx, key, object)
 	if object.Size <= wholeFile {
 		data, _, err := l.bucket.Get(ctx, key)
 		if err != nil {
 			return err
 		}
-		file, object.Size = bytes.NewReader(data), int64(len(data))
+		return named(key, each(bytes.NewReader(data), int64(len(data)), f))
 	}
-	return each(file, object.Size, f)
+	file := l.bucket.at(ctx, key, object)
+	err = each(file, object.Size, f)
+	if file.failed != nil {
+		return file.failed
+	}
+	return named(key, err)
 }
 
 // rewrite writes a file anew as a whole: what change makes of it, nil for nothing. Where somebody else has written it since it was
 // read it is read again.
-func (l *Lake) rewrite(ctx context.Context, key string, change func(old []byte) ([]byte, error)) error {
+func (l *Lake) rewrite(ctx context.Context, key string, change func(old []byte, object Object) ([]byte, error)) error {
 	for range rewriteTries {
 		old, object, err := l.bucket.Get(ctx, key)
 		if err != nil {
 			return err
 		}
-		changed, err := change(old)
+		changed, err := change(old, object)
 		if err != nil || changed == nil {
-			return err
+			return named(key, err)
 		}
-		if err := l.bucket.Replace(ctx, key, changed, object); !errors.Is(err, ErrChanged) {
+		if err := l.done(l.bucket.Replace(ctx, key, changed, object)); !errors.Is(err, ErrChanged) {
 			return err
 		}
 	}
@@ -268,8 +301,7 @@ func (l *Lake) rewrite(ctx context.Context, key string, change func(old []byte) 
 }
 
 // add returns a file with further rows, nil where it has them all.
-func add(old []byte, rows []Row) ([]byte, error) {
-	rows = slices.Clone(rows)
+func add(old []byte, rows []Row, last stream.Position) ([]byte, error) {
 	has, err := find(
 		func(f func(*Identity) error) error { return each(bytes.NewReader(old), int64(len(old)), f) },
 		func(*Identity) bool { return true },
@@ -298,13 +330,13 @@ func add(old []byte, rows []Row) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return encoder.Close()
+	return encoder.Close(last)
 }
 
 func (r *Row) place() Place { return Place{stream.Position(r.Position), r.EventID} }
 
 // remove returns a file without some rows, nil where it has none of them.
-func remove(old []byte, doomed map[Place]bool) ([]byte, error) {
+func remove(old []byte, doomed map[Place]bool, last stream.Position) ([]byte, error) {
 	encoder, found := NewEncoder(), false
 	err := each(bytes.NewReader(old), int64(len(old)), func(row *Row) error {
 		if doomed[row.place()] {
@@ -316,5 +348,5 @@ func remove(old []byte, doomed map[Place]bool) ([]byte, error) {
 	if err != nil || !found {
 		return nil, err
 	}
-	return encoder.Close()
+	return encoder.Close(last)
 }

@@ -76,7 +76,7 @@ func fileOf(t *testing.T, rows ...Row) []byte {
 			t.Fatal(err)
 		}
 	}
-	data, err := encoder.Close()
+	data, err := encoder.Close(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestAFileThatIsLargeIsReadByItsColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	data, err := encoder.Close()
+	data, err := encoder.Close(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,6 +204,42 @@ func TestRowsAreAddedInTheirOrderAndNoneTwice(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestWhereAFileEndsIsReadFromItWhereACopyHasLostTheMetadata(t *testing.T) {
+	l, _ := newLake(t, nobody)
+	day := Day("1970-01-01")
+	encoder := NewEncoder()
+	if err := encoder.Add(Row{EventID: "a", Position: 5}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := encoder.Close(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.bucket.Create(t.Context(), Key("p/", day, 0), data, 0); err != nil {
+		t.Fatal(err)
+	}
+	if end, err := l.End(t.Context(), day); err != nil || end != 7 {
+		t.Errorf("the end is %s: %v", end, err)
+	}
+	if err := l.Add(t.Context(), Key("p/", day, 0), []Row{{EventID: "b", Position: 6}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, object, err := l.bucket.Get(t.Context(), Key("p/", day, 0)); err != nil || object.Last != 7 {
+		t.Errorf("the file that is written anew ends at %s: %v", object.Last, err)
+	}
+}
+
+func TestWhatAnEventLacksIsNull(t *testing.T) {
+	e := purchase(7)
+	for asked, want := range map[bool]*bool{false: nil, true: new(true)} {
+		e.Consent.LimitedDataUse = asked
+		row, err := RowOf(&e, 1, "default/shop", true)
+		if diff := cmp.Diff(want, row.Consent.LimitedDataUse); diff != "" || err != nil {
+			t.Errorf("limited_data_use of %t (-want +got):\n%s%v", asked, diff, err)
+		}
 	}
 }
 

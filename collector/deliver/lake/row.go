@@ -94,7 +94,7 @@ type Consent struct {
 	GPP               string `parquet:"gpp,optional"`
 	GPPSections       string `parquet:"gpp_sid,optional,dict"`
 	USPrivacy         string `parquet:"us_privacy,optional,dict"`
-	LimitedDataUse    bool   `parquet:"limited_data_use"`
+	LimitedDataUse    *bool  `parquet:"limited_data_use,optional"`
 	// Categories is a JSON object: their names are the sender's.
 	Categories string `parquet:"categories,optional,dict"`
 }
@@ -121,8 +121,10 @@ func RowOf(e *event.Event, at stream.Position, property string, identifiers bool
 			AdUserData: decision(e.Consent.AdUserData), AdPersonalization: decision(e.Consent.AdPersonalization),
 			AdStorage: decision(e.Consent.AdStorage), AnalyticsStorage: decision(e.Consent.AnalyticsStorage),
 			TCF: e.Consent.TCF, GPP: e.Consent.GPP, GPPSections: e.Consent.GPPSections, USPrivacy: e.Consent.USPrivacy,
-			LimitedDataUse: e.Consent.LimitedDataUse,
 		},
+	}
+	if e.Consent.LimitedDataUse {
+		row.Consent.LimitedDataUse = new(true)
 	}
 	if !e.OccurredAt.IsZero() {
 		row.Timestamp = new(e.OccurredAt.UnixMilli())
@@ -201,6 +203,13 @@ type Identity struct {
 	UserID      string   `parquet:"user_id,optional"`
 	EmailSHA256 []string `parquet:"email_sha256,list"`
 	PhoneSHA256 []string `parquet:"phone_sha256,list"`
+}
+
+// identity returns what of the row tells whose it is.
+func (r *Row) identity() *Identity {
+	return &Identity{
+		EventID: r.EventID, Position: r.Position, ClientID: r.ClientID, UserID: r.UserID, EmailSHA256: r.EmailSHA256, PhoneSHA256: r.PhoneSHA256,
+	}
 }
 
 // Person returns an event that has the row's identifiers and nothing else, and when it was received.
