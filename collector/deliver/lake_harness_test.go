@@ -214,3 +214,11 @@ func (s *lakeSite) keys() []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// either returns a, or b where that is empty.
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -194,13 +194,6 @@ func TestABucketThatRefusesPausesThePlatformUntilItIsMended(t *testing.T) {
 	}
 }
 
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 func TestABucketThatNobodyAnswersForIsTriedAgain(t *testing.T) {
 	for name, tt := range map[string]struct{ endpoint, reason string }{
 		"the connection is refused": {"http://127.0.0.1:1", "connection_refused"},
