@@ -53,7 +53,7 @@ func TestTwoWritersAtOnceWriteEachEventOnce(t *testing.T) {
 	all := s.store(4000, "c.1")
 	reckless := func(e *Engine) {
 		quick(e)
-		e.timing.erasePatience = 0 // whoever asks has the lease
+		e.timing.erasePatience = 100 * time.Millisecond // a lease is soon another one's
 	}
 	for _, name := range []string{"one", "two", "three"} {
 		s.start(name, reckless)
