@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,10 +99,9 @@ func TestWhoIsErasedWhileAFileIsWrittenIsNotLeftInIt(t *testing.T) {
 	s := newLakeSite(t, nil)
 	l := s.keepLedger()
 	all := slices.Concat(s.store(20, "ada.1"), s.store(30, "bob.2"))
-	begun, goOn, once := make(chan struct{}), make(chan struct{}), false
+	begun, goOn, once := make(chan struct{}), make(chan struct{}), new(atomic.Bool)
 	s.onRequest(&s.before, func(r *http.Request) bool {
-		if isWrite(r) && !once {
-			once = true
+		if isWrite(r) && once.CompareAndSwap(false, true) {
 			close(begun)
 			<-goOn
 		}
