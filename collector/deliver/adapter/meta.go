@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -81,21 +80,9 @@ type metaDataProcessing struct {
 var metaLimitedDataUse = &metaDataProcessing{Options: []string{"LDU"}}
 
 type metaUserData struct {
-	Email           []string `json:"em,omitempty"`
-	Phone           []string `json:"ph,omitempty"`
-	FirstName       []string `json:"fn,omitempty"`
-	LastName        []string `json:"ln,omitempty"`
-	City            []string `json:"ct,omitempty"`
-	State           []string `json:"st,omitempty"`
-	Zip             []string `json:"zp,omitempty"`
-	Country         []string `json:"country,omitempty"`
-	DateOfBirth     []string `json:"db,omitempty"`
-	Gender          []string `json:"ge,omitempty"`
-	ExternalID      []string `json:"external_id,omitempty"`
-	ClientIPAddress string   `json:"client_ip_address,omitzero"`
-	ClientUserAgent string   `json:"client_user_agent,omitzero"`
-	FBC             string   `json:"fbc,omitzero"`
-	FBP             string   `json:"fbp,omitzero"`
+	personData
+	FBC string `json:"fbc,omitzero"`
+	FBP string `json:"fbp,omitzero"`
 }
 
 // identifies says whether Meta takes an event with these data. A name is enough with a place or a date of birth; names,
@@ -171,9 +158,6 @@ func metaSource(c *event.Context) string {
 	return "other"
 }
 
-// noGender is the hash of n: Meta and Snapchat know f and m alone.
-var noGender = event.Hash(sha256.Sum256([]byte("n")))
-
 // The forms of Meta's cookies: fb, the level of the domain, when it was made in milliseconds, and the click or a random number.
 // Meta's own libraries add what made it, behind a dot.
 var (
@@ -191,24 +175,11 @@ func metaCookie(form *regexp.Regexp, text string) string {
 
 func metaUser(e *Event) metaUserData {
 	user := metaUserData{
-		Email:           e.contacts(event.EmailLower, anyNumber),
-		Phone:           e.contacts(event.PhoneDigits, anyNumber),
-		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
-		LastName:        hashes(e.User.Get(event.LastNameMeta)),
-		City:            hashes(e.User.Get(event.City)),
-		State:           hashes(e.User.Get(event.State)),
-		Zip:             hashes(e.User.Get(event.Zip)),
-		Country:         e.countryHash(),
-		DateOfBirth:     hashes(e.User.Get(event.DateOfBirth)),
-		ExternalID:      e.externalIDs(),
-		ClientIPAddress: publicIP(e.Context.IP),
-		ClientUserAgent: e.Context.UserAgent,
-		FBC:             metaCookie(metaClickCookie, e.Context.ClickIDs["fbc"]),
-		FBP:             metaCookie(metaBrowserCookie, e.Context.ClickIDs["fbp"]),
+		personData: personOf(e, event.FirstNameMeta, event.LastNameMeta),
+		FBC:        metaCookie(metaClickCookie, e.Context.ClickIDs["fbc"]),
+		FBP:        metaCookie(metaBrowserCookie, e.Context.ClickIDs["fbp"]),
 	}
-	if gender := e.User.Get(event.Gender); gender != noGender {
-		user.Gender = hashes(gender)
-	}
+	user.withoutOtherGenders(e)
 	if click := e.Context.ClickIDs["fbclid"]; user.FBC == "" && click != "" {
 		// The cookie's documented form, for a click whose cookie the caller did not pass on.
 		user.FBC = metaCookie(metaClickCookie, "fb.1."+strconv.FormatInt(e.Time().UnixMilli(), 10)+"."+click)

@@ -66,20 +66,8 @@ type pinterestEvent struct {
 }
 
 type pinterestUserData struct {
-	Email           []string `json:"em,omitempty"`
-	Phone           []string `json:"ph,omitempty"`
-	FirstName       []string `json:"fn,omitempty"`
-	LastName        []string `json:"ln,omitempty"`
-	City            []string `json:"ct,omitempty"`
-	State           []string `json:"st,omitempty"`
-	Zip             []string `json:"zp,omitempty"`
-	Country         []string `json:"country,omitempty"`
-	DateOfBirth     []string `json:"db,omitempty"`
-	Gender          []string `json:"ge,omitempty"`
-	ExternalID      []string `json:"external_id,omitempty"`
-	ClientIPAddress string   `json:"client_ip_address,omitzero"`
-	ClientUserAgent string   `json:"client_user_agent,omitzero"`
-	ClickID         string   `json:"click_id,omitzero"`
+	personData
+	ClickID string `json:"click_id,omitzero"`
 }
 
 // identifies says whether Pinterest takes an event with these data: a phone number or a click is not enough.
@@ -117,20 +105,8 @@ func (a *pinterestAdapter) Map(e *Event) (Payload, Verdict) {
 		return Payload{}, Skip(reason)
 	}
 	user := pinterestUserData{
-		Email:           e.contacts(event.EmailLower, anyNumber),
-		Phone:           e.contacts(event.PhoneDigits, anyNumber),
-		FirstName:       hashes(e.User.Get(event.FirstNameLower)),
-		LastName:        hashes(e.User.Get(event.LastNameLower)),
-		City:            hashes(e.User.Get(event.City)),
-		State:           hashes(e.User.Get(event.State)),
-		Zip:             hashes(e.User.Get(event.Zip)),
-		Country:         e.countryHash(),
-		DateOfBirth:     hashes(e.User.Get(event.DateOfBirth)),
-		Gender:          hashes(e.User.Get(event.Gender)),
-		ExternalID:      e.externalIDs(),
-		ClientIPAddress: publicIP(e.Context.IP),
-		ClientUserAgent: e.Context.UserAgent,
-		ClickID:         e.Context.ClickIDs["epik"],
+		personData: personOf(e, event.FirstNameLower, event.LastNameLower),
+		ClickID:    e.Context.ClickIDs["epik"],
 	}
 	if !user.identifies() {
 		return Payload{}, Skip("no_identifier")

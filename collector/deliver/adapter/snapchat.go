@@ -74,19 +74,8 @@ type snapchatEvent struct {
 var snapchatLimited = []string{"LDU"}
 
 type snapchatUserData struct {
-	Email           []string `json:"em,omitempty"`
-	Phone           []string `json:"ph,omitempty"`
-	FirstName       []string `json:"fn,omitempty"`
-	LastName        []string `json:"ln,omitempty"`
-	City            []string `json:"ct,omitempty"`
-	State           []string `json:"st,omitempty"`
-	Zip             []string `json:"zp,omitempty"`
-	Country         []string `json:"country,omitempty"`
-	Gender          []string `json:"ge,omitempty"`
-	ExternalID      []string `json:"external_id,omitempty"`
-	ClientIPAddress string   `json:"client_ip_address,omitzero"`
-	ClientUserAgent string   `json:"client_user_agent,omitzero"`
-	ClickID         string   `json:"sc_click_id,omitzero"`
+	personData
+	ClickID string `json:"sc_click_id,omitzero"`
 }
 
 // identifies says whether Snapchat takes an event with these data. A device's advertising id would do too, which events do not have.
@@ -162,22 +151,11 @@ func snapchatSource(c *event.Context) string {
 
 func snapchatUser(e *Event) snapchatUserData {
 	user := snapchatUserData{
-		Email:           e.contacts(event.EmailLower, anyNumber),
-		Phone:           e.contacts(event.PhoneDigits, anyNumber),
-		FirstName:       hashes(e.User.Get(event.FirstNameMeta)),
-		LastName:        hashes(e.User.Get(event.LastNameMeta)),
-		City:            hashes(e.User.Get(event.City)),
-		State:           hashes(e.User.Get(event.State)),
-		Zip:             hashes(e.User.Get(event.Zip)),
-		Country:         e.countryHash(),
-		ExternalID:      e.externalIDs(),
-		ClientIPAddress: publicIP(e.Context.IP),
-		ClientUserAgent: e.Context.UserAgent,
-		ClickID:         e.Context.ClickIDs["sc_click_id"],
+		personData: personOf(e, event.FirstNameMeta, event.LastNameMeta),
+		ClickID:    e.Context.ClickIDs["sc_click_id"],
 	}
-	if gender := e.User.Get(event.Gender); gender != noGender {
-		user.Gender = hashes(gender)
-	}
+	user.DateOfBirth = nil // Snapchat has none
+	user.withoutOtherGenders(e)
 	return user
 }
 
