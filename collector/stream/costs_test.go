@@ -18,7 +18,7 @@ import (
 
 // While a function runs Redis serves nobody else. So one call, with the most that it takes and whatever somebody with the
 // role's password has prepared, may take no longer than so many appends of a hundred events each.
-const mostAppends = 80
+const mostAppends = 50
 
 // The most that functions take, and a time beyond all plans.
 const mostAdditions, mostEvents, mostTrimmed, latest = 512, 1000, 1000, 9999999999999

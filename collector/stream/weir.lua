@@ -874,11 +874,16 @@ local function pending_of(events, group, ids, lowest, highest)
   return pending
 end
 
--- order_key returns the key of what is known of an order on a platform; the order is 10 bytes of a digest.
-local function order_key(events, group, order)
-  local hex = string.gsub(order, '.', function(c) return string.format('%02x', string.byte(c)) end)
-  return string.sub(events, 1, -#'events' - 1) .. 'order:' .. group .. ':' .. hex
+-- order_name is an order in the keys of what is known of it: 10 bytes of a digest, in hexadecimal.
+local function order_name(order)
+  return (string.gsub(order, '.', function(c) return string.format('%02x', string.byte(c)) end))
 end
+
+-- order_prefix is what the keys of all orders on a platform begin with.
+local function order_prefix(events, group) return string.sub(events, 1, -#'events' - 1) .. 'order:' .. group .. ':' end
+
+-- order_key returns the key of what is known of an order on a platform.
+local function order_key(events, group, order) return order_prefix(events, group) .. order_name(order) end
 
 -- order_of reads what an event says of its order: 10 bytes of the order's digest, and words. "purchase", its state (sent,
 -- delivered, failed), its value in ten-thousandths or "-", currency or "-", time in ms, and where it was sent; or "refund",
@@ -1322,6 +1327,15 @@ local function there(events, args, count)
   return ids, at, seen
 end
 
+-- forget_orders removes what is known of orders on a platform, whose keys begin with a prefix.
+local function forget_orders(prefix, orders)
+  for from = 1, #orders, 1000 do
+    local some = {}
+    for i = from, math.min(from + 999, #orders) do some[#some + 1] = prefix .. orders[i] end
+    redis.call('UNLINK', unpack(some))
+  end
+end
+
 -- weir_erase: KEYS events, deliveries, retry:, dedup, erasure:state:; ARGV number of events, then for each, in order: id,
 -- its part of an announcement, the digests of its deduplication keys one behind the other, and a byte for each erasure
 -- that it is erased by, which one counted from 1; then for each erasure: id, head of its announcements. Removes events, all
@@ -1337,15 +1351,13 @@ local function erase(keys, args)
   local names = group_names(events)
   local ids, at, seen = there(events, args, math.min(n, math.floor(MOST_SHARED / math.max(1, #names))))
   if #ids == 0 then return seen end
-  local erasures_of, parts, first = {}, {}, 2 + 4 * n
+  local erasures_of, parts, orders, first = {}, {}, {}, 2 + 4 * n
   local buckets, left = buckets_in_use(keys[4], 0), allowance(MOST_DIGESTS * #ids, 'deduplication keys')
   for _, id in ipairs(ids) do
     local i = at[id]
     forget_ids(buckets, args[i + 2], left)
     -- Behind those of the event's id is that of its order, by which platforms' refunds are kept too.
-    for from = 21, #args[i + 2], 10 do
-      for _, name in ipairs(names) do redis.call('UNLINK', order_key(events, name, string.sub(args[i + 2], from, from + 9))) end
-    end
+    for from = 21, #args[i + 2], 10 do orders[#orders + 1] = order_name(string.sub(args[i + 2], from, from + 9)) end
     erasures_of[id] = {}
     for b = 1, #args[i + 3] do
       local erasure = first + 2 * (string.byte(args[i + 3], b) - 1)
@@ -1354,7 +1366,10 @@ local function erase(keys, args)
       parts[erasure][#parts[erasure] + 1] = args[i + 1]
     end
   end
-  for _, name in ipairs(names) do release(events, retry, name, ids, erasures_of, state) end
+  for _, name in ipairs(names) do
+    release(events, retry, name, ids, erasures_of, state)
+    forget_orders(order_prefix(events, name), orders)
+  end
   for i = first, #args, 2 do
     if parts[i] then
       redis.call('XADD', deliveries, '*', 'd', table.concat(parts[i]))
