@@ -107,38 +107,17 @@ func amplitudeProperties(e *Event) members {
 	p := members{{"event_id", e.ID}}
 	p.text("session_id", e.SessionID)
 	p.engagement(e)
-	p.amount("value", e.Value)
-	p.text("currency", e.Currency)
-	p.amount("tax", e.Tax)
-	p.amount("shipping", e.Shipping)
-	p.amount("discount", e.Discount)
-	p.text("order_id", e.OrderID)
-	p.text("coupon", e.Coupon)
-	p.text("content_id", e.ContentID)
-	p.text("content_name", e.ContentName)
-	p.text("search_term", e.SearchTerm)
-	p.text("list_id", e.ListID)
-	p.text("list_name", e.ListName)
-	if items := ownItems(e.Contents); len(items) > 0 { // they are the event's own there too
-		p = append(p, member{"contents", items})
-	}
+	p.data(e)
+	p.contents(e)
 	p.text("page_url", c.PageURL)
 	p.text("page_title", c.PageTitle)
 	p.text("referrer", c.Referrer)
-	p.text("utm_source", c.UTMSource)
-	p.text("utm_medium", c.UTMMedium)
-	p.text("utm_campaign", c.UTMCampaign)
-	p.text("utm_term", c.UTMTerm)
-	p.text("utm_content", c.UTMContent)
+	p.campaign(c)
 	p.text("action_source", c.ActionSource.String())
 	for _, click := range amplitudeClickIDs {
 		p.text(click, c.ClickIDs[click])
 	}
-	for name, value := range propertiesOf(e) {
-		if !amplitudeOwn[name] && !strings.HasPrefix(name, "$") {
-			p = append(p, member{name, value})
-		}
-	}
+	p.properties(e, func(name string) bool { return amplitudeOwn[name] || strings.HasPrefix(name, "$") })
 	return p
 }
 

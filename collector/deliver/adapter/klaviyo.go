@@ -151,18 +151,10 @@ func klaviyoProperties(e *Event, g *goods) members {
 	p.text("page_url", c.PageURL)
 	p.text("page_title", c.PageTitle)
 	p.text("referrer", c.Referrer)
-	p.text("utm_source", c.UTMSource)
-	p.text("utm_medium", c.UTMMedium)
-	p.text("utm_campaign", c.UTMCampaign)
-	p.text("utm_term", c.UTMTerm)
-	p.text("utm_content", c.UTMContent)
+	p.campaign(c)
 	p.text("action_source", c.ActionSource.String())
-	for name, value := range propertiesOf(e) {
-		// Those with a $ have a meaning of Klaviyo's, such as $value or $event_id.
-		if !klaviyoOwn[name] && !strings.HasPrefix(name, "$") {
-			p = append(p, member{name, value})
-		}
-	}
+	// Those with a $ have a meaning of Klaviyo's, such as $value or $event_id.
+	p.properties(e, func(name string) bool { return klaviyoOwn[name] || strings.HasPrefix(name, "$") })
 	return p
 }
 

@@ -89,6 +89,47 @@ func membersOf(object []byte) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
+// data appends what of the event's data every analytics platform gets by our own names, without the items.
+func (m *members) data(e *Event) {
+	m.amount("value", e.Value)
+	m.text("currency", e.Currency)
+	m.amount("tax", e.Tax)
+	m.amount("shipping", e.Shipping)
+	m.amount("discount", e.Discount)
+	m.text("order_id", e.OrderID)
+	m.text("coupon", e.Coupon)
+	m.text("content_id", e.ContentID)
+	m.text("content_name", e.ContentName)
+	m.text("search_term", e.SearchTerm)
+	m.text("list_id", e.ListID)
+	m.text("list_name", e.ListName)
+}
+
+// contents appends the event's items by our own names, unless there are none.
+func (m *members) contents(e *Event) {
+	if items := ownItems(e.Contents); len(items) > 0 {
+		*m = append(*m, member{"contents", items})
+	}
+}
+
+// campaign appends by what campaign the visitor came.
+func (m *members) campaign(c *event.Context) {
+	m.text("utm_source", c.UTMSource)
+	m.text("utm_medium", c.UTMMedium)
+	m.text("utm_campaign", c.UTMCampaign)
+	m.text("utm_term", c.UTMTerm)
+	m.text("utm_content", c.UTMContent)
+}
+
+// properties appends the customer's own members, without those that are there or whose names are kept.
+func (m *members) properties(e *Event, kept func(name string) bool) {
+	for name, value := range propertiesOf(e) {
+		if !m.has(name) && !kept(name) {
+			*m = append(*m, member{name, value})
+		}
+	}
+}
+
 // plainText is what is left of a JSON value without its quotes, brackets and escapes.
 func plainText(value jsontext.Value) string {
 	switch value.Kind() {

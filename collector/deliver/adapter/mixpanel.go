@@ -74,38 +74,17 @@ func (a *mixpanelAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("$locale", c.Language)
 	p.text("session_id", e.SessionID)
 	p.engagement(e)
-	p.amount("value", e.Value)
-	p.text("currency", e.Currency)
-	p.amount("tax", e.Tax)
-	p.amount("shipping", e.Shipping)
-	p.amount("discount", e.Discount)
-	p.text("order_id", e.OrderID)
-	p.text("coupon", e.Coupon)
-	p.text("content_id", e.ContentID)
-	p.text("content_name", e.ContentName)
-	p.text("search_term", e.SearchTerm)
-	p.text("list_id", e.ListID)
-	p.text("list_name", e.ListName)
-	if items := ownItems(e.Contents); len(items) > 0 {
-		p = append(p, member{"contents", items})
-	}
+	p.data(e)
+	p.contents(e)
 	p.text("$current_url", c.PageURL)
 	p.text("current_page_title", c.PageTitle)
 	p.text("$referrer", c.Referrer)
-	p.text("utm_source", c.UTMSource)
-	p.text("utm_medium", c.UTMMedium)
-	p.text("utm_campaign", c.UTMCampaign)
-	p.text("utm_term", c.UTMTerm)
-	p.text("utm_content", c.UTMContent)
+	p.campaign(c)
 	p.text("action_source", c.ActionSource.String())
 	for _, click := range mixpanelClickIDs {
 		p.text(click.name, c.ClickIDs[click.of])
 	}
-	for name, value := range propertiesOf(e) {
-		if !p.has(name) && !mixpanelKeeps(name) {
-			p = append(p, member{name, value})
-		}
-	}
+	p.properties(e, mixpanelKeeps)
 	return bodyPayload(mixpanelEvent{Event: cmp.Or(e.as, e.Name), Properties: p})
 }
 

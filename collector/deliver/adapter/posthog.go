@@ -133,44 +133,18 @@ func (a *posthogAdapter) Map(e *Event) (Payload, Verdict) {
 	p.text("$referrer", c.Referrer)
 	p.text("$raw_user_agent", c.UserAgent)
 	p.text("$browser_language", c.Language)
-	p.text("utm_source", c.UTMSource)
-	p.text("utm_medium", c.UTMMedium)
-	p.text("utm_campaign", c.UTMCampaign)
-	p.text("utm_term", c.UTMTerm)
-	p.text("utm_content", c.UTMContent)
+	p.campaign(c)
 	for _, click := range posthogClickIDs {
 		p.text(click.name, c.ClickIDs[click.of])
 	}
 	p.text("action_source", c.ActionSource.String())
 	p.engagement(e)
 	p.data(e)
-	if items := ownItems(e.Contents); len(items) > 0 {
-		p = append(p, member{"contents", items})
-	}
-	for name, value := range propertiesOf(e) {
-		if !p.has(name) && !posthogKeeps(name) {
-			p = append(p, member{name, value})
-		}
-	}
+	p.contents(e)
+	p.properties(e, posthogKeeps)
 	return bodyPayload(posthogEvent{
 		Event: name, DistinctID: who, UUID: e.DeliveryID.String(), Timestamp: e.Time().UTC().Format(timestampFormat), Properties: p,
 	})
-}
-
-// data appends what of the event's data every analytics platform gets by our own names, without the items.
-func (m *members) data(e *Event) {
-	m.amount("value", e.Value)
-	m.text("currency", e.Currency)
-	m.amount("tax", e.Tax)
-	m.amount("shipping", e.Shipping)
-	m.amount("discount", e.Discount)
-	m.text("order_id", e.OrderID)
-	m.text("coupon", e.Coupon)
-	m.text("content_id", e.ContentID)
-	m.text("content_name", e.ContentName)
-	m.text("search_term", e.SearchTerm)
-	m.text("list_id", e.ListID)
-	m.text("list_name", e.ListName)
 }
 
 // posthogOwn are the names that have a meaning in a property of PostHog's or ours, set or not: none of the customer's may stand
