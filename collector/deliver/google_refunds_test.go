@@ -34,6 +34,14 @@ func (s *site) values(order int) []string {
 	return list
 }
 
+// wantsValues holds these amounts against those.
+func (s *site) wantsValues(order int, want ...string) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.values(order)); diff != "" {
+		s.t.Errorf("the order's values (-want +got):\n%s", diff)
+	}
+}
+
 func TestRefundsRestateTheirPurchase(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, platforms.TypeGoogle)
@@ -47,9 +55,7 @@ func TestRefundsRestateTheirPurchase(t *testing.T) {
 	s.wants("a second one is delivered, though it is sent twice", map[stream.Position]record{second: isDelivered})
 	third := s.refund(1, "100")
 	s.wants("one of more than is left is delivered", map[stream.Position]record{third: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10", "6", "6", "0"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
+	s.wantsValues(1, "12.5", "10", "6", "6", "0")
 	for _, receipt := range s.fake.Receipts() {
 		for _, e := range receipt.Events {
 			if e.Name != "77" {
@@ -73,9 +79,7 @@ func TestARefundWaitsForThePurchaseThatIsUnderWay(t *testing.T) {
 	s.wants("the refund still waits", waits)
 	s.advance(2 * time.Minute)
 	s.wants("the refund is delivered", map[stream.Position]record{refund: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
+	s.wantsValues(1, "12.5", "10")
 }
 
 func TestARefundWaitsForTheOneBeforeIt(t *testing.T) {
@@ -92,9 +96,7 @@ func TestARefundWaitsForTheOneBeforeIt(t *testing.T) {
 	s.wants("the first one is delivered", map[stream.Position]record{first: isDelivered})
 	s.advance(2 * time.Minute)
 	s.wants("the second one is delivered", map[stream.Position]record{second: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10", "6"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
+	s.wantsValues(1, "12.5", "10", "6")
 }
 
 func TestARefundIsNeverANewConversion(t *testing.T) {
@@ -178,9 +180,7 @@ func TestTheLaterRestatementIsStampedLater(t *testing.T) {
 			time.Now().Add(-ago).UTC().Format(time.RFC3339), clientID, rawEmail))
 		s.wants("the refund is delivered", map[stream.Position]record{refund: isDelivered})
 	}
-	if diff := cmp.Diff([]string{"12.5", "10", "7.5"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
+	s.wantsValues(1, "12.5", "10", "7.5")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var stamps []string
@@ -234,9 +234,7 @@ func TestAPurchaseThatGoesAgainGoesWithTheValueThatIsLeft(t *testing.T) {
 	s.await("the purchase is delivered", func() string { return cmp.Diff("delivered", s.last("p", purchase).Status) })
 	second := s.refund(1, "4")
 	s.await("another refund is delivered", func() string { return cmp.Diff("delivered", s.last("p", second).Status) })
-	if diff := cmp.Diff([]string{"12.5", "10", "6"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
+	s.wantsValues(1, "12.5", "10", "6")
 }
 
 func TestASecondPurchaseOfAnOrderCountsInPlaceOfTheFirst(t *testing.T) {
@@ -252,7 +250,5 @@ func TestASecondPurchaseOfAnOrderCountsInPlaceOfTheFirst(t *testing.T) {
 	s.wants("the second purchase is delivered", map[stream.Position]record{second: isDelivered})
 	refund = s.refund(1, "1")
 	s.wants("another refund is delivered", map[stream.Position]record{refund: isDelivered})
-	if diff := cmp.Diff([]string{"12.5", "10", "17.5", "16.5"}, s.values(1)); diff != "" {
-		t.Errorf("the order's values (-want +got):\n%s", diff)
-	}
+	s.wantsValues(1, "12.5", "10", "17.5", "16.5")
 }
