@@ -180,16 +180,19 @@ func shortened(text string, most int) string {
 
 // failuresOf is the check of what failed for a condition: refusals before what only time mends.
 func failuresOf(condition string) check {
-	return func(s *scope) *conditionReason {
-		failures := slices.Clone(s.failures[condition])
-		if len(failures) == 0 {
-			return nil
-		}
-		slices.SortStableFunc(failures, func(a, b conditionReason) int { return strings.Compare(a.reason, b.reason) })
-		messages := make([]string, len(failures))
-		for i, f := range failures {
-			messages[i] = f.message
-		}
-		return &conditionReason{failures[0].reason, shortened(strings.Join(messages, "; "), mostMessage)}
+	return func(s *scope) *conditionReason { return inOne(s.failures[condition]) }
+}
+
+// inOne says several things in one, by the order of their reasons, under the first of these; nil where there is nothing to say.
+func inOne(all []conditionReason) *conditionReason {
+	if len(all) == 0 {
+		return nil
 	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b conditionReason) int { return strings.Compare(a.reason, b.reason) })
+	messages := make([]string, len(all))
+	for i, one := range all {
+		messages[i] = one.message
+	}
+	return &conditionReason{all[0].reason, shortened(strings.Join(messages, "; "), mostMessage)}
 }

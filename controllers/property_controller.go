@@ -229,8 +229,8 @@ type scope struct {
 	deployments          map[resources.Role]*deploymentState
 	platformProblems     []platformProblem
 	sourceProblems       []conditionReason
-	// versionsEnding and versionsEnded are what is to be said of versions of platforms' interfaces that end soon, or have ended.
-	versionsEnding, versionsEnded []string
+	// versionProblems are what is to be said of versions of platforms' interfaces that end soon, or have ended.
+	versionProblems []conditionReason
 	// errs are what failed, failures the same by condition. behind says that the cache does not have what we wrote.
 	errs     []error
 	failures map[string][]conditionReason

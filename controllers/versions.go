@@ -2,8 +2,6 @@ package controllers
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -31,21 +29,12 @@ func (s *scope) versions() {
 			s.again(said.Sub(s.now))
 		case s.now.Before(version.Ends):
 			s.again(version.Ends.Sub(s.now))
-			s.versionsEnding = append(s.versionsEnding, fmt.Sprintf("%s: %s ends version %s of its interface on %s; %s", field, platform.Type, version.Name, day, remedy))
+			s.versionProblems = append(s.versionProblems, *reasonf(v1alpha1.ReasonVersionEnding, "%s: %s ends version %s of its interface on %s; %s", field, platform.Type, version.Name, day, remedy))
 		default:
-			s.versionsEnded = append(s.versionsEnded, fmt.Sprintf("%s: %s has ended version %s of its interface on %s; %s", field, platform.Type, version.Name, day, remedy))
+			s.versionProblems = append(s.versionProblems, *reasonf(v1alpha1.ReasonVersionEnded, "%s: %s has ended version %s of its interface on %s; %s", field, platform.Type, version.Name, day, remedy))
 		}
 	}
 }
 
-// versionsLast is the check of the condition VersionsSupported: what has ended comes first.
-func versionsLast(s *scope) *conditionReason {
-	reason := v1alpha1.ReasonVersionEnding
-	if len(s.versionsEnded) > 0 {
-		reason = v1alpha1.ReasonVersionEnded
-	}
-	if said := slices.Concat(s.versionsEnded, s.versionsEnding); len(said) > 0 {
-		return &conditionReason{reason, shortened(strings.Join(said, "; "), mostMessage)}
-	}
-	return nil
-}
+// versionsLast is the check of the condition VersionsSupported: what has ended comes first, as its reason sorts so.
+func versionsLast(s *scope) *conditionReason { return inOne(s.versionProblems) }
