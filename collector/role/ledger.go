@@ -213,8 +213,7 @@ func (l *ledger) catchUp(ctx context.Context, s *stream.Stream) error {
 		case err != nil:
 			return err
 		case last == before && l.read > 0:
-			l.read = 0
-			l.startAnew()
+			l.read, l.anew = 0, &erasure.Ledger{} // what the stream tells from now on is compared with what is known
 			continue
 		case last == l.read || last == before:
 			l.compare()
@@ -225,16 +224,9 @@ func (l *ledger) catchUp(ctx context.Context, s *stream.Stream) error {
 	}
 }
 
-// startAnew has what the stream has told from now on compared with what is known.
-func (l *ledger) startAnew() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.anew = &erasure.Ledger{}
-}
-
-// rejections are those that a property's stream has, for readers. After a restore those are left out that may have an id of
-// somebody who was erased since the backup: what is erased by then has no sign of it.
-type rejections struct {
+// readers read what a property's stream has that may have an id of somebody who was erased since a backup: after a restore, what is
+// older than the last erasure is left out, of which what is erased by then has no sign.
+type readers struct {
 	stream *stream.Stream
 	ledger *ledger
 }
@@ -243,34 +235,29 @@ type rejections struct {
 const clockMargin = time.Minute
 
 // Rejections returns the newest rejections, at most limit, the newest first.
-func (r rejections) Rejections(ctx context.Context, limit int) ([]stream.Rejection, error) {
+func (r readers) Rejections(ctx context.Context, limit int) ([]stream.Rejection, error) {
 	if err := r.ledger.catchUp(ctx, r.stream); err != nil {
 		return nil, err
 	}
 	list, err := r.stream.Rejections(ctx, limit)
-	if until := r.ledger.restoredUntil(); !until.IsZero() {
-		until = until.Add(clockMargin)
-		list = slices.DeleteFunc(list, func(one stream.Rejection) bool { return one.At.Before(until) })
-	}
-	return list, err
+	return sinceRestored(r.ledger, list, func(one stream.Rejection) time.Time { return one.At }), err
 }
 
-// shadows are what a property's platforms in the mode Shadow would have been sent, for readers. After a restore that is left out of
-// which somebody may have been erased since the backup.
-type shadows struct {
-	stream *stream.Stream
-	ledger *ledger
-}
-
-// Shadow returns what is kept of a platform, at most limit entries, the newest first.
-func (s shadows) Shadow(ctx context.Context, platform string, limit int) ([]stream.ShadowEntry, error) {
-	if err := s.ledger.catchUp(ctx, s.stream); err != nil {
+// Shadow returns what a platform in the mode Shadow would have been sent, at most limit entries, the newest first.
+func (r readers) Shadow(ctx context.Context, platform string, limit int) ([]stream.ShadowEntry, error) {
+	if err := r.ledger.catchUp(ctx, r.stream); err != nil {
 		return nil, err
 	}
-	list, err := s.stream.Shadow(ctx, platform, limit)
-	if until := s.ledger.restoredUntil(); !until.IsZero() {
-		until = until.Add(clockMargin)
-		list = slices.DeleteFunc(list, func(one stream.ShadowEntry) bool { return one.At.Before(until) })
+	list, err := r.stream.Shadow(ctx, platform, limit)
+	return sinceRestored(r.ledger, list, func(one stream.ShadowEntry) time.Time { return one.At }), err
+}
+
+// sinceRestored leaves out what a restore may have brought back.
+func sinceRestored[T any](l *ledger, list []T, at func(T) time.Time) []T {
+	until := l.restoredUntil()
+	if until.IsZero() {
+		return list
 	}
-	return list, err
+	until = until.Add(clockMargin)
+	return slices.DeleteFunc(list, func(one T) bool { return at(one).Before(until) })
 }
