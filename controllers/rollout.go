@@ -73,8 +73,7 @@ func (r *Reconciler) observePlatforms(ctx context.Context, s *scope) error {
 		add := func(f *conditionReason) {
 			s.platformProblems = append(s.platformProblems, platformProblem{platform.Name, *f})
 		}
-		if platform.CredentialsSecretRef != nil && platform.Mode != platforms.Shadow {
-			name := platform.CredentialsSecretRef.Name
+		if name := platform.SecretName(); name != "" {
 			version, err := r.secretVersion(ctx, s.property.Namespace, name)
 			if err != nil {
 				return err

@@ -68,3 +68,11 @@ type Platform struct {
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
+
+// SecretName is the Secret that is read for the platform; "" where none is, as in the mode Shadow.
+func (p *Platform) SecretName() string {
+	if p.CredentialsSecretRef == nil || p.Mode == platforms.Shadow {
+		return ""
+	}
+	return p.CredentialsSecretRef.Name
+}

@@ -151,10 +151,10 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	field := fmt.Sprintf("spec.platforms[%d].credentialsSecretRef", i)
 	values := map[string]string{}
 	complete := true
-	if spec.CredentialsSecretRef != nil && spec.Mode != platforms.Shadow {
+	if secret := spec.SecretName(); secret != "" {
 		traits, _ := spec.Type.Traits()
 		for _, key := range traits.Credentials {
-			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: spec.CredentialsSecretRef.Name, Key: key})
+			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: secret, Key: key})
 			values[key], complete = value, complete && found
 		}
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/platforms"
 )
 
 const (
@@ -200,12 +199,12 @@ func volumes(property *v1alpha1.Property, role Role, ledgerParts int) []*applyco
 func platformVolumes(property *v1alpha1.Property) []*applycore.VolumeApplyConfiguration {
 	var list []*applycore.VolumeApplyConfiguration
 	for _, platform := range property.Spec.Platforms {
-		keys := platform.Type.SecretKeys(platform.ForwardErasure)
-		if platform.CredentialsSecretRef == nil || len(keys) == 0 || platform.Mode == platforms.Shadow {
-			continue // in Shadow none is read
+		keys, secret := platform.Type.SecretKeys(platform.ForwardErasure), platform.SecretName()
+		if secret == "" || len(keys) == 0 {
+			continue
 		}
 		// One platform's missing Secret must not keep the deliverer of the others from starting.
-		volume := secretVolume(platformPrefix+platform.Name, platform.CredentialsSecretRef.Name, keys...)
+		volume := secretVolume(platformPrefix+platform.Name, secret, keys...)
 		volume.Secret.WithOptional(true)
 		list = append(list, volume)
 	}
@@ -226,8 +225,8 @@ func MountedSecrets(property *v1alpha1.Property, role Role) []string {
 	var names []string
 	traits := role.traits()
 	for _, platform := range property.Spec.Platforms {
-		if traits.delivers && platform.CredentialsSecretRef != nil && platform.Mode != platforms.Shadow {
-			names = append(names, platform.CredentialsSecretRef.Name)
+		if secret := platform.SecretName(); traits.delivers && secret != "" {
+			names = append(names, secret)
 		}
 	}
 	for _, source := range property.Spec.Sources {
