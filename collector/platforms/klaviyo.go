@@ -13,7 +13,7 @@ var klaviyoTraits = Traits{
 	Credentials: []string{"apiKey"},
 	// Klaviyo supports a revision for a year and takes it for one more.
 	APIVersion:        "2026-07-15",
-	APIVersionEnds:    time.Date(2028, time.July, 15, 0, 0, 0, 0, time.UTC),
+	APIVersionEnds:    day(2028, time.July, 15),
 	APIVersionPattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}(\.pre)?$`,
 	Proof: Proof{Judges: []Judge{
 		{Kind: ByFake, What: "a server that checks by the rules of Klaviyo's documents", Since: "2026-11-24"},

@@ -11,7 +11,7 @@ var linkedinTraits = Traits{
 	Hashes:      []Hash{EmailLower, FirstNameMeta, LastNameMeta},
 	// LinkedIn has a version a month, and takes each for a year.
 	APIVersion:        "202609",
-	APIVersionEnds:    time.Date(2027, time.September, 15, 0, 0, 0, 0, time.UTC),
+	APIVersionEnds:    day(2027, time.September, 15),
 	APIVersionPattern: "^20[0-9]{2}(0[1-9]|1[0-2])$",
 	Proof: Proof{Judges: []Judge{
 		{Kind: ByFake, What: "a server that checks by the rules of LinkedIn's Conversions API schema", Since: "2026-11-24"},

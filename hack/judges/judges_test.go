@@ -228,12 +228,7 @@ func bodySent(t *testing.T, kind platforms.Type, body []byte) []byte {
 	if kind == platforms.TypeLinkedIn {
 		cfg.EventNames = map[string]string{"purchase": "1"}
 	}
-	traits, _ := kind.Traits()
-	credentials := map[string]string{}
-	for _, key := range traits.Credentials {
-		credentials[key] = "secret"
-	}
-	opened, err := adapter.Open(cfg, credentials, new(config.Consent).Rule(&cfg))
+	opened, err := adapter.OpenShadow(cfg, new(config.Consent).Rule(&cfg))
 	if err != nil {
 		t.Fatal(err)
 	}

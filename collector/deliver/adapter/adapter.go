@@ -187,9 +187,10 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	if !cfg.Type.TakesVersion(cfg.APIVersion) {
 		errs = append(errs, fmt.Errorf("platform %q: apiVersion %s", cfg.Name, cfg.Type.VersionRule()))
 	}
-	cfg.Type.CheckSettings(&cfg.Settings, func(member, rule string) {
+	wrong := func(member, rule string) {
 		errs = append(errs, configurationError(fmt.Sprintf("platform %q: %s %s", cfg.Name, member, rule)))
-	})
+	}
+	cfg.Type.CheckSettings(&cfg.Settings, wrong)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
@@ -197,9 +198,7 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	if err != nil {
 		return nil, fmt.Errorf("platform %q: %w", cfg.Name, err)
 	}
-	checkNames(adapter, cfg.EventNames, func(member, rule string) {
-		errs = append(errs, configurationError(fmt.Sprintf("platform %q: %s %s", cfg.Name, member, rule)))
-	})
+	checkNames(adapter, cfg.EventNames, wrong)
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}

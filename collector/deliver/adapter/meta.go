@@ -239,10 +239,7 @@ func (a *metaAdapter) Classify(r Response, n int) []Verdict {
 	case err == nil && answer.Error != nil:
 		return forAll(n, classifyMetaError(r, n, answer.Error.Code, answer.Error.Subcode, answer.Error.IsTransient))
 	case r.Status < 200 || r.Status >= 300:
-		if isHTML(r) && r.Status >= 400 {
-			return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
-		}
-		return forAll(n, classifyStatus(r, n))
+		return forAll(n, classifyError(r, n))
 	case err != nil || answer.EventsReceived == nil || *answer.EventsReceived < 0 || *answer.EventsReceived > n:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
 	case *answer.EventsReceived < n && n > 1:

@@ -111,6 +111,9 @@ type microsoftItem struct {
 
 func (a *microsoftAdapter) Map(e *Event) (Payload, Verdict) {
 	name, reason := microsoftNames.of(e, e.Name)
+	if reason == "" && name == microsoftPageLoad && !a.pageLoads {
+		reason = "no_mapping" // the tag reports it, and there is nothing by which the two could be told to be one
+	}
 	if reason != "" {
 		return Payload{}, Skip(reason)
 	}
@@ -130,8 +133,6 @@ func (a *microsoftAdapter) Map(e *Event) (Payload, Verdict) {
 		CustomData: microsoftCustom(e),
 	}
 	switch {
-	case name == microsoftPageLoad && !a.pageLoads:
-		return Payload{}, Skip("no_mapping") // the tag reports it, and there is nothing by which the two could be told to be one
 	case name == microsoftPageLoad && out.EventSourceURL == "":
 		return Payload{}, Skip("no_page_url")
 	case name == microsoftPageLoad:
@@ -232,10 +233,8 @@ func (a *microsoftAdapter) Classify(r Response, n int) []Verdict {
 	case success:
 		// A success that does not say how many events there were is none; a repeat is told by its name and id.
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
-	case isHTML(r) && r.Status >= 400:
-		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
 	}
-	return forAll(n, classifyStatus(r, n))
+	return forAll(n, classifyError(r, n))
 }
 
 // classifyMicrosoftDetails fails the events that the details name. The others were taken if as many were received; else they are

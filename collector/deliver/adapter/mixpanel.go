@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -150,10 +149,8 @@ func (a *mixpanelAdapter) Classify(r Response, n int) []Verdict {
 		return classifyMixpanelRecords(r, answer, n)
 	case success:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
-	case isHTML(r) && r.Status >= 400:
-		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
 	default:
-		return forAll(n, classifyStatus(r, n))
+		return forAll(n, classifyError(r, n))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -79,9 +78,7 @@ func (a *mixpanelAdapter) ClassifyErasure(r Response) Verdict {
 			return Verdict{Class: Retry, Reason: "answer_unreadable"}
 		}
 		return Verdict{Class: Delivered}
-	case isHTML(r) && r.Status >= 400:
-		return Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)}
 	default:
-		return classifyStatus(r, 1)
+		return classifyError(r, 1)
 	}
 }

@@ -47,7 +47,7 @@ func (n *standardNames) of(e *Event, custom string) (mapped, reason string) {
 	case name == event.Refund:
 		// A custom event would count as a conversion.
 		return "", "no_mapping"
-	case n.kept[nameKey(name)], n.kept[nameKey(custom)]:
+	case n.kept[nameKey(name)], custom != name && n.kept[nameKey(custom)]:
 		return "", "name_reserved"
 	}
 	return custom, ""

@@ -245,12 +245,5 @@ func (a *openaiAdapter) Build(batch []Payload, _ time.Time) Request {
 
 // Classify goes by the status: OpenAI takes all events of a request or none, and documents no body of its answers.
 func (a *openaiAdapter) Classify(r Response, n int) []Verdict {
-	switch {
-	case isHTML(r) && r.Status >= 200 && r.Status < 300:
-		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
-	case isHTML(r) && r.Status >= 400:
-		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
-	default:
-		return forAll(n, classifyStatus(r, n))
-	}
+	return classifyBare(r, n)
 }

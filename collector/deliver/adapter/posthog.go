@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -184,10 +183,8 @@ func (a *posthogAdapter) Classify(r Response, n int) []Verdict {
 	switch {
 	case r.Status >= 200 && r.Status < 300:
 		return forAll(n, classifyPostHogSuccess(r))
-	case isHTML(r) && r.Status >= 400:
-		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
 	default:
-		return forAll(n, classifyStatus(r, n))
+		return forAll(n, classifyError(r, n))
 	}
 }
 

@@ -1,9 +1,11 @@
 package adapter
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -61,7 +63,7 @@ var redditNames = newStandardNames(map[string]string{
 })
 
 var (
-	redditStandard = setOf("PAGE_VISIT", "VIEW_CONTENT", "SEARCH", "ADD_TO_CART", "ADD_TO_WISHLIST", "PURCHASE", "LEAD", "SIGN_UP")
+	redditStandard = setOf(slices.Collect(maps.Values(redditNames.standard))...)
 	// redditValued are the events that Reddit takes a value of, redditCounted those that it takes a number of items of.
 	redditValued  = setOf("ADD_TO_CART", "ADD_TO_WISHLIST", "PURCHASE", "LEAD", "SIGN_UP", redditCustom)
 	redditCounted = setOf("ADD_TO_CART", "ADD_TO_WISHLIST", "PURCHASE", redditCustom)

@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/weir-dev/weir/collector/deliver/lake"
@@ -55,11 +54,7 @@ func (a *s3Adapter) Map(e *Event) (Payload, Verdict) {
 }
 
 func (a *s3Adapter) Build(batch []Payload, _ time.Time) Request {
-	rows := make([][]byte, len(batch))
-	for i, payload := range batch {
-		rows[i] = payload.Body
-	}
-	return Request{Body: append(append([]byte("["), bytes.Join(rows, []byte(","))...), ']')}
+	return Request{Body: joinBodies("[", batch, []byte("]"))}
 }
 
 // Classify reads an answer by its status. The lake writer's own answers are judged where they are had.

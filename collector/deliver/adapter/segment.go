@@ -366,12 +366,5 @@ func (a *segmentAdapter) Build(batch []Payload, now time.Time) Request {
 
 // Classify goes by the status: Segment answers success to events that it does not take, and other servers have other words for it.
 func (a *segmentAdapter) Classify(r Response, n int) []Verdict {
-	switch {
-	case isHTML(r) && r.Status >= 200 && r.Status < 300:
-		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
-	case isHTML(r) && r.Status >= 400:
-		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
-	default:
-		return forAll(n, classifyStatus(r, n))
-	}
+	return classifyBare(r, n)
 }

@@ -203,9 +203,7 @@ func (a *snapchatAdapter) Classify(r Response, n int) []Verdict {
 		return forAll(n, refused(n, "refused"))
 	case success:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
-	case isHTML(r) && r.Status >= 400:
-		return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
 	default:
-		return forAll(n, classifyStatus(r, n))
+		return forAll(n, classifyError(r, n))
 	}
 }

@@ -203,10 +203,7 @@ func (a *tiktokAdapter) Classify(r Response, n int) []Verdict {
 	case err == nil && answer.Code != nil && (*answer.Code != tiktokOK || r.Status >= 300):
 		return forAll(n, classifyTikTokCode(r, n, *answer.Code))
 	case r.Status < 200 || r.Status >= 300:
-		if isHTML(r) && r.Status >= 400 {
-			return forAll(n, Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)})
-		}
-		return forAll(n, classifyStatus(r, n))
+		return forAll(n, classifyError(r, n))
 	case err != nil || answer.Code == nil:
 		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
 	default:

@@ -90,6 +90,22 @@ func classifyStatus(r Response, n int) Verdict {
 	}
 }
 
+// classifyError is [classifyStatus] for platforms that answer JSON: an error that is a web page is of what stands before the platform.
+func classifyError(r Response, n int) Verdict {
+	if isHTML(r) && r.Status >= 400 {
+		return Verdict{Class: Retry, Reason: "http_" + strconv.Itoa(r.Status)}
+	}
+	return classifyStatus(r, n)
+}
+
+// classifyBare reads an answer of a platform whose successes say nothing but that they are one, which no web page is.
+func classifyBare(r Response, n int) []Verdict {
+	if isHTML(r) && r.Status >= 200 && r.Status < 300 {
+		return forAll(n, Verdict{Class: Retry, Reason: "answer_unreadable"})
+	}
+	return forAll(n, classifyError(r, n))
+}
+
 // refused is the verdict on a request that will never be taken as it is: a single event is to blame itself,
 // of several one may be.
 func refused(n int, reason string) Verdict {
