@@ -302,15 +302,19 @@ func (e *Engine) open(taking context.Context, cfg platforms.Platform, pauses *pa
 
 // opened makes the platform once. One in the mode Shadow needs no credentials.
 func (e *Engine) opened(cfg platforms.Platform) (*adapter.Platform, error) {
-	rule := e.options.Property.Consent.Rule(&cfg)
 	if cfg.Mode == platforms.Shadow {
-		return adapter.OpenShadow(cfg, rule)
+		return adapter.OpenShadow(cfg, e.options.Property.Consent.Rule(&cfg))
 	}
-	credentials, err := e.options.Credentials(cfg.Name)
+	return openWith(e.options.Credentials, &e.options.Property, cfg)
+}
+
+// openWith makes a platform of a property with the credentials that there are now.
+func openWith(credentials func(platform string) (map[string]string, error), property *config.Property, cfg platforms.Platform) (*adapter.Platform, error) {
+	given, err := credentials(cfg.Name)
 	if err != nil {
 		return nil, err
 	}
-	return adapter.Open(cfg, credentials, rule)
+	return adapter.Open(cfg, given, property.Consent.Rule(&cfg))
 }
 
 // erased says whether an event is an erased person's.

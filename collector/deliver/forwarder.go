@@ -72,12 +72,8 @@ type forwarder struct {
 	givenUp string
 }
 
-func (f *forwarder) open(cfg platforms.Platform) error {
-	credentials, err := f.credentials(cfg.Name)
-	if err != nil {
-		return err
-	}
-	if f.platform, err = adapter.Open(cfg, credentials, f.property.Consent.Rule(&cfg)); err != nil {
+func (f *forwarder) open(cfg platforms.Platform) (err error) {
+	if f.platform, err = openWith(f.credentials, &f.property, cfg); err != nil {
 		return err
 	}
 	f.eraser, err = f.platform.Eraser()
@@ -107,17 +103,18 @@ func (k *knownBy) add(kind int, text string) {
 	k[kind][text] = struct{}{}
 }
 
-// without returns what another one does not have.
-func (k *knownBy) without(other *knownBy) *knownBy {
-	rest := &knownBy{}
-	for kind, texts := range k {
+// learn adds what another one has, and returns what of it was new.
+func (k *knownBy) learn(other *knownBy) *knownBy {
+	fresh := &knownBy{}
+	for kind, texts := range other {
 		for text := range texts {
-			if _, has := other[kind][text]; !has {
-				rest.add(kind, text)
+			if _, has := k[kind][text]; !has {
+				k.add(kind, text)
+				fresh.add(kind, text)
 			}
 		}
 	}
-	return rest
+	return fresh
 }
 
 // person returns it as adapters have it.
@@ -174,13 +171,7 @@ func (f *forwarder) send(ctx context.Context) ([]stream.Forwarding, error) {
 		if f.told[id] == nil {
 			f.told[id] = &knownBy{}
 		}
-		rest := noted[id].without(f.told[id])
-		for kind, texts := range rest {
-			for text := range texts {
-				f.told[id].add(kind, text)
-			}
-		}
-		if person := rest.person(id); !person.Empty() {
+		if person := f.told[id].learn(noted[id]).person(id); !person.Empty() {
 			persons = append(persons, person)
 		}
 	}
@@ -243,20 +234,7 @@ func (f *forwarder) exchange(ctx context.Context, requests []adapter.ErasureRequ
 	ctx, cancel := context.WithTimeout(ctx, max(0, f.left))
 	defer cancel()
 	list := make([]outcome, len(requests))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(parallelForwards, len(requests)) {
-		workers.Go(func() {
-			for i := range next {
-				list[i] = outcome{requests[i].Erasures, f.try(ctx, requests[i].Request)}
-			}
-		})
-	}
-	for i := range requests {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	inParallel(len(requests), parallelForwards, func(i int) { list[i] = outcome{requests[i].Erasures, f.try(ctx, requests[i].Request)} })
 	return list
 }
 

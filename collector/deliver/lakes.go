@@ -124,11 +124,7 @@ func (l *lakes) open() ([]namedLake, error) {
 		if cfg.S3 == nil {
 			continue
 		}
-		credentials, err := l.credentials(cfg.Name)
-		if err != nil {
-			return nil, err
-		}
-		opened, err := adapter.Open(cfg, credentials, l.property.Consent.Rule(&cfg))
+		opened, err := openWith(l.credentials, &l.property, cfg)
 		if err != nil {
 			return nil, err
 		}

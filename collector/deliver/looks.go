@@ -18,18 +18,7 @@ const lookParts = 16
 
 // byTicket parts tasks that a platform has queued into those of one ticket each.
 func byTicket(tasks []task) [][]task {
-	var batches [][]task
-	at := map[string]int{}
-	for _, t := range tasks {
-		i, known := at[t.ticket.ID]
-		if !known {
-			i = len(batches)
-			at[t.ticket.ID] = i
-			batches = append(batches, nil)
-		}
-		batches[i] = append(batches[i], t)
-	}
-	return batches
+	return partBy(tasks, func(t *task) string { return t.ticket.ID })
 }
 
 // together has events of one ticket due at one time, so that they are taken and asked for together.

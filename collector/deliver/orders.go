@@ -46,8 +46,7 @@ func (o *orders) settle(ctx context.Context, scheduler scheduler, tasks []task) 
 		case !order.Refund:
 			if before := known[i]; before.Refunded > 0 && order.Value != nil && before.Currency == order.Currency {
 				// There were refunds since it was sent, or since another purchase of the order was.
-				value := int64(*order.Value)
-				before.Value = &value
+				before.Value = (*int64)(order.Value)
 				t.payload, verdict = o.restater.Restate(t.payload, left(&before), order.At, scheduler.now())
 			}
 		default:
@@ -163,11 +162,7 @@ func orderChange(t *task, settlement *stream.Settlement) *stream.OrderChange {
 		}
 		return change
 	}
-	purchase := &stream.Purchase{Currency: order.Currency, At: order.At, Target: order.Target}
-	if order.Value != nil {
-		value := int64(*order.Value)
-		purchase.Value = &value
-	}
+	purchase := &stream.Purchase{Value: (*int64)(order.Value), Currency: order.Currency, At: order.At, Target: order.Target}
 	switch {
 	case settlement.Status == stream.Delivered:
 		purchase.State = stream.OrderDelivered

@@ -286,33 +286,34 @@ func (s *sender) attempt(sending context.Context, p permit, batch []task) outcom
 
 // isolate sends each event of a batch alone.
 func (s *sender) isolate(sending context.Context, p permit, batch []task) outcomes {
-	parts := make([][]task, len(batch))
-	for i := range batch {
-		parts[i] = batch[i : i+1]
-	}
-	return s.deliverParts(sending, p, parts)
+	return s.deliverParts(sending, p, slices.Collect(slices.Chunk(batch, 1)))
 }
 
 // deliverParts sends parts of a batch that was refused, some of them at a time, and returns what became of all.
 func (s *sender) deliverParts(sending context.Context, p permit, parts [][]task) outcomes {
 	each := make([]outcomes, len(parts))
-	next := make(chan int)
-	var senders sync.WaitGroup
-	for range min(isolated, len(parts)) {
-		senders.Go(func() {
-			for i := range next {
-				each[i] = s.deliver(sending, p, parts[i])
-			}
-		})
-	}
-	for i := range parts {
-		next <- i
-	}
-	close(next)
-	senders.Wait()
+	inParallel(len(parts), isolated, func(i int) { each[i] = s.deliver(sending, p, parts[i]) })
 	var all outcomes
 	for _, one := range each {
 		all.add(one)
 	}
 	return all
+}
+
+// inParallel does something for each number below n, at most so many at a time, and returns when all is done.
+func inParallel(n, most int, do func(i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(most, n) {
+		workers.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
 }

@@ -14,9 +14,6 @@ import (
 // maxShadowAge is for how long what a platform in the mode Shadow would be sent is kept for a look, at most.
 const maxShadowAge = 24 * time.Hour
 
-// reasonExcluded is why events are skipped that the owner does not want the platform to get.
-const reasonExcluded = "event_excluded"
-
 // shadowAge is for how long it is kept of a property, counted from an event's receipt: no longer than what it has of devices and
 // of persons lives in the events.
 func shadowAge(retention config.Retention) time.Duration {
@@ -47,7 +44,7 @@ func (s *shadower) keep(ctx context.Context, tasks, judged []task, erased func(t
 			}
 		}
 		for _, t := range judged {
-			if t.event != nil && t.verdict.Reason != reasonExcluded && !erased(t) {
+			if t.event != nil && t.verdict.Reason != adapter.ReasonExcluded && !erased(t) {
 				entries = append(entries, s.entry(t, t.verdict.Reason))
 			}
 		}

@@ -47,25 +47,29 @@ func split(tasks []task, limits platforms.Limits) [][]task {
 
 // byGroup parts tasks into those that a request may carry together.
 func byGroup(tasks []task) [][]task {
+	return partBy(tasks, func(t *task) string { return t.payload.Group })
+}
+
+// partBy parts tasks into those of one key each, in the order in which they come.
+func partBy(tasks []task, key func(*task) string) [][]task {
 	if len(tasks) == 0 {
 		return nil
 	}
-	alike := func(t task) bool { return t.payload.Group == tasks[0].payload.Group }
-	if !slices.ContainsFunc(tasks, func(t task) bool { return !alike(t) }) {
+	if first := key(&tasks[0]); !slices.ContainsFunc(tasks, func(t task) bool { return key(&t) != first }) {
 		return [][]task{tasks}
 	}
-	var groups [][]task
+	var parts [][]task
 	at := map[string]int{}
 	for _, t := range tasks {
-		i, known := at[t.payload.Group]
+		i, known := at[key(&t)]
 		if !known {
-			i = len(groups)
-			at[t.payload.Group] = i
-			groups = append(groups, nil)
+			i = len(parts)
+			at[key(&t)] = i
+			parts = append(parts, nil)
 		}
-		groups[i] = append(groups[i], t)
+		parts[i] = append(parts[i], t)
 	}
-	return groups
+	return parts
 }
 
 func splitGroup(tasks []task, limits platforms.Limits) [][]task {

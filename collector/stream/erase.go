@@ -98,18 +98,20 @@ type ErasedEvent struct {
 // digests returns those of the event's deduplication keys, one behind the other. Whether anybody could choose its id is not
 // known any more, so there is one for each case.
 func (e *ErasedEvent) digests() []byte {
-	space := e.IDSpace << 5
 	var packed []byte
-	add := func(kind byte, id string) {
-		sum := sha256.Sum256(append([]byte{kind + space}, id...))
-		packed = append(packed, sum[:digestSize]...)
-	}
+	add := func(kind byte, id string) { packed = append(packed, idDigest(kind, e.IDSpace, id)...) }
 	add('e', e.EventID)
 	add('p', e.EventID)
 	if e.OrderID != "" {
 		add('o', e.OrderID)
 	}
 	return packed
+}
+
+// idDigest is that of a deduplication key: of an event's id, of one that anybody can choose, or of an order's.
+func idDigest(kind, space byte, id string) []byte {
+	sum := sha256.Sum256(append([]byte{kind + space<<5}, id...))
+	return sum[:digestSize]
 }
 
 // EraseEvents removes events, in steps that are done wholly or not at all: from the stream, from what groups still have to

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strconv"
@@ -20,10 +19,7 @@ type OrderKey struct {
 }
 
 // digest is that of the order's deduplication key, so that what erases the one finds the other.
-func (k OrderKey) digest() []byte {
-	sum := sha256.Sum256(append([]byte{'o' + k.IDSpace<<5}, k.ID...))
-	return sum[:digestSize]
-}
+func (k OrderKey) digest() []byte { return idDigest('o', k.IDSpace, k.ID) }
 
 // OrderState is what has become of an order's purchase on a platform.
 type OrderState string

@@ -213,10 +213,13 @@ func Open(cfg platforms.Platform, credentials map[string]string, rule platforms.
 	}, nil
 }
 
+// ReasonExcluded is why events are skipped that the owner does not want the platform to get.
+const ReasonExcluded = "event_excluded"
+
 // told returns the event as the platform is told of it. The verdict is final where it is not.
 func (p *Platform) told(e *Event) (Event, Verdict) {
 	if len(p.events) > 0 && !slices.Contains(p.events, e.Name) {
-		return Event{}, Skip("event_excluded")
+		return Event{}, Skip(ReasonExcluded)
 	}
 	if p.maxAge > 0 && !e.Time().Add(p.maxAge-ageMargin).After(e.ReceivedAt) {
 		return Event{}, Skip("too_old") // it was so when it came: nothing has been late

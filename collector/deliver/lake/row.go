@@ -1,7 +1,8 @@
 package lake
 
 import (
-	"strconv"
+	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -239,10 +240,7 @@ func Key(prefix string, day Day, start stream.Position) string {
 }
 
 func name(start stream.Position) string {
-	const digits = 7
-	sequence := strconv.FormatUint(uint64(start&stream.MaxSequence), 10)
-	ms := strconv.FormatInt(start.Milliseconds(), 10)
-	return strings.Repeat("0", 13-min(13, len(ms))) + ms + "-" + strings.Repeat("0", digits-len(sequence)) + sequence + suffix
+	return fmt.Sprintf("%013d-%07d%s", start.Milliseconds(), uint64(start&stream.MaxSequence), suffix)
 }
 
 const suffix = ".parquet"
@@ -259,17 +257,11 @@ func (d Day) folder(prefix string) string {
 
 // startOf reads a file's name.
 func startOf(key string) (stream.Position, bool) {
-	_, file := cut(key)
+	_, file := path.Split(key)
 	text, found := strings.CutSuffix(file, suffix)
 	if !found {
 		return 0, false
 	}
 	p, err := stream.ParsePosition(text)
 	return p, err == nil
-}
-
-// cut parts a key into its folder and its name.
-func cut(key string) (folder, file string) {
-	i := strings.LastIndexByte(key, '/') + 1
-	return key[:i], key[i:]
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path"
 	"strings"
 
 	"github.com/weir-dev/weir/collector/stream"
@@ -51,7 +52,7 @@ func (l *Lake) Void(ctx context.Context, note string) error {
 
 // take takes the name of a day's next file, for one that covers no more than the next position.
 func (l *Lake) take(ctx context.Context, key string, start stream.Position) error {
-	folder, _ := cut(key)
+	folder, _ := path.Split(key)
 	day := Day(strings.TrimSuffix(strings.TrimPrefix(folder, l.prefix+"date="), "/"))
 	delete(l.ends, day)
 	end, err := l.End(ctx, day)
