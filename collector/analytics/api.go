@@ -81,15 +81,23 @@ type ListingQuery struct {
 	Platforms []string
 	// Statuses keeps events with a delivery of one of these; empty keeps all.
 	Statuses []stream.Status
-	// Before is the cursor: only events with a lower position; 0 begins with the newest.
-	Before stream.Position
+	// EventIDs, OrderIDs and Visitors keep the events that have one of these; empty keeps all. Visitors are as in [Record].
+	EventIDs, OrderIDs, Visitors []string
+	// Ascending says that the oldest event comes first.
+	Ascending bool
+	// After is the cursor: only events that come after it in the listing's order; 0 begins with the first.
+	After stream.Position
 	// Limit is the size of the page, at least 1.
 	Limit int
+	// Count asks for the number of all events that match.
+	Count bool
 }
 
-// Page is a part of a listing, newest first.
+// Page is a part of a listing, newest first where it is not ascending.
 type Page struct {
 	Records []Record
+	// Total is how many events match, those of other pages too; nil where nobody asked.
+	Total *int
 	// Next is the cursor of the following page, 0 where no further event matches.
 	Next stream.Position
 	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
@@ -132,8 +140,35 @@ type Delivery struct {
 	Reason string
 }
 
-// Summary holds the KPIs of a range.
-type Summary struct {
+// Dimension is what figures can be broken down by, and credit be given to.
+type Dimension string
+
+// The dimensions. An event's channel, source, medium and campaign are those of its visitor's latest touch up to and
+// including the event itself, from [TouchLookback] before it at most: what credits a purchase to its last touch. What has no such
+// touch has the channel Direct, the source (direct), the medium (none) and the campaign (none); a page or product that an event
+// does not name is (none).
+const (
+	ByEvent    Dimension = "event"
+	ByChannel  Dimension = "channel"
+	BySource   Dimension = "source"
+	ByMedium   Dimension = "medium"
+	ByCampaign Dimension = "campaign"
+	// ByPage is the path of the page, without query and fragment.
+	ByPage Dimension = "page"
+	// ByProduct is the ids of an event's items, else its content id.
+	ByProduct Dimension = "product"
+)
+
+// TouchLookback is how long a touch tells where the events of its visitor come from.
+const TouchLookback = 30 * 24 * time.Hour
+
+// Filter keeps some events: those that have, in each dimension that it names, one of the values. The zero value keeps all. Every
+// figure of a filtered query is that of the events that are kept, as though there were no others; touches are those of all.
+type Filter map[Dimension][]string
+
+// Totals are the figures of some events.
+type Totals struct {
+	Events     int
 	Purchases  int
 	AddToCarts int
 	Pageviews  int
@@ -151,8 +186,93 @@ type Summary struct {
 	ConversionRate Rate
 	// RevenueByCurrency has an element for each currency of a purchase or refund, by code.
 	RevenueByCurrency []CurrencyRevenue
+}
+
+// Summary holds the figures of a range.
+type Summary struct {
+	Totals
 	// EventsByClass counts all events, those that are in no other number too.
 	EventsByClass columns.ClassCounts
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
+}
+
+// Series are the figures of ranges, in their order.
+type Series struct {
+	Totals []Totals
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
+}
+
+// Measure is a figure that groups are ordered by, the largest first.
+type Measure string
+
+// The measures that groups can be ordered by.
+const (
+	OrderEvents         Measure = "events"
+	OrderUniqueVisitors Measure = "unique_visitors"
+	OrderPurchases      Measure = "purchases"
+	OrderRevenue        Measure = "revenue"
+)
+
+// BreakdownQuery asks for the figures of each value of a dimension.
+type BreakdownQuery struct {
+	Range  Range
+	Filter Filter
+	By     Dimension
+	// Order is what the groups are ordered by; equal ones by name, byte by byte.
+	Order Measure
+	// Limit is how many groups there are at most; 0 for all.
+	Limit int
+}
+
+// Breakdown is the figures of the values of a dimension.
+type Breakdown struct {
+	Groups []Group
+	// Others is what the limit has left out, nil where that is nothing.
+	Others *OtherGroups
+	// Totals are of all events that are kept. Each counts once there, also where it has several products.
+	Totals Totals
+	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
+	CompleteFrom time.Time
+}
+
+// Group is the figures of one value of a dimension. Where that is a product the money is that of its items, price by quantity,
+// rounded half to even to four decimals; of an event without items that names a content id it is the event's value.
+type Group struct {
+	Name string
+	Totals
+	// Quantity is how many pieces of a product purchases had, less those of refunds; 1 where an item does not say. Of other
+	// dimensions it is 0.
+	Quantity event.Sum
+	// Share is Events by those of all events that are kept.
+	Share Rate
+}
+
+// OtherGroups are groups of a [Breakdown] taken together.
+type OtherGroups struct {
+	// Groups is how many there are.
+	Groups    int
+	Events    int
+	Purchases int
+	Revenue   event.Sum
+}
+
+// DeliveriesQuery asks what became of the deliveries of events that were received in ranges.
+type DeliveriesQuery struct {
+	Ranges []Range
+	// Platforms keeps the deliveries to these; empty keeps all.
+	Platforms []string
+	// Events keeps the deliveries of events of these names; empty keeps all.
+	Events []string
+}
+
+// Deliveries are counts of deliveries.
+type Deliveries struct {
+	// Ranges has for each range that was asked for an element per platform that any of its events names, by name; Totals has the
+	// same of all ranges together.
+	Ranges [][]DeliveryStats
+	Totals []DeliveryStats
 	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
 	CompleteFrom time.Time
 }
@@ -163,35 +283,6 @@ type CurrencyRevenue struct {
 	GrossRevenue event.Sum
 	Refunded     event.Sum
 	Revenue      event.Sum
-}
-
-// Day is a day of a period: its local date and the range it covers.
-type Day struct {
-	// Date is 2006-01-02 in the property's time zone.
-	Date  string
-	Range Range
-}
-
-// Days are the numbers of days.
-type Days struct {
-	Totals []DayTotals
-	// CompleteFrom is the time from which on no event was missing; zero where none was ever trimmed.
-	CompleteFrom time.Time
-}
-
-// DayTotals are the numbers of a [Day].
-type DayTotals struct {
-	Date       string
-	Purchases  int
-	AddToCarts int
-	Pageviews  int
-	// Revenue is in the property's currency, refunds deducted.
-	Revenue        event.Sum
-	UniqueVisitors int
-	Events         int
-	Refunds        int
-	// RevenueByCurrency is as in [Summary].
-	RevenueByCurrency []CurrencyRevenue
 }
 
 // StatsQuery asks for a page of event statistics.
@@ -244,13 +335,23 @@ type DeliveryStats struct {
 	Platform string
 	// Counts is indexed by [stream.Status].
 	Counts [stream.Expired + 1]int
-	// SkippedByReason counts the skipped ones by their reasons, those among them by which consent withheld an event; nil
-	// where none was skipped.
-	SkippedByReason map[string]int
+	// Reasons counts them by status and reason, without those that have no reason; nil for a status that has none.
+	Reasons [stream.Expired + 1]map[string]int
 	// LatencyP50 and LatencyP95 are the smallest latencies that at least 50 % and 95 % of the delivered events
 	// do not exceed; nil where none was delivered with an attempt.
 	LatencyP50 *time.Duration
 	LatencyP95 *time.Duration
+}
+
+// FunnelQuery asks how far visitors came.
+type FunnelQuery struct {
+	Range Range
+	// Steps are 1 to 64; each has the names of the events that fill it, one at least.
+	Steps [][]string
+	// Window is within which time of the first step all others have to follow; 0 for any.
+	Window time.Duration
+	// Filter keeps the events that can fill steps.
+	Filter Filter
 }
 
 // Funnel is how far visitors came along a list of steps.
@@ -264,7 +365,8 @@ type Funnel struct {
 
 // FunnelStep is one step of a [Funnel].
 type FunnelStep struct {
-	Event    string
+	// Events are the names of the events that fill the step.
+	Events   []string
 	Visitors int
 	// ConversionRate is Visitors by the first step's, StepConversionRate by the previous step's.
 	ConversionRate     Rate
@@ -285,17 +387,6 @@ const (
 	Linear     Model = "linear"
 )
 
-// GroupBy says what of a touch credit is given to.
-type GroupBy string
-
-// What credit may be given to.
-const (
-	ByChannel  GroupBy = "channel"
-	BySource   GroupBy = "source"
-	ByMedium   GroupBy = "medium"
-	ByCampaign GroupBy = "campaign"
-)
-
 // AttributionQuery asks what conversions are credited to.
 type AttributionQuery struct {
 	// Range holds the conversions; touches may lie before it.
@@ -304,7 +395,10 @@ type AttributionQuery struct {
 	ConversionEvent string
 	// Lookback is how long before its conversion a touch may lie; 0 means that any touch counts.
 	Lookback time.Duration
-	GroupBy  GroupBy
+	// GroupBy is one of the dimensions that a touch has.
+	GroupBy Dimension
+	// Filter keeps conversions. The touches are those of all events.
+	Filter Filter
 	// Limit is how many results there are at most; 0 for all.
 	Limit int
 }

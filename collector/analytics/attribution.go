@@ -179,7 +179,7 @@ func (g *groups) number(name string) uint32 {
 const none = "(none)"
 
 // directGroup is what the credit for conversions without a touch goes to.
-func directGroup(by GroupBy) string {
+func directGroup(by Dimension) string {
 	switch by {
 	case BySource:
 		return "(direct)"
@@ -190,7 +190,7 @@ func directGroup(by GroupBy) string {
 	}
 }
 
-func groupName(t columns.Touch, by GroupBy) string {
+func groupName(t columns.Touch, by Dimension) string {
 	switch by {
 	case BySource:
 		return t.Source

@@ -120,15 +120,15 @@ func benchmarkQuery(b *testing.B, query func(*View) error) {
 }
 
 func BenchmarkSummary(b *testing.B) {
-	benchmarkQuery(b, func(v *View) error { _, err := v.Summary(b.Context(), lastDays(30)); return err })
+	benchmarkQuery(b, func(v *View) error { _, err := v.Summary(b.Context(), lastDays(30), nil); return err })
 }
 
 func BenchmarkDaily(b *testing.B) {
-	var days []Day
+	var days []Range
 	for from := lastDays(30).From; from.Before(lastDays(30).To); from = from.AddDate(0, 0, 1) {
-		days = append(days, Day{from.Format(time.DateOnly), Range{from, from.AddDate(0, 0, 1)}})
+		days = append(days, Range{from, from.AddDate(0, 0, 1)})
 	}
-	benchmarkQuery(b, func(v *View) error { _, err := v.Daily(b.Context(), days); return err })
+	benchmarkQuery(b, func(v *View) error { _, err := v.Series(b.Context(), days, nil); return err })
 }
 
 func BenchmarkEventStats(b *testing.B) {
@@ -143,7 +143,7 @@ func BenchmarkFunnel(b *testing.B) {
 	for _, window := range []time.Duration{0, 24 * time.Hour, 7 * 24 * time.Hour} {
 		b.Run(fmt.Sprint("window=", window), func(b *testing.B) {
 			benchmarkQuery(b, func(v *View) error {
-				_, err := v.Funnel(b.Context(), lastDays(30), steps, window)
+				_, err := v.Funnel(b.Context(), funnelOf(lastDays(30), steps, window))
 				return err
 			})
 		})

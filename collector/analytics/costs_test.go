@@ -110,16 +110,16 @@ var queries = map[string]query{
 		for i := range steps {
 			steps[i] = "purchase"
 		}
-		funnel, err := v.Funnel(t.Context(), everything, steps, time.Hour)
+		funnel, err := v.Funnel(t.Context(), funnelOf(everything, steps, time.Hour))
 		mustNot(t, err)
 		return len(funnel.Steps)
 	},
 	"days": func(t *testing.T, v *View) int {
-		var list []Day
+		var list []Range
 		for from := everything.From; from.Before(everything.To); from = from.AddDate(0, 0, 1) {
-			list = append(list, Day{"", Range{from, from.AddDate(0, 0, 1)}})
+			list = append(list, Range{from, from.AddDate(0, 0, 1)})
 		}
-		days, err := v.Daily(t.Context(), list)
+		days, err := v.Series(t.Context(), list, nil)
 		mustNot(t, err)
 		counted := 0
 		for _, day := range days.Totals {
@@ -133,7 +133,7 @@ var queries = map[string]query{
 }
 
 // attributed asks for an attribution and adds it up.
-func attributed(model Model, by GroupBy) query {
+func attributed(model Model, by Dimension) query {
 	return func(t *testing.T, v *View) int {
 		a, err := v.Attribution(t.Context(), AttributionQuery{
 			Range: everything, Model: model, ConversionEvent: "purchase", GroupBy: by, Limit: 1000,
@@ -197,9 +197,9 @@ func TestAQueryKeepsToItsBudget(t *testing.T) {
 		ask  func() error
 		want error
 	}{
-		"one that takes little is answered": {func() error { _, err := view.Summary(t.Context(), everything); return err }, nil},
+		"one that takes little is answered": {func() error { _, err := view.Summary(t.Context(), everything, nil); return err }, nil},
 		"a funnel of many visitors takes too much": {func() error {
-			_, err := view.Funnel(t.Context(), everything, []string{"purchase", "purchase"}, time.Hour)
+			_, err := view.Funnel(t.Context(), funnelOf(everything, []string{"purchase", "purchase"}, time.Hour))
 			return err
 		}, ErrTooCostly},
 		"so does an attribution of many conversions": {func() error {

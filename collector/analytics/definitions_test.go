@@ -80,7 +80,7 @@ func TestVisitors(t *testing.T) {
 		"who was there before the range counts all the same": {[]string{"-1h a x", "1h a x"}, 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got, err := tale(t, scene.tale...).Summary(t.Context(), afternoon())
+			got, err := tale(t, scene.tale...).Summary(t.Context(), afternoon(), nil)
 			mustNot(t, err)
 			if got.UniqueVisitors != scene.want {
 				t.Errorf("got %d, want %d", got.UniqueVisitors, scene.want)
@@ -104,7 +104,7 @@ func TestRevenue(t *testing.T) {
 		"so is one whose visitor has denied analytics":     {[]string{"0h a purchase 4 EUR anonymous", "0h a x"}, "gross 4 refunded 0 revenue 4 average 4 rate 0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			s, err := tale(t, scene.tale...).Summary(t.Context(), afternoon())
+			s, err := tale(t, scene.tale...).Summary(t.Context(), afternoon(), nil)
 			mustNot(t, err)
 			got := fmt.Sprintf("gross %s refunded %s revenue %s average %s rate %s", s.GrossRevenue, s.Refunded, s.Revenue, s.AverageOrderValue, s.ConversionRate)
 			if got != scene.want {
@@ -138,7 +138,7 @@ func TestFunnels(t *testing.T) {
 		"the median of two is their mean":             {[]string{"0h a A", "0h b A", "1h a B", "2h b B"}, "A B", 0, "2 2/1h30m0s"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			f, err := tale(t, scene.tale...).Funnel(t.Context(), afternoon(), strings.Fields(scene.steps), scene.window)
+			f, err := tale(t, scene.tale...).Funnel(t.Context(), funnelOf(afternoon(), strings.Fields(scene.steps), scene.window))
 			mustNot(t, err)
 			var got []string
 			for _, step := range f.Steps {
@@ -157,14 +157,14 @@ func TestFunnels(t *testing.T) {
 
 func TestRatesOfAFunnel(t *testing.T) {
 	v := tale(t, "0h a A", "0h b A", "0h c A", "1h a B", "1h b B", "2h a C")
-	got, err := v.Funnel(t.Context(), afternoon(), []string{"A", "B", "C", "D"}, 0)
+	got, err := v.Funnel(t.Context(), funnelOf(afternoon(), []string{"A", "B", "C", "D"}, 0))
 	mustNot(t, err)
 	hour := time.Hour
 	sameAs(t, "funnel", got, Funnel{Steps: []FunnelStep{
-		{Event: "A", Visitors: 3, ConversionRate: 10_000, StepConversionRate: 10_000},
-		{Event: "B", Visitors: 2, ConversionRate: 6667, StepConversionRate: 6667, DropOff: 1, Median: &hour},
-		{Event: "C", Visitors: 1, ConversionRate: 3333, StepConversionRate: 5000, DropOff: 1, Median: &hour},
-		{Event: "D", DropOff: 1},
+		{Events: []string{"A"}, Visitors: 3, ConversionRate: 10_000, StepConversionRate: 10_000},
+		{Events: []string{"B"}, Visitors: 2, ConversionRate: 6667, StepConversionRate: 6667, DropOff: 1, Median: &hour},
+		{Events: []string{"C"}, Visitors: 1, ConversionRate: 3333, StepConversionRate: 5000, DropOff: 1, Median: &hour},
+		{Events: []string{"D"}, DropOff: 1},
 	}})
 }
 
@@ -172,7 +172,7 @@ func TestAttributions(t *testing.T) {
 	for sentence, scene := range map[string]struct {
 		tale     []string
 		model    Model
-		by       GroupBy
+		by       Dimension
 		lookback time.Duration
 		want     string
 	}{
@@ -261,7 +261,7 @@ func TestWhatWasSkippedIsCountedByItsReason(t *testing.T) {
 	stats, err := v.EventStats(t.Context(), StatsQuery{Range: afternoon(), Limit: 1})
 	mustNot(t, err)
 	got := stats.Events[0].Deliveries[0]
-	sameAs(t, "skipped", got.SkippedByReason, map[string]int{"consent_ad_user_data": 2, "consent_absent": 1})
+	sameAs(t, "skipped", got.Reasons[stream.Skipped], map[string]int{"consent_ad_user_data": 2, "consent_absent": 1})
 	sameAs(t, "by status", got.Counts, [...]int{stream.Pending: 1, stream.Failed: 1, stream.Skipped: 3, stream.Expired: 0})
 }
 
@@ -282,11 +282,11 @@ func TestAResetViewIsEmpty(t *testing.T) {
 	if got, want := v.Status(), NewView(Options{Property: testProperty, Currency: "EUR"}).Status(); got != want {
 		t.Errorf("status is %+v, want %+v", got, want)
 	}
-	if _, err := v.Summary(t.Context(), afternoon()); !errors.Is(err, ErrReplaying) {
+	if _, err := v.Summary(t.Context(), afternoon(), nil); !errors.Is(err, ErrReplaying) {
 		t.Errorf("asked while it is being rebuilt it says %v, want ErrReplaying", err)
 	}
 	v.setReady()
-	s, err := v.Summary(t.Context(), afternoon())
+	s, err := v.Summary(t.Context(), afternoon(), nil)
 	mustNot(t, err)
 	sameAs(t, "summary", s, Summary{})
 }
@@ -297,10 +297,10 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 	cancel()
 	for name, query := range map[string]func() error{
 		"listing": func() error { _, err := v.Listing(ctx, ListingQuery{Range: afternoon(), Limit: 1}); return err },
-		"summary": func() error { _, err := v.Summary(ctx, afternoon()); return err },
-		"daily":   func() error { _, err := v.Daily(ctx, []Day{{"", afternoon()}}); return err },
+		"summary": func() error { _, err := v.Summary(ctx, afternoon(), nil); return err },
+		"daily":   func() error { _, err := v.Series(ctx, []Range{afternoon()}, nil); return err },
 		"stats":   func() error { _, err := v.EventStats(ctx, StatsQuery{Range: afternoon(), Limit: 1000}); return err },
-		"funnel":  func() error { _, err := v.Funnel(ctx, afternoon(), []string{"a", "b"}, 0); return err },
+		"funnel":  func() error { _, err := v.Funnel(ctx, funnelOf(afternoon(), []string{"a", "b"}, 0)); return err },
 		"attribution": func() error {
 			_, err := v.Attribution(ctx, AttributionQuery{Range: afternoon(), Model: Linear, ConversionEvent: "purchase", GroupBy: BySource})
 			return err
@@ -341,7 +341,7 @@ func TestQueriesAndFillingDoNotDisturbEachOther(t *testing.T) {
 				if _, err := w.view.Listing(t.Context(), ListingQuery{Range: Range{begin, to}, Limit: 50}); err != nil {
 					t.Error(err)
 				}
-				if _, err := w.view.Funnel(t.Context(), Range{begin, to}, []string{"pageview", "purchase"}, time.Hour); err != nil {
+				if _, err := w.view.Funnel(t.Context(), funnelOf(Range{begin, to}, []string{"pageview", "purchase"}, time.Hour)); err != nil {
 					t.Error(err)
 				}
 				select {

@@ -91,7 +91,7 @@ func askAnything(ctx context.Context, t *testing.T, v *View, r *rand.Rand) {
 		switch r.IntN(5) {
 		case 0:
 			var s Summary
-			if s, err = v.Summary(ctx, all); err == nil && s.Purchases+s.Refunds+s.AddToCarts+s.Pageviews > s.EventsByClass[event.Human] {
+			if s, err = v.Summary(ctx, all, nil); err == nil && s.Purchases+s.Refunds+s.AddToCarts+s.Pageviews > s.EventsByClass[event.Human] {
 				t.Errorf("%d events of humans, and more with names: %+v", s.EventsByClass[event.Human], s)
 			}
 		case 1:
@@ -104,7 +104,7 @@ func askAnything(ctx context.Context, t *testing.T, v *View, r *rand.Rand) {
 				}
 			}
 		case 2:
-			_, err = v.Funnel(ctx, all, []string{"pageview", "purchase", "refund"}, time.Duration(r.IntN(2))*time.Hour)
+			_, err = v.Funnel(ctx, funnelOf(all, []string{"pageview", "purchase", "refund"}, time.Duration(r.IntN(2))*time.Hour))
 		case 3:
 			q := AttributionQuery{Range: all, Model: pick(r, FirstTouch, LastTouch, Linear), ConversionEvent: "purchase", GroupBy: ByChannel}
 			var a Attribution
@@ -112,7 +112,7 @@ func askAnything(ctx context.Context, t *testing.T, v *View, r *rand.Rand) {
 				t.Errorf("%d conversions have credits of %s", a.Conversions, creditsOf(a))
 			}
 		default:
-			_, err = v.Listing(ctx, ListingQuery{Range: all, Limit: 500, Before: stream.Position(r.Uint64())})
+			_, err = v.Listing(ctx, ListingQuery{Range: all, Limit: 500, After: stream.Position(r.Uint64())})
 		}
 		if err != nil && ctx.Err() == nil {
 			t.Error(err)

@@ -16,7 +16,11 @@ import (
 // that is not more than window behind the attempt's beginning; a window of 0 means no such limit. A visitor is
 // counted by the attempt that came furthest, of several the earliest. Steps are 1 to 64 names. It fails
 // with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
-func (v *View) Funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
+func (v *View) Funnel(ctx context.Context, q FunnelQuery) (Funnel, error) {
+	r, window, steps := q.Range, q.Window, make([]string, len(q.Steps))
+	for i, names := range q.Steps {
+		steps[i] = names[0]
+	}
 	return runQuery(ctx, v, namesOf(event.Human, steps...), func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
 }
 
@@ -254,7 +258,7 @@ func (w *funnelPass) result(ctx context.Context, steps []string) (Funnel, error)
 		}
 		visitors := w.visitors[i]
 		step := FunnelStep{
-			Event: name, Visitors: visitors, DropOff: previous - visitors,
+			Events: []string{name}, Visitors: visitors, DropOff: previous - visitors,
 			ConversionRate:     rateOf(int64(visitors), int64(first)),
 			StepConversionRate: rateOf(int64(visitors), int64(previous)),
 		}

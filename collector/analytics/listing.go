@@ -18,8 +18,8 @@ func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
 
 func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
 	rows := s.in(q.Range)
-	if q.Before != 0 {
-		rows.End = min(rows.End, max(rows.First, s.Search(q.Before)))
+	if q.After != 0 {
+		rows.End = min(rows.End, max(rows.First, s.Search(q.After)))
 	}
 	filter := newListingFilter(s, q)
 	page := Page{CompleteFrom: s.completeFrom}

@@ -32,7 +32,7 @@ func TestAverageOrderValue(t *testing.T) {
 		"counts a purchase of nothing":                  {"EUR", []string{"0h a purchase 10 EUR", "0h a purchase 0 EUR"}, "5"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			s, err := taleIn(t, scene.currency, scene.tale...).Summary(t.Context(), afternoon())
+			s, err := taleIn(t, scene.currency, scene.tale...).Summary(t.Context(), afternoon(), nil)
 			mustNot(t, err)
 			if got := s.AverageOrderValue.String(); got != scene.want {
 				t.Errorf("got %s, want %s", got, scene.want)
@@ -158,7 +158,7 @@ func TestCreditsAddUpWhateverTheCents(t *testing.T) {
 			}
 			v := taleIn(t, currency, lines...)
 			for _, model := range []Model{FirstTouch, LastTouch, Linear} {
-				for _, by := range []GroupBy{ByChannel, BySource, ByMedium, ByCampaign} {
+				for _, by := range []Dimension{ByChannel, BySource, ByMedium, ByCampaign} {
 					t.Run(fmt.Sprintf("%s with %d decimals by %s for each %s", currency, grain, model, by), func(t *testing.T) {
 						a, err := v.Attribution(t.Context(), AttributionQuery{
 							Range: afternoon(), Model: model, ConversionEvent: "purchase", GroupBy: by,

@@ -123,12 +123,13 @@ func (o *oracle) summary(r Range) Summary {
 		}
 	}
 	gross, refunded := o.money(events, "purchase", o.currency), o.money(events, "refund", o.currency)
-	s := Summary{
+	s := Summary{Totals: Totals{
+		Events:    len(events),
 		Purchases: countNamed(events, "purchase"), AddToCarts: countNamed(events, "add_to_cart"),
 		Pageviews: countNamed(events, "pageview"), Refunds: countNamed(events, "refund"),
 		GrossRevenue: event.SumOf(gross), Refunded: event.SumOf(refunded), Revenue: event.SumOf(new(big.Int).Sub(gross, refunded)),
 		UniqueVisitors: visitorsOf(events, ""), ConversionRate: ratio(visitorsOf(events, "purchase"), visitorsOf(events, "")),
-	}
+	}}
 	for class := range s.EventsByClass {
 		s.EventsByClass[class] = len(o.of(event.Class(class), r))
 	}
@@ -167,15 +168,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func (o *oracle) daily(days []Day) []DayTotals {
-	result := []DayTotals{}
-	for _, day := range days {
-		s := o.summary(day.Range)
-		result = append(result, DayTotals{
-			Date: day.Date, Purchases: s.Purchases, AddToCarts: s.AddToCarts, Pageviews: s.Pageviews, Revenue: s.Revenue,
-			UniqueVisitors: s.UniqueVisitors, Events: len(o.within(day.Range)), Refunds: s.Refunds,
-			RevenueByCurrency: s.RevenueByCurrency,
-		})
+func (o *oracle) series(ranges []Range) []Totals {
+	result := []Totals{}
+	for _, r := range ranges {
+		result = append(result, o.summary(r).Totals)
 	}
 	return result
 }
@@ -219,7 +215,7 @@ func (o *oracle) listing(q ListingQuery) Page {
 	var page Page
 	events := o.of(q.Class, q.Range)
 	for _, e := range slices.Backward(events) {
-		if q.Before != 0 && e.position >= q.Before || len(q.Events) > 0 && !slices.Contains(q.Events, e.Name) {
+		if q.After != 0 && e.position >= q.After || len(q.Events) > 0 && !slices.Contains(q.Events, e.Name) {
 			continue
 		}
 		record := Record{
@@ -295,10 +291,10 @@ func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
 	for _, d := range deliveries {
 		s.Counts[d.Status]++
 		if d.Status == stream.Skipped {
-			if s.SkippedByReason == nil {
-				s.SkippedByReason = map[string]int{}
+			if s.Reasons[d.Status] == nil {
+				s.Reasons[d.Status] = map[string]int{}
 			}
-			s.SkippedByReason[d.Reason]++
+			s.Reasons[d.Status][d.Reason]++
 		}
 		if d.Status == stream.Delivered && d.Latency != nil {
 			latencies = append(latencies, *d.Latency)
@@ -348,7 +344,7 @@ func (o *oracle) funnel(r Range, steps []string, window time.Duration) Funnel {
 	}
 	var f Funnel
 	for i, name := range steps {
-		step := FunnelStep{Event: name, Visitors: came[i], ConversionRate: ratio(came[i], came[0])}
+		step := FunnelStep{Events: []string{name}, Visitors: came[i], ConversionRate: ratio(came[i], came[0])}
 		if i == 0 {
 			step.StepConversionRate = ratio(came[0], came[0])
 		} else {
@@ -460,12 +456,12 @@ func (o *oracle) credited(conversion oracleEvent, history []oracleEvent, q Attri
 		}
 	}
 	if len(merged) == 0 {
-		return []string{map[GroupBy]string{"channel": "Direct", "source": "(direct)", "medium": "(none)", "campaign": "(none)"}[q.GroupBy]}
+		return []string{map[Dimension]string{"channel": "Direct", "source": "(direct)", "medium": "(none)", "campaign": "(none)"}[q.GroupBy]}
 	}
 	var names []string
 	for i, t := range merged {
 		if q.Model == "linear" || q.Model == "first_touch" && i == 0 || q.Model == "last_touch" && i == len(merged)-1 {
-			name := map[GroupBy]string{"channel": t.Channel, "source": t.Source, "medium": t.Medium, "campaign": t.Campaign}[q.GroupBy]
+			name := map[Dimension]string{"channel": t.Channel, "source": t.Source, "medium": t.Medium, "campaign": t.Campaign}[q.GroupBy]
 			if name == "" {
 				name = "(none)"
 			}
@@ -505,4 +501,13 @@ func largestRemainder(exact map[string]*big.Rat, unit *big.Rat) map[string]int64
 		units[best]++
 	}
 	return units
+}
+
+// funnelOf asks for a funnel of steps that one name each fills.
+func funnelOf(r Range, steps []string, window time.Duration) FunnelQuery {
+	q := FunnelQuery{Range: r, Window: window}
+	for _, name := range steps {
+		q.Steps = append(q.Steps, []string{name})
+	}
+	return q
 }

@@ -23,7 +23,7 @@ func turnPages(t *testing.T, v *View, q ListingQuery, between func()) []stream.P
 		for _, r := range page.Records {
 			seen = append(seen, r.Position)
 		}
-		if q.Before = page.Next; q.Before == 0 {
+		if q.After = page.Next; q.After == 0 {
 			return seen
 		}
 		between()
@@ -74,7 +74,7 @@ func TestPagingBesideAFollowerShowsEachEventOnce(t *testing.T) {
 			}
 		}
 	})
-	q := ListingQuery{Range: Range{To: w.last.Time().Add(time.Hour)}, Limit: 97, Before: want[0] + 1}
+	q := ListingQuery{Range: Range{To: w.last.Time().Add(time.Hour)}, Limit: 97, After: want[0] + 1}
 	got := turnPages(t, w.view, q, func() {})
 	follower.Wait()
 	sameAs(t, "what the pages show", got, want)
@@ -107,7 +107,7 @@ func TestQueriesBesideAFollowerSeeOneMoment(t *testing.T) {
 		if len(stats.Events) > 0 && (sum < 9_990 || sum > 10_010) {
 			t.Errorf("the shares of all names add up to %s", sum)
 		}
-		funnel, err := w.view.Funnel(t.Context(), everything, []string{"pageview", "purchase"}, time.Hour)
+		funnel, err := w.view.Funnel(t.Context(), funnelOf(everything, []string{"pageview", "purchase"}, time.Hour))
 		mustNot(t, err)
 		if funnel.Steps[0].Visitors < funnel.Steps[1].Visitors {
 			t.Errorf("%d visitors came from %d", funnel.Steps[1].Visitors, funnel.Steps[0].Visitors)

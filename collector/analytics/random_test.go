@@ -278,20 +278,20 @@ func (w *world) check(t testing.TB) {
 	t.Helper()
 	ctx := t.Context()
 	r := w.someRange()
-	summary, err := w.view.Summary(ctx, r)
+	summary, err := w.view.Summary(ctx, r, nil)
 	mustNot(t, err)
 	complete := w.view.Status().CompleteFrom
 	wantSummary := w.oracle.summary(r)
 	wantSummary.CompleteFrom = complete
 	sameAs(t, "summary", summary, wantSummary)
 
-	var days []Day
+	var days []Range
 	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/3 + 1) {
-		days = append(days, Day{from.Format(time.TimeOnly), Range{from, from.Add(r.To.Sub(r.From)/3 + 1)}})
+		days = append(days, Range{from, from.Add(r.To.Sub(r.From)/3 + 1)})
 	}
-	daily, err := w.view.Daily(ctx, days)
+	daily, err := w.view.Series(ctx, days, nil)
 	mustNot(t, err)
-	sameAs(t, "daily", daily, Days{w.oracle.daily(days), complete})
+	sameAs(t, "daily", daily, Series{w.oracle.series(days), complete})
 
 	w.checkStats(t, r)
 
@@ -302,7 +302,7 @@ func (w *world) check(t testing.TB) {
 	window := time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))
 	wantFunnel := w.oracle.funnel(r, steps, window)
 	wantFunnel.CompleteFrom = complete
-	funnel, err := w.view.Funnel(ctx, r, steps, window)
+	funnel, err := w.view.Funnel(ctx, funnelOf(r, steps, window))
 	mustNot(t, err)
 	sameAs(t, fmt.Sprint("funnel of ", steps, " within ", window), funnel, wantFunnel)
 
@@ -359,7 +359,7 @@ func (w *world) checkListing(t testing.TB, r Range) {
 		page, err := w.view.Listing(t.Context(), q)
 		mustNot(t, err)
 		sameAs(t, fmt.Sprintf("listing %+v", q), page, want)
-		if q.Before = page.Next; q.Before == 0 {
+		if q.After = page.Next; q.After == 0 {
 			return
 		}
 	}

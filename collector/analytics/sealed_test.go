@@ -88,9 +88,9 @@ func answersOf(t *testing.T, v *View, all Range) []any {
 		page.Records[i].Position, page.Records[i].Anonymous = 0, false
 	}
 	answers = append(answers, page.Records)
-	summary, err := v.Summary(t.Context(), all)
+	summary, err := v.Summary(t.Context(), all, nil)
 	add(summary, err)
-	funnel, err := v.Funnel(t.Context(), all, []string{event.Pageview, event.AddToCart, event.Purchase}, time.Hour)
+	funnel, err := v.Funnel(t.Context(), funnelOf(all, []string{event.Pageview, event.AddToCart, event.Purchase}, time.Hour))
 	add(funnel, err)
 	stats, err := v.EventStats(t.Context(), StatsQuery{Range: all, Limit: 100})
 	add(stats, err)

@@ -257,8 +257,9 @@ func (t *tally) deliveries(s *snapshot) []DeliveryStats {
 	var result []DeliveryStats
 	for _, name := range slices.Sorted(maps.Keys(t.byPlatform)) {
 		d := t.byPlatform[name]
+		reasons := [stream.Expired + 1]map[string]int{stream.Skipped: d.skippedByReason(s)}
 		result = append(result, DeliveryStats{
-			Platform: name, Counts: d.counts, SkippedByReason: d.skippedByReason(s), LatencyP50: d.latencies.percentile(50), LatencyP95: d.latencies.percentile(95),
+			Platform: name, Counts: d.counts, Reasons: reasons, LatencyP50: d.latencies.percentile(50), LatencyP95: d.latencies.percentile(95),
 		})
 	}
 	return result

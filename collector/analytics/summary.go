@@ -2,6 +2,7 @@ package analytics
 
 import (
 	"context"
+	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func (t *totals) revenueByCurrency(codes []string) []CurrencyRevenue {
 }
 
 // Summary returns the KPIs of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
-func (v *View) Summary(ctx context.Context, r Range) (Summary, error) {
+func (v *View) Summary(ctx context.Context, r Range, _ Filter) (Summary, error) {
 	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r) })
 }
 
@@ -88,14 +89,20 @@ func (s *snapshot) summary(ctx context.Context, r Range) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
+	return Summary{Totals: s.figures(&t), EventsByClass: t.classes, CompleteFrom: s.completeFrom}, nil
+}
+
+// figures returns the totals as they are answered.
+func (s *snapshot) figures(t *totals) Totals {
 	revenue := t.revenueIn(s.reporting)
-	return Summary{
+	return Totals{
+		Events:    t.classes[event.Human],
 		Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
 		GrossRevenue: revenue.GrossRevenue, Refunded: revenue.Refunded, Revenue: revenue.Revenue,
 		AverageOrderValue: averageOf(t.bought.In(s.reporting), s.minorUnit),
 		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
-		RevenueByCurrency: t.revenueByCurrency(s.Currencies), EventsByClass: t.classes, CompleteFrom: s.completeFrom,
-	}, nil
+		RevenueByCurrency: t.revenueByCurrency(s.Currencies),
+	}
 }
 
 // averageOf returns the average of what was added up, rounded to a unit, half to even; of nothing it is 0.
@@ -107,29 +114,34 @@ func averageOf(sum columns.Sum, unit event.Amount) event.Amount {
 	return event.Amount(units.Int64()) * unit
 }
 
-// Daily returns the numbers of each of the days, in the order given. It fails with [ErrReplaying], [ErrTooCostly],
+// Series returns the figures of each of the ranges, in the order given. It fails with [ErrReplaying], [ErrTooCostly],
 // [ErrBusy] or where the context ends.
-func (v *View) Daily(ctx context.Context, days []Day) (Days, error) {
-	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Days, error) { return s.daily(ctx, days) })
+func (v *View) Series(ctx context.Context, ranges []Range, _ Filter) (Series, error) {
+	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Series, error) { return s.series(ctx, ranges) })
 }
 
-func (s *snapshot) daily(ctx context.Context, days []Day) (Days, error) {
-	if err := s.reservation.grow(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies)*(len(days)+1))); err != nil {
-		return Days{}, err
+func (s *snapshot) series(ctx context.Context, ranges []Range) (Series, error) {
+	if err := s.reservation.grow(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies)*(len(ranges)+1))); err != nil {
+		return Series{}, err
 	}
-	result := Days{Totals: make([]DayTotals, len(days)), CompleteFrom: s.completeFrom}
+	result := Series{Totals: make([]Totals, len(ranges)), CompleteFrom: s.completeFrom}
 	buyers := newBitset(len(s.VisitorKeys))
-	for i, day := range days {
-		rows := s.in(day.Range)
-		t, err := s.totalsOf(ctx, rows, buyers)
+	for i, r := range ranges {
+		t, err := s.totalsOf(ctx, s.in(r), buyers)
 		if err != nil {
-			return Days{}, err
+			return Series{}, err
 		}
-		result.Totals[i] = DayTotals{
-			Date: day.Date, Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
-			Revenue: t.revenueIn(s.reporting).Revenue, UniqueVisitors: t.visitors, Events: t.classes[event.Human],
-			RevenueByCurrency: t.revenueByCurrency(s.Currencies),
-		}
+		result.Totals[i] = s.figures(&t)
 	}
 	return result, nil
+}
+
+// Breakdown returns the figures of each value of a dimension.
+func (v *View) Breakdown(context.Context, BreakdownQuery) (Breakdown, error) {
+	return Breakdown{}, errors.New("not built yet")
+}
+
+// Deliveries returns what became of deliveries.
+func (v *View) Deliveries(context.Context, DeliveriesQuery) (Deliveries, error) {
+	return Deliveries{}, errors.New("not built yet")
 }

@@ -194,14 +194,14 @@ func TestAnAnswerSaysFromWhenOnTheRowsThatItWasMadeOfAreComplete(t *testing.T) {
 			a, err := v.Listing(ctx, ListingQuery{Range: r, Limit: 1})
 			return a.CompleteFrom, err
 		},
-		"a summary": func() (time.Time, error) { a, err := v.Summary(ctx, r); return a.CompleteFrom, err },
-		"days":      func() (time.Time, error) { a, err := v.Daily(ctx, []Day{{"", r}}); return a.CompleteFrom, err },
+		"a summary": func() (time.Time, error) { a, err := v.Summary(ctx, r, nil); return a.CompleteFrom, err },
+		"days":      func() (time.Time, error) { a, err := v.Series(ctx, []Range{r}, nil); return a.CompleteFrom, err },
 		"event statistics": func() (time.Time, error) {
 			a, err := v.EventStats(ctx, StatsQuery{Range: r, Limit: 10})
 			return a.CompleteFrom, err
 		},
 		"a funnel": func() (time.Time, error) {
-			a, err := v.Funnel(ctx, r, []string{"pageview", "purchase"}, 0)
+			a, err := v.Funnel(ctx, funnelOf(r, []string{"pageview", "purchase"}, 0))
 			return a.CompleteFrom, err
 		},
 		"an attribution": func() (time.Time, error) {

@@ -28,7 +28,7 @@ func TestNumbersAreTheSameOnAnyNumberOfProcessors(t *testing.T) {
 			w.check(t)
 			everything := Range{To: w.last.Time().Add(time.Hour)}
 			for _, steps := range [][]string{{"pageview", "add_to_cart", "purchase"}, {"pageview", "pageview", "lead", "pageview"}} {
-				got, err := w.view.Funnel(t.Context(), everything, steps, 0)
+				got, err := w.view.Funnel(t.Context(), funnelOf(everything, steps, 0))
 				mustNot(t, err)
 				sameAs(t, fmt.Sprint("funnel of ", steps), got, w.oracle.funnel(everything, steps, 0))
 			}
@@ -95,7 +95,7 @@ func TestAQueryThatIsGivenUpEndsWithAllItsWorkers(t *testing.T) {
 	}
 	for name, ask := range map[string]func(context.Context) error{
 		"funnel": func(ctx context.Context) error {
-			_, err := w.view.Funnel(ctx, everything, []string{"pageview", "purchase"}, 0)
+			_, err := w.view.Funnel(ctx, funnelOf(everything, []string{"pageview", "purchase"}, 0))
 			return err
 		},
 		"first touch": func(ctx context.Context) error { return attribution(ctx, FirstTouch) },

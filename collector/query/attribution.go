@@ -27,7 +27,7 @@ var modelChoices = []choice[analytics.Model]{
 	{"first_touch", analytics.FirstTouch}, {"last_touch", analytics.LastTouch}, {"linear", analytics.Linear},
 }
 
-var groupByChoices = []choice[analytics.GroupBy]{
+var groupByChoices = []choice[analytics.Dimension]{
 	{"channel", analytics.ByChannel}, {"source", analytics.BySource},
 	{"medium", analytics.ByMedium}, {"campaign", analytics.ByCampaign},
 }
@@ -60,7 +60,7 @@ type otherCredits struct {
 
 // creditRecord is one result; the member that names it depends on what the credit is grouped by.
 type creditRecord struct {
-	groupBy analytics.GroupBy
+	groupBy analytics.Dimension
 	result  analytics.AttributionResult
 }
 

@@ -168,14 +168,14 @@ func parseBound(field, text string, loc *time.Location, errs *event.Errors) boun
 
 // days returns the local days of the period, the first and last cut to the period, oldest first. An empty
 // period has none.
-func (p period) days(loc *time.Location) []analytics.Day {
-	var days []analytics.Day
+func (p period) days(loc *time.Location) []analytics.Range {
+	var days []analytics.Range
 	for start := p.From; start.Before(p.To); {
 		end := midnight(start.In(loc), 1)
 		if end.After(p.To) {
 			end = p.To
 		}
-		days = append(days, analytics.Day{Date: start.In(loc).Format(time.DateOnly), Range: analytics.Range{From: start.UTC(), To: end.UTC()}})
+		days = append(days, analytics.Range{From: start.UTC(), To: end.UTC()})
 		start = end
 	}
 	return days

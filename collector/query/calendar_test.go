@@ -132,7 +132,7 @@ func TestDaysBeginAtLocalMidnight(t *testing.T) {
 			}
 			var got []string
 			for _, day := range period.days(loc) {
-				got = append(got, day.Date+" "+day.Range.From.Format("02T15:04")+" "+day.Range.To.Format("02T15:04"))
+				got = append(got, day.From.In(loc).Format(time.DateOnly)+" "+day.From.Format("02T15:04")+" "+day.To.Format("02T15:04"))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("days (-want +got):\n%s", diff)
@@ -156,14 +156,14 @@ func TestDaysOfAYearFollowEachOtherInEveryKindOfZone(t *testing.T) {
 			days := period.days(loc)
 			date := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 			for i, day := range days {
-				if want := date.AddDate(0, 0, i).Format(time.DateOnly); day.Date != want {
-					t.Fatalf("%s: day %d of %d is %s, want %s", name, i, year, day.Date, want)
+				if want := date.AddDate(0, 0, i).Format(time.DateOnly); day.From.In(loc).Format(time.DateOnly) != want {
+					t.Fatalf("%s: day %d of %d is %s, want %s", name, i, year, day.From.In(loc).Format(time.DateOnly), want)
 				}
-				if before := day.Range.From.Add(-1).In(loc).Format(time.DateOnly); before >= day.Date {
-					t.Errorf("%s: %s has begun before %v", name, day.Date, day.Range.From)
+				if before := day.From.Add(-1).In(loc).Format(time.DateOnly); before >= day.From.In(loc).Format(time.DateOnly) {
+					t.Errorf("%s: %s has begun before %v", name, day.From.In(loc).Format(time.DateOnly), day.From)
 				}
-				if i > 0 && !days[i-1].Range.To.Equal(day.Range.From) {
-					t.Errorf("%s: %s ends at %v, but %s begins at %v", name, days[i-1].Date, days[i-1].Range.To, day.Date, day.Range.From)
+				if i > 0 && !days[i-1].To.Equal(day.From) {
+					t.Errorf("%s: %s ends at %v, but %s begins at %v", name, days[i-1].From, days[i-1].To, day.From.In(loc).Format(time.DateOnly), day.From)
 				}
 			}
 			if want := date.AddDate(1, 0, 0).Sub(date) / (24 * time.Hour); len(days) != int(want) {

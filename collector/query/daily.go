@@ -2,7 +2,9 @@ package query
 
 import (
 	"net/http"
+	"time"
 
+	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 )
@@ -35,7 +37,8 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	days, err := t.View.Daily(r.Context(), period.days(t.Location))
+	ranges := period.days(t.Location)
+	days, err := t.View.Series(r.Context(), ranges, analytics.Filter{})
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
@@ -43,7 +46,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	answer := dailyAnswer{Data: make([]dayRecord, len(days.Totals)), CompleteFrom: completeFrom(days.CompleteFrom, period.From)}
 	for i, day := range days.Totals {
 		answer.Data[i] = dayRecord{
-			Date:              day.Date,
+			Date:              ranges[i].From.In(t.Location).Format(time.DateOnly),
 			Purchases:         day.Purchases,
 			AddToCarts:        day.AddToCarts,
 			Pageviews:         day.Pageviews,

@@ -151,7 +151,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		if err != nil || page.Next == 0 || limit == 0 {
 			break
 		}
-		query.Before, query.Limit = page.Next, min(limit, exportPage)
+		query.After, query.Limit = page.Next, min(limit, exportPage)
 		page, err = h.page(r, q.tenant, query)
 		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, query.Range.From)) {
 			err = errCutShort

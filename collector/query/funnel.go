@@ -51,7 +51,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	funnel, err := t.View.Funnel(r.Context(), period.Range, steps, window)
+	funnel, err := t.View.Funnel(r.Context(), analytics.FunnelQuery{Range: period.Range, Steps: alone(steps), Window: window})
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
@@ -66,7 +66,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	for i, step := range funnel.Steps {
 		data.Steps[i] = stepRecord{
 			Step:               i + 1,
-			Event:              step.Event,
+			Event:              step.Events[0],
 			Visitors:           step.Visitors,
 			ConversionRate:     step.ConversionRate,
 			StepConversionRate: step.StepConversionRate,
@@ -75,4 +75,13 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		}
 	}
 	server.JSON(w, http.StatusOK, funnelAnswer{data})
+}
+
+// alone returns steps that one name each fills.
+func alone(names []string) [][]string {
+	steps := make([][]string, len(names))
+	for i := range names {
+		steps[i] = names[i : i+1]
+	}
+	return steps
 }

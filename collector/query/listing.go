@@ -108,7 +108,7 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 			q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status, platform and "+
 				"class must be those of the page before.")
 		}
-		query.Before, query.Range.From = c.before, c.from
+		query.After, query.Range.From = c.before, c.from
 	}
 	return query, fingerprint
 }

@@ -133,7 +133,7 @@ func renderStats(s *analytics.EventStats) nameRecord {
 			Delivered:       d.Counts[stream.Delivered],
 			Failed:          d.Counts[stream.Failed],
 			Skipped:         d.Counts[stream.Skipped],
-			SkippedByReason: d.SkippedByReason,
+			SkippedByReason: d.Reasons[stream.Skipped],
 			Expired:         d.Counts[stream.Expired],
 			LatencyMS:       latencyRecords{P50: milliseconds(d.LatencyP50), P95: milliseconds(d.LatencyP95)},
 		}

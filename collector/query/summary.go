@@ -54,7 +54,7 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	figures, err := t.View.Summary(r.Context(), period.Range)
+	figures, err := t.View.Summary(r.Context(), period.Range, analytics.Filter{})
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
