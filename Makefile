@@ -19,7 +19,7 @@ MODULES := hack/clients hack/cluster hack/guides hack/image hack/s3
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go \
   collector/sources/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
   docs/reference/flags.md docs/reference/chart-values.md docs/reference/conditions.md docs/reference/platforms/coverage.md docs/reference/personal-data.md \
-  collector/snippet/weir.min.js collector/dashboard/static/vendor
+  collector/snippet/weir.min.js collector/dashboard/static/packages
 
 CONTROLLER_GEN = $$(hack/tool.sh hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen)
 ESBUILD = $$(hack/tool.sh hack/tools github.com/evanw/esbuild/cmd/esbuild)

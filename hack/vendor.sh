@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Writes what the dashboard's page takes of others, collector/dashboard/static/vendor: Preact with htm, and uPlot, each a minified
-# module of its own with its licence beside it. hack/dashboard/package-lock.json pins the packages with their digests.
+# Writes what the dashboard's page takes of others, collector/dashboard/static/packages: Preact with htm, and uPlot, each a minified
+# module of its own with its licence beside it. (A folder vendor would be missing from the module's archive, which Go makes without
+# such.) hack/dashboard/package-lock.json pins the packages with their digests.
 #
 #   hack/vendor.sh ESBUILD     `make generate` runs it, `make verify` proves that what is committed is what it makes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 esbuild=${1:?the program esbuild}
-target=collector/dashboard/static/vendor
+target=collector/dashboard/static/packages
 packages=$(hack/npm.sh hack/dashboard)/node_modules
 
 rm -rf "$target"

@@ -1,5 +1,5 @@
 /** Plots over time, each with the same numbers as a table. */
-import uPlot from '../vendor/uplot.js';
+import uPlot from '../packages/uplot.js';
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { compact } from './format.js';
 
