@@ -20,6 +20,6 @@ bundle hack/dashboard/preact.js --outfile="$target/preact.js"
 bundle "$packages/uplot/dist/uPlot.esm.js" --outfile="$target/uplot.js"
 cp "$packages/uplot/dist/uPlot.min.css" "$target/uplot.css"
 for package in htm preact uplot; do
-  cp "$packages/$package.LICENSE.txt" "$target/$package.LICENSE"
+  cp "$packages/$package/LICENSE" "$target/$package.LICENSE.txt"
 done
 chmod 644 "$target"/*

@@ -41,7 +41,7 @@ function Send({ property }) {
   const texts = useMemo(() => snippets({ url, key, currency: property.currency, publishable }), [url, key, property.currency, publishable]);
   const shown = texts.find((each) => each.name === language) ?? texts[0];
   return html`<${Panel} title="Send an event">
-    <div class="bar">
+    <div class="bar top-aligned">
       ${keys.length > 1 && html`<${Field} label="With the API key">${(id) => html`<select id=${id} value=${name}
         onChange=${(event) => setName(event.currentTarget.value)}>${keys.map((each) => html`
           <option key=${each.name} value=${each.name}>${each.name} (${each.type === 'Publishable' ? 'for pages' : 'secret'})</option>`)}</select>`}<//>`}
@@ -52,7 +52,7 @@ function Send({ property }) {
     <div class="panel-head"><${Choice} label="In which language" options=${texts.map((each) => [each.name, each.label])} value=${shown.name} onChange=${setLanguage} />
       <${Copy} text=${shown.text} /></div>
     <p class="note">${shown.guide}</p>
-    <pre tabindex="0" aria-label=${`${shown.label}: what sends an event`} data-snippet=${shown.name}><code>${shown.text}</code></pre>
+    <pre class="wrap" tabindex="0" aria-label=${`${shown.label}: what sends an event`} data-snippet=${shown.name}><code>${shown.text}</code></pre>
   <//>`;
 }
 
