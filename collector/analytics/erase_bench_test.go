@@ -54,7 +54,7 @@ func longestWait(v *View, work func()) (longest time.Duration) {
 			default:
 			}
 			began := time.Now()
-			_, end, err := v.read()
+			_, end, err := v.read(wanted{})
 			if err != nil {
 				panic(err)
 			}

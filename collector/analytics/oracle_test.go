@@ -211,43 +211,6 @@ func (o *oracle) delivery(e oracleEvent, platform string) Delivery {
 	return d
 }
 
-func (o *oracle) listing(q ListingQuery) Page {
-	var page Page
-	events := o.of(q.Class, q.Range)
-	for _, e := range slices.Backward(events) {
-		if q.After != 0 && e.position >= q.After || len(q.Events) > 0 && !slices.Contains(q.Events, e.Name) {
-			continue
-		}
-		record := Record{
-			Position: e.position, EventID: e.ID, Event: e.Name, Class: e.Class, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
-			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Anonymous: e.anonymous,
-		}
-		if e.Class != event.Human { // nobody visits
-			record.ClientID, record.Visitor = "", ""
-		}
-		if e.touch != nil {
-			record.Touch = *e.touch
-		}
-		kept := len(q.Platforms) == 0 && len(q.Statuses) == 0
-		for _, platform := range e.Platforms {
-			d := o.delivery(e, platform)
-			record.Deliveries = append(record.Deliveries, d)
-			isAsked := len(q.Platforms) == 0 || slices.Contains(q.Platforms, platform)
-			if isAsked && (len(q.Statuses) == 0 || slices.Contains(q.Statuses, d.Status)) {
-				kept = true
-			}
-		}
-		switch {
-		case !kept:
-		case len(page.Records) < q.Limit:
-			page.Records = append(page.Records, record)
-		case page.Next == 0:
-			page.Next = page.Records[q.Limit-1].Position
-		}
-	}
-	return page
-}
-
 func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 	events := o.of(class, r)
 	named := map[string][]oracleEvent{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,8 @@ func (w *world) event() oracleEvent {
 	e.ID = e.DeliveryID.String()
 	if w.IntN(3) == 0 {
 		e.ID = fmt.Sprintf("Order %d", len(w.oracle.events))
+	} else if w.IntN(10) == 0 && len(w.oracle.events) > 0 { // repeated when it was no longer remembered
+		e.ID = pick(w.Rand, strings.ToUpper(e.ID), pick(w.Rand, w.oracle.events...).ID)
 	}
 	e.Name = pick(w.Rand, "pageview", "pageview", "add_to_cart", "purchase", "purchase", "refund", "lead")
 	if e.Name == "purchase" || e.Name == "refund" || w.IntN(4) == 0 {
@@ -353,7 +356,10 @@ func (w *world) checkListing(t testing.TB, r Range) {
 	if w.IntN(2) == 0 {
 		q.Statuses = []stream.Status{stream.Status(w.IntN(6)), stream.Status(w.IntN(6))}[:1+w.IntN(2)]
 	}
+	q.AnyClass, q.Ascending = w.IntN(3) == 0, w.IntN(2) == 0
+	w.lookUp(&q)
 	for range 3 {
+		q.Count = w.IntN(2) == 0
 		want := w.oracle.listing(q)
 		want.CompleteFrom = w.view.Status().CompleteFrom
 		page, err := w.view.Listing(t.Context(), q)
@@ -362,6 +368,31 @@ func (w *world) checkListing(t testing.TB, r Range) {
 		if q.After = page.Next; q.After == 0 {
 			return
 		}
+	}
+}
+
+// lookUp has a listing ask for some ids: mostly such as events have.
+func (w *world) lookUp(q *ListingQuery) {
+	some := func(of func(Record) string, more ...string) (ids []string) {
+		for range w.IntN(4) {
+			if len(w.oracle.events) > 0 {
+				more = append(more, of(w.oracle.record(pick(w.Rand, w.oracle.events...))))
+			}
+			ids = append(ids, pick(w.Rand, more...))
+		}
+		return ids
+	}
+	switch w.IntN(8) {
+	case 0:
+		q.EventIDs = some(func(r Record) string { return r.EventID }, "unknown", uuid.UUID{1}.String())
+	case 1:
+		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "unknown", "")
+	case 2, 3:
+		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("unknown")), "no visitor", "")
+	case 4:
+		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("c0")))
+		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "1")
+		q.EventIDs = some(func(r Record) string { return r.EventID }, "Order 3")
 	}
 }
 

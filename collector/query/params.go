@@ -88,6 +88,10 @@ func (p *parameters) check(known []parameter) {
 			p.errs.Add(name, fmt.Sprintf("The %s field must not be a list.", name))
 			continue
 		}
+		if len(known) == 0 {
+			p.errs.Add(name, fmt.Sprintf("The %s parameter is unknown; the call has none.", name))
+			continue
+		}
 		p.errs.Add(name, fmt.Sprintf("The %s parameter is unknown; known are %s.", name, strings.Join(names, ", ")))
 	}
 }

@@ -29,9 +29,14 @@ func bounded(handle func(http.ResponseWriter, *http.Request, *Tenant)) func(http
 
 // Routes mounts the read API below /api/v1 and the page that describes it at /docs. HEAD is answered wherever GET is.
 func (h *Handler) Routes(r chi.Router) {
-	r = r.With(server.SecurityHeaders)
+	r = r.With(server.SecurityHeaders, Compressed)
 	describe(r)
+	list := r.With(h.shared, tagged)
+	list.Get("/api/v1/properties", h.properties)
+	list.Head("/api/v1/properties", h.properties)
+	list.Options("/api/v1/properties", server.MethodNotAllowed)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
+		r.Use(h.shared, tagged)
 		get := func(scope auth.Scope, pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {
 			handler := h.authorised(scope, bounded(handle))
 			r.Get(pattern, handler)

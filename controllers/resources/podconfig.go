@@ -115,6 +115,9 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 	exclude, err := excludeConfig(&spec.Exclude)
 	rendered.Exclude = exclude
 	rendered.Consent = consentConfig(spec.Consent, options.WithholdUnsaid)
+	for _, origin := range spec.Query.AllowedOrigins {
+		rendered.Query.AllowedOrigins = append(rendered.Query.AllowedOrigins, string(origin))
+	}
 	for i := range spec.Platforms {
 		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
 	}
