@@ -56,11 +56,11 @@ func TestAQueryHasTheProcessorsThatNoOtherUses(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			processors(t, scene.processors)
 			v := tale(t, "0h a purchase 10 EUR")
-			s, done, err := v.read(wanted{})
+			s, done, err := v.read()
 			mustNot(t, err)
 			t.Cleanup(done)
 			for range scene.others {
-				_, othersDone, err := v.read(wanted{})
+				_, othersDone, err := v.read()
 				mustNot(t, err)
 				t.Cleanup(othersDone)
 			}

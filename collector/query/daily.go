@@ -37,7 +37,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	ranges := period.days(t.Location)
+	ranges := period.buckets(everyDay, t.Location)
 	days, err := t.View.Series(r.Context(), ranges, analytics.Filter{})
 	if err != nil {
 		h.fail(w, r, err, "from")
