@@ -153,7 +153,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		}
 		query.After, query.Limit = page.Next, min(limit, exportPage)
 		page, err = h.page(r, q.tenant, query)
-		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, query.Range.From)) {
+		if err == nil && isCutShort(complete, page.CompleteFrom, query) {
 			err = errCutShort
 		}
 	}
@@ -163,6 +163,15 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// isCutShort says whether events that an export had still to come to have been trimmed since it began. complete is what was
+// missing then, from is where trimming has come to.
+func isCutShort(complete *string, from time.Time, query analytics.ListingQuery) bool {
+	if query.Ascending {
+		return from.After(query.After.Time()) // all before have been written
+	}
+	return !reflect.DeepEqual(complete, completeFrom(from, query.Range.From))
 }
 
 func writeRecords(rows *rowWriter, records []analytics.Record) error {

@@ -14,7 +14,7 @@ func TestParametersThatACallDoesNotTake(t *testing.T) {
 	_, api := serve(t)
 	long := strings.Repeat("ä", maxNameLength+1)
 	const period = "known are period, from, to."
-	const listing = "known are period, from, to, limit, cursor, event, status, platform, class."
+	const listing = "known are period, from, to, limit, cursor, event, status, platform, class, event_id, order_id, visitor, order, total."
 	for name, test := range map[string]struct {
 		call string
 		want map[string][]string

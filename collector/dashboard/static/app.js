@@ -63,7 +63,7 @@ function Shell({ session, onLeave }) {
       <span class="property" title="The Property"><bdi>${session.property}</bdi></span>
       <nav aria-label="Views"><ul>${Object.entries(VIEWS).map(([name, { title: text }]) => html`<li key=${name}>
         <${Link} href=${viewHref(name)} aria-current=${name === view ? 'page' : null}>${text}<//></li>`)}</ul></nav>
-      <span class="who"><span class="muted" title=${`The token ${session.token} may ${session.scope}`}><bdi>${session.token}</bdi></span>
+      <span class="who"><span class="muted" title=${`Logged in with the token ${session.token}, of scope ${session.scope}`}><bdi>${session.token}</bdi></span>
         <button type="button" class="small" onClick=${leave}>Log out</button></span>
     </header>
     <main id="main"><h1 tabindex="-1" ref=${heading}>${title}</h1>

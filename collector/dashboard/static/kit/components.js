@@ -11,6 +11,9 @@ export const useProperty = () => useContext(Property);
 export const Announcer = createContext(() => {});
 export const useAnnounce = () => useContext(Announcer);
 
+/** A ref that gives an element the focus when it appears. @param {HTMLElement|null} element */
+export const focused = (element) => element?.focus();
+
 /**
  * A part of a view with its heading.
  * @param {{title: string, actions?: any, note?: any, children: any, class?: string}} props
@@ -27,14 +30,15 @@ export function Panel({ title, actions, note, children, class: name = '', ...res
 /**
  * An answer in whatever state it is: what is awaited keeps its place, what failed says what to do.
  * @param {{of: ReturnType<import('./api.js').useApi>, height?: number, empty?: (data) => any, children: (data) => any}} props
- *   height is what the answer will take, in rem; empty returns what stands where there is nothing, or null where there is something
+ *   height is the room that is kept for it, in rem, so that nothing below moves; empty returns what stands where there is nothing, or null where there is something
  */
 export function Answer({ of, height = 12, empty, children }) {
-  if (of.error && (of.data === undefined || of.stale)) return html`<${Failure} error=${of.error} retry=${of.reload} />`;
-  if (of.data === undefined) {
-    return html`<div class="loading" role="status" style=${{ minHeight: `${height}rem` }}><span>Loading…</span></div>`;
+  const style = { minHeight: `${height}rem` };
+  if (of.error && (of.data === undefined || of.stale)) {
+    return html`<div style=${style}><${Failure} error=${of.error} retry=${of.reload} /></div>`;
   }
-  return html`<div class=${of.stale ? 'answer stale' : 'answer'} aria-busy=${of.stale}>
+  if (of.data === undefined) return html`<div class="loading" role="status" style=${style}><span>Loading…</span></div>`;
+  return html`<div class=${of.stale ? 'answer stale' : 'answer'} aria-busy=${of.stale} style=${style}>
     ${of.error && html`<p class="notice warn" role="status">Not up to date: ${of.error.message}</p>`}
     ${empty?.(of.data) || children(of.data)}
   </div>`;
@@ -54,7 +58,7 @@ export function Failure({ error, retry }) {
   const { href } = useLocation();
   const fields = Object.entries(error.fields);
   const names = fields.flatMap(([field]) => (PERIOD.includes(fieldName(field)) ? PERIOD : [fieldName(field)]));
-  return html`<div class="failure" role="alert">
+  return html`<div class=${error.passing ? 'failure passing' : 'failure'} role=${error.passing ? 'status' : 'alert'}>
     <p class="failure-title">${fields.length ? 'The address asks for something that is not possible.' : error.message}</p>
     ${fields.length > 0 && html`<ul>${fields.flatMap(([field, messages]) =>
       messages.map((message) => html`<li><code>${field}</code> ${message}</li>`))}</ul>

@@ -1,6 +1,6 @@
 /** What every view of figures is asked with: the period, and the filters. */
-import { html, useEffect, useMemo, useState } from './html.js';
-import { Field, useProperty } from './components.js';
+import { html, useEffect, useMemo, useRef, useState } from './html.js';
+import { Field, focused, useProperty } from './components.js';
 import { DEFAULT, NAMED, localDate, periodParams } from './period.js';
 import { FILTERS, filterParams, useLocation } from './state.js';
 import { useEvery } from './live.js';
@@ -65,16 +65,20 @@ export function Filters() {
   const { params, go } = useLocation();
   const [open, setOpen] = useState(false);
   const [draft, setDraft] = useState({ name: 'channel', value: '' });
+  const box = useRef();
   const filters = filterParams(params);
-  const without = (name, value) => go({ [name]: params.getAll(name).filter((each) => each !== value) });
+  // The element that had the focus is gone: it goes to the button that stays.
+  const back = () => requestAnimationFrame(() => box.current?.querySelector('.add-filter')?.focus());
+  const close = () => { setOpen(false); back(); };
+  const without = (name, value) => { go({ [name]: params.getAll(name).filter((each) => each !== value) }); back(); };
   const add = (event) => {
     event.preventDefault();
     if (!draft.value) return;
     go({ [draft.name]: [...new Set([...params.getAll(draft.name), draft.value])] });
     setDraft({ ...draft, value: '' });
-    setOpen(false);
+    close();
   };
-  return html`<div class="filters" role="group" aria-label="Filters">
+  return html`<div class="filters" ref=${box} role="group" aria-label="Filters">
     ${filters.map(([name, value]) => html`<button type="button" class="chip" key=${`${name}=${value}`} title="Remove this filter"
       onClick=${() => without(name, value)}><span class="chip-name">${LABELS[name]}</span> <bdi>${value}</bdi>
       <span aria-hidden="true">✕</span><span class="hidden">: remove this filter</span></button>`)}
@@ -82,10 +86,10 @@ export function Filters() {
     ${open ? html`<form class="filter-form" onSubmit=${add}>
       <select aria-label="What to filter by" value=${draft.name} onChange=${(event) => setDraft({ ...draft, name: event.currentTarget.value })}>
         ${FILTERS.map((name) => html`<option key=${name} value=${name}>${LABELS[name]}</option>`)}</select>
-      <input aria-label="Value" value=${draft.value} maxlength="500" placeholder="exactly as written" autofocus
+      <input aria-label="Value" value=${draft.value} maxlength="500" placeholder="exactly as written" ref=${focused}
         onInput=${(event) => setDraft({ ...draft, value: event.currentTarget.value })} />
-      <button type="submit">Add</button> <button type="button" onClick=${() => setOpen(false)}>Cancel</button></form>`
-    : html`<button type="button" class="small" onClick=${() => setOpen(true)}>+ Filter</button>`}
+      <button type="submit">Add</button> <button type="button" onClick=${close}>Cancel</button></form>`
+    : html`<button type="button" class="small add-filter" onClick=${() => setOpen(true)}>+ Filter</button>`}
   </div>`;
 }
 

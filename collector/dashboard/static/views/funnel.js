@@ -1,7 +1,7 @@
 /** How many visitors take each of some steps, and where the others are lost. */
 import { html, useId, useMemo, useRef, useState } from '../kit/html.js';
 import { useApi } from '../kit/api.js';
-import { Answer, Empty, Field, Incomplete, Panel, useAnnounce } from '../kit/components.js';
+import { Answer, Empty, Field, Incomplete, Panel, focused, useAnnounce } from '../kit/components.js';
 import { Filters, PeriodPicker, usePeriod } from '../kit/controls.js';
 import { count, duration, percent } from '../kit/format.js';
 import { filterParams, useLocation } from '../kit/state.js';
@@ -70,13 +70,17 @@ function Steps({ steps, names, onChange }) {
     // The focus goes along with the step.
     requestAnimationFrame(() => box.current?.querySelectorAll('ol.steps > li')[to]?.querySelector(to < from ? '.up' : '.down')?.focus());
   };
+  const remove = (i) => {
+    set(steps.filter((_, k) => k !== i), `Step ${i + 1} is removed.`);
+    requestAnimationFrame(() => box.current?.querySelector('.add:last-child input')?.focus());
+  };
   const replace = (i, text) => steps.map((step, k) => (k === i ? text : step));
   return html`<${Panel} title="Steps" note="In this order; other events may come between. One step may be any of several events.">
     <div ref=${box}>
     <datalist id=${list}>${known.map(([name, times]) => html`<option key=${name} value=${name}>${count(times)}</option>`)}</datalist>
     <ol class="steps">${steps.map((step, i) => {
       const events = readStep(step);
-      return html`<li key=${`${i}-${step}`}>
+      return html`<li key=${i}>
         <span class="step-number" aria-hidden="true">${i + 1}</span>
         <div class="step-events">${events.map((name, k) => html`<span class="chip" key=${k}><bdi>${name}</bdi>
             ${events.length > 1 && html` <button type="button" class="cross" aria-label=${`Remove ${name} from step ${i + 1}`}
@@ -88,7 +92,7 @@ function Steps({ steps, names, onChange }) {
           <button type="button" class="small down" disabled=${i === steps.length - 1} aria-label=${`Step ${i + 1} later`}
             onClick=${() => move(i, i + 1)}>↓</button>
           <button type="button" class="small" disabled=${steps.length < 2} aria-label=${`Remove step ${i + 1}`}
-            onClick=${() => set(steps.filter((_, k) => k !== i), `Step ${i + 1} is removed.`)}>✕</button>
+            onClick=${() => remove(i)}>✕</button>
         </div></li>`;
     })}</ol>
     ${steps.length < MOST ? html`<${AddName} list=${list} label="Another step" text="+ Step" open
@@ -102,16 +106,21 @@ function Steps({ steps, names, onChange }) {
 function AddName({ list, label, text, open: always = false, onAdd }) {
   const [open, setOpen] = useState(always);
   const [name, setName] = useState('');
+  const button = useRef();
+  const close = () => {
+    setOpen(always);
+    requestAnimationFrame(() => button.current?.focus());
+  };
   const add = (event) => {
     event.preventDefault();
     if (!name.trim()) return;
     onAdd(name.trim());
     setName('');
-    setOpen(always);
+    close();
   };
-  if (!open) return html`<button type="button" class="small" aria-label=${label} onClick=${() => setOpen(true)}>${text}</button>`;
+  if (!open) return html`<button type="button" class="small" ref=${button} aria-label=${label} onClick=${() => setOpen(true)}>${text}</button>`;
   return html`<form class="add" onSubmit=${add}><input list=${list} aria-label=${label} placeholder=${`${label} …`} value=${name} maxlength="300"
-      autofocus=${!always} onInput=${(event) => setName(event.currentTarget.value)} />
+      ref=${always ? null : focused} onInput=${(event) => setName(event.currentTarget.value)} />
     <button type="submit" disabled=${!name.trim()}>Add</button>
-    ${!always && html` <button type="button" onClick=${() => setOpen(false)}>Cancel</button>`}</form>`;
+    ${!always && html` <button type="button" onClick=${close}>Cancel</button>`}</form>`;
 }

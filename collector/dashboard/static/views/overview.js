@@ -37,9 +37,9 @@ export function Overview() {
     <div class="bar"><${PeriodPicker} /><${Filters} /></div>
     <${Figures} question=${question} period=${period} />
     <div class="columns">
-      <${Breakdown} question=${question} title="Where visitors come from" name="by" options=${[
+      <${Breakdown} question=${question} title="Acquisition" name="by" options=${[
         ['channel', 'Channel'], ['source', 'Source'], ['medium', 'Medium'], ['campaign', 'Campaign']]} />
-      <${Breakdown} question=${question} title="What they look at and do" name="of" options=${[
+      <${Breakdown} question=${question} title="Content" name="of" options=${[
         ['page', 'Page'], ['product', 'Product'], ['event', 'Event']]} />
     </div>
     <${Realtime} />
@@ -56,7 +56,7 @@ function Figures({ question, period }) {
   const series = useApi('analytics/series', [...compared, ['interval', interval]], { every: REFRESH });
   return html`<${Panel} title="Key figures" class="figures" actions=${html`
       <${CsvButton} path="analytics/series" params=${[...question, ['interval', interval]]} name="series" />`}>
-    <${Answer} of=${summary} height=${11}>${({ data }) => html`
+    <${Answer} of=${summary} height=${5.5}>${({ data }) => html`
       <${Incomplete} from=${data.complete_from} />
       <div class="stats" role="group" aria-label="Key figures; one is in the plot">
         ${Object.entries(MEASURES).map(([key, { label, kind, upIsBad }]) => {
@@ -67,7 +67,7 @@ function Figures({ question, period }) {
         })}
       </div>
       <${Currencies} sums=${data.kpis.revenue_by_currency} currency=${data.currency ?? currency} />`}<//>
-    <${Answer} of=${series} height=${20}>${(answer) => html`
+    <${Answer} of=${series} height=${18.5}>${(answer) => html`
       <${Plot} answer=${answer} interval=${answer.interval ?? interval} measure=${measure} />`}<//>
   <//>`;
 }
@@ -122,7 +122,7 @@ function Breakdown({ question, title, name, options }) {
     <${Choice} label=${`${title}: by what`} options=${options} value=${by} onChange=${(value) => go({ [name]: value }, { replace: true })} />
     <${CsvButton} path="analytics/breakdown" params=${asked} name=${`by-${by}`} />`;
   return html`<${Panel} title=${title} actions=${actions}><div ...${hold}>
-    <${Answer} of=${{ ...answer, data: shown }} height=${22} empty=${({ data }) => data.results.length === 0
+    <${Answer} of=${{ ...answer, data: shown }} height=${24} empty=${({ data }) => data.results.length === 0
         && html`<${Empty} title="No events in this period.">Choose a longer period, or take a filter away.<//>`}>
       ${({ data }) => html`<${Table} caption=${`${label}: ${title}`} columns=${columns} rows=${data.results} rowKey=${(row) => row[of]}
           order=${order} onOrder=${(value) => go({ order_by: value === 'events' ? null : value }, { replace: true })}
