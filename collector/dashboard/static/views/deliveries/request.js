@@ -10,6 +10,6 @@ export function Request({ request }) {
   const text = bodyOf(request);
   return html`<p class="request-line"><code>${request.method} ${request.url}</code></p>
     <dl class="pairs">${Object.entries(request.headers ?? {}).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${[value].flat().join(', ')}</dd>`)}</dl>
-    <pre tabindex="0" role="region" aria-label="The body">${text}</pre>
+    <pre tabindex="0" role="group" aria-label="The body">${text}</pre>
     <p><${Copy} text=${text} label="Copy the body" /> ${request.body_encoding === 'base64' && html`<span class="muted">in Base64</span>`}</p>`;
 }

@@ -38,7 +38,7 @@ function Verdict({ result }) {
       ${result.status !== null && html`<span class="muted">status ${result.status}</span>`} <span class="muted">in ${duration(result.took_ms / 1000)}</span></p>
     ${result.advice && html`<p>${result.advice}</p>`}
     ${result.explanation && html`<p class="notice">${result.explanation}</p>`}
-    ${result.response !== null && html`<h3>What it answered</h3><pre tabindex="0" role="region" aria-label="The platform’s answer">${result.response || '(nothing)'}</pre>`}
+    ${result.response !== null && html`<h3>What it answered</h3><pre tabindex="0" role="group" aria-label="The platform’s answer">${result.response || '(nothing)'}</pre>`}
     ${result.request && html`<h3>What was sent</h3><${Request} request=${result.request} />`}
   </div>`;
 }

@@ -55,10 +55,10 @@ function Story({ event }) {
     ${event.delivery.map((each) => html`<${Delivery} key=${each.platform} event=${event} delivery=${each} />`)}
     ${event.attempts_complete === false && html`<p class="notice warn">There may be more attempts than are listed: not all records could be read in time.</p>`}
     <h3>As it is stored</h3>
-    <dl class="pairs stored">${membersOf(event).map(([path, value]) => html`<dt key=${path}><bdi>${path}</bdi></dt><dd><bdi>${value}</bdi></dd>`)}</dl>
+    <dl class="pairs">${membersOf(event).map(([path, value]) => html`<dt key=${path}><bdi>${path}</bdi></dt><dd><bdi>${value}</bdi></dd>`)}</dl>
     <details><summary>JSON</summary>
       <p class="json-actions"><${Copy} text=${text} label="Copy the JSON" /></p>
-      <pre tabindex="0" role="region" aria-label="The event as JSON">${text}</pre></details>
+      <pre tabindex="0" role="group" aria-label="The event as JSON">${text}</pre></details>
   </div>`;
 }
 
@@ -73,7 +73,7 @@ function Delivery({ event, delivery }) {
       <${Status} status=${delivery.status} /> ${delivery.reason && html`<code>${delivery.reason}</code>`}
       <span class="muted">${times.moment(delivery.updated_at)}</span></p>
     ${delivery.advice && html`<p>${delivery.advice}</p>`}
-    ${attempts.length > 0 && html`<div class="table" tabindex="0" role="region" aria-label=${`Attempts at ${delivery.platform}`}><table>
+    ${attempts.length > 0 && html`<div class="table" tabindex="0" role="group" aria-label=${`Attempts at ${delivery.platform}`}><table>
       <thead><tr><th scope="col" class="number">Attempt</th><th scope="col">When</th><th scope="col">Status</th><th scope="col">Reason</th>
         <th scope="col" class="number">Took</th><th scope="col">What to do</th></tr></thead>
       <tbody>${attempts.map((each, i) => html`<tr key=${i}><td class="number">${count(each.attempt)}</td><td>${times.moment(each.at)}</td>
