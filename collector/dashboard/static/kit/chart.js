@@ -115,7 +115,7 @@ function Numbers({ title, names, series, format }) {
   const [open, setOpen] = useState(false);
   return html`<details class="numbers" onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary>As a table</summary>
-    ${open && html`<div class="table" tabindex="0" role="region" aria-label=${title}><table>
+    ${open && html`<div class="table" tabindex="0" role="group" aria-label=${title}><table>
       <caption class="hidden">${title}</caption>
       <thead><tr><th scope="col">When</th>${series.map((each) => html`<th scope="col" class="number" key=${each.label}>${each.label}</th>`)}</tr></thead>
       <tbody>${names.map((name, i) => html`<tr key=${i}><th scope="row">${name.full}</th>

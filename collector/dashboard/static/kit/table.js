@@ -51,7 +51,7 @@ export function Table({ caption, columns, rows, rowKey, captionHidden = true, fo
     if (column.order) return column.order === order ? 'descending' : null;
     return sort?.key === column.key ? sort.direction : null;
   };
-  return html`<div class="table" tabindex="0" role="region" aria-label=${caption}>
+  return html`<div class="table" tabindex="0" role="group" aria-label=${caption}>
     <table>
       <caption class=${captionHidden ? 'hidden' : ''}>${caption}</caption>
       <thead><tr>${columns.map((column) => html`
