@@ -60,6 +60,8 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
   const [point, setPoint] = useState(null);
   const [scheme, setScheme] = useState(0);
   const bars = kind === 'bars';
+  const at = useRef(null); // what a new plot is to point at, too
+  at.current = point;
 
   useEffect(() => {
     const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -78,6 +80,7 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
       names, series: order.map((i) => series[i]), bars, format: axis, height, width: box.current.clientWidth, onPoint: setPoint,
     }), data, box.current);
     plot.current = chart;
+    if (at.current !== null) chart.setCursor({ left: chart.valToPos(Math.min(at.current, names.length - 1), 'x'), top: 10 });
     const resize = new ResizeObserver(() => chart.setSize({ width: box.current.clientWidth, height }));
     resize.observe(box.current);
     return () => {

@@ -41,7 +41,7 @@ export function Answer({ of, height = 12, waiting, empty, children }) {
   if (of.data === undefined && waiting) return html`<div aria-busy="true">${waiting}</div>`;
   if (of.data === undefined) return html`<div class="loading" role="status" style=${style}><span>Loading…</span></div>`;
   return html`<div class=${of.stale ? 'answer stale' : 'answer'} aria-busy=${of.stale} style=${style}>
-    ${of.error && html`<p class="notice warn" role="status">Not up to date: ${of.error.message}</p>`}
+    ${of.error && html`<p class="late" role="status">Not up to date: ${of.error.message}</p>`}
     ${empty?.(of.data) || children(of.data)}
   </div>`;
 }
