@@ -28,6 +28,8 @@ const (
 	// EventsExported is an answer of the read API with events as rows, DaysExported one with days.
 	EventsExported Act = "events.exported"
 	DaysExported   Act = "days.exported"
+	// EventRead is a look at one event, all that was sent of it.
+	EventRead Act = "event.read"
 	// ShadowRead is a look at what a platform in the mode Shadow would have been sent.
 	ShadowRead Act = "shadow.read"
 	// DeliveriesReplayed is deliveries that were put back, to be made again.
@@ -51,6 +53,8 @@ const (
 	Source         Kind = "source"
 	// Erasure is named by its id.
 	Erasure Kind = "erasure"
+	// Event is named by its place in the stream.
+	Event Kind = "event"
 	// Events and Days are the property's own, and have no name.
 	Events Kind = "events"
 	Days   Kind = "days"

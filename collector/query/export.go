@@ -83,19 +83,23 @@ func (r eventRow) columns() []column {
 
 // appendJSON appends the event as it stands in a listing, and behind that everything else that was sent.
 func (r eventRow) appendJSON(b []byte) ([]byte, error) {
-	whole := wholeEvent{
-		Members: document.MembersOf(r.event), Country: document.Nullable(r.event.Country), Context: document.ContextOf(&r.event.Context),
+	b = appendRecord(b, r.Record)
+	b[len(b)-1] = ','
+	b, err := appendSent(b, r.event)
+	return append(b, '}'), err
+}
+
+// appendSent appends the members that tell what else was sent.
+func appendSent(b []byte, e *event.Event) ([]byte, error) {
+	whole := wholeEvent{Members: document.MembersOf(e), Country: document.Nullable(e.Country), Context: document.ContextOf(&e.Context)}
+	if !e.OccurredAt.IsZero() {
+		whole.Timestamp = new(instant(e.OccurredAt))
 	}
-	if !r.event.OccurredAt.IsZero() {
-		whole.Timestamp = new(instant(r.event.OccurredAt))
-	}
-	rest, err := json.Marshal(whole, document.Options)
+	text, err := json.Marshal(whole, document.Options)
 	if err != nil {
 		return b, err
 	}
-	b = appendRecord(b, r.Record)
-	b[len(b)-1] = ','
-	return append(b, rest[1:]...), nil
+	return append(b, text[1:len(text)-1]...), nil
 }
 
 // dayColumns are the columns of days in CSV.

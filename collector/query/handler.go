@@ -33,6 +33,8 @@ type Tenant struct {
 	Eraser Eraser
 	// Entries has the events themselves, of which the view keeps what it counts by.
 	Entries EntryReader
+	// Records has what became of the events, each step.
+	Records RecordReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
 	// Shadows has what platforms in the mode Shadow would have been sent.
