@@ -282,66 +282,6 @@ func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
 	return s
 }
 
-func (o *oracle) funnel(r Range, steps []string, window time.Duration) Funnel {
-	histories := map[string][]oracleEvent{}
-	for _, e := range o.within(r) {
-		if e.visitor != "" {
-			histories[e.visitor] = append(histories[e.visitor], e)
-		}
-	}
-	came := make([]int, len(steps))
-	gaps := make([][]time.Duration, len(steps))
-	for _, history := range histories {
-		var best []oracleEvent
-		for i := range history {
-			if attempt := oracleAttempt(history[i:], steps, window); len(attempt) > len(best) {
-				best = attempt
-			}
-		}
-		for i := range best {
-			came[i]++
-			if i > 0 {
-				gaps[i] = append(gaps[i], best[i].at().Sub(best[i-1].at()))
-			}
-		}
-	}
-	var f Funnel
-	for i, name := range steps {
-		step := FunnelStep{Events: []string{name}, Visitors: came[i], ConversionRate: ratio(came[i], came[0])}
-		if i == 0 {
-			step.StepConversionRate = ratio(came[0], came[0])
-		} else {
-			step.StepConversionRate = ratio(came[i], came[i-1])
-			step.DropOff = came[i-1] - came[i]
-		}
-		if g := gaps[i]; len(g) > 0 {
-			slices.Sort(g)
-			median := (g[(len(g)-1)/2] + g[len(g)/2]) / 2
-			step.Median = &median
-		}
-		f.Steps = append(f.Steps, step)
-		f.ConversionRate = step.ConversionRate
-	}
-	return f
-}
-
-// oracleAttempt begins at the first event of a history.
-func oracleAttempt(history []oracleEvent, steps []string, window time.Duration) []oracleEvent {
-	if history[0].Name != steps[0] {
-		return nil
-	}
-	attempt := []oracleEvent{history[0]}
-	for _, e := range history[1:] {
-		if len(attempt) == len(steps) || window > 0 && e.at().Sub(history[0].at()) > window {
-			break
-		}
-		if e.Name == steps[len(attempt)] {
-			attempt = append(attempt, e)
-		}
-	}
-	return attempt
-}
-
 func (o *oracle) attribution(q AttributionQuery) Attribution {
 	var a Attribution
 	byCurrency := map[string]bool{}
@@ -464,13 +404,4 @@ func largestRemainder(exact map[string]*big.Rat, unit *big.Rat) map[string]int64
 		units[best]++
 	}
 	return units
-}
-
-// funnelOf asks for a funnel of steps that one name each fills.
-func funnelOf(r Range, steps []string, window time.Duration) FunnelQuery {
-	q := FunnelQuery{Range: r, Window: window}
-	for _, name := range steps {
-		q.Steps = append(q.Steps, []string{name})
-	}
-	return q
 }

@@ -44,9 +44,13 @@ func (h *Handler) Routes(r chi.Router) {
 		}
 		get(auth.ScopeRead, "/events", h.events)
 		get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
+		get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
 		get(auth.ScopeRead, "/rejections", h.rejections)
 		get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
 		get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))
+		get(auth.ScopeRead, "/analytics/series", h.queued(h.series))
+		get(auth.ScopeRead, "/analytics/breakdown", h.queued(h.breakdown))
+		get(auth.ScopeRead, "/analytics/realtime", h.queued(h.realtime))
 		get(auth.ScopeRead, "/analytics/funnel", h.queued(h.funnel))
 		get(auth.ScopeRead, "/analytics/attribution", h.queued(h.attribution))
 		get(auth.ScopeAdmin, "/platforms/{"+platformParameter+"}/shadow", h.shadow)

@@ -57,13 +57,22 @@ func (c *Chunk) Has(row int, ids *IDs) bool {
 	}
 }
 
-// NewestOf returns the ordinal of a visitor's newest event, from which the others can be reached, and whether there is one.
-func (t *Table) NewestOf(visitor event.Person) (ordinal uint64, found bool) {
+// NewestOf returns the ordinal of a visitor's newest event before another ordinal, and whether there is one. It looks at
+// those from there on, which have come since.
+func (t *Table) NewestOf(visitor event.Person, before uint64) (ordinal uint64, found bool) {
 	number, found := t.visitors.numbers[visitor]
 	if !found {
 		return 0, false
 	}
-	return t.visitors.last[number], true
+	for ordinal = t.visitors.last[number]; ordinal >= before; {
+		c, row := t.rowAt(ordinal)
+		back := uint64(c.Back[row])
+		if back > ordinal {
+			return 0, false
+		}
+		ordinal -= back
+	}
+	return ordinal, true
 }
 
 // IsSomebodys says whether a row that a visitor's newer events lead back to is retained and still the visitor's.
@@ -72,10 +81,10 @@ func (s *Snapshot) IsSomebodys(ordinal uint64) bool { return ordinal >= max(s.Fi
 // Previous returns the ordinal of the event before one of its visitor's, and whether there is one.
 func (s *Snapshot) Previous(ordinal uint64) (previous uint64, found bool) {
 	c, row := s.At(ordinal)
-	back := c.Back[row]
-	if back == NoPrevious || uint64(back) > ordinal {
+	back := uint64(c.Back[row])
+	if back > ordinal { // there is none: see NoPrevious
 		return 0, false
 	}
-	previous = ordinal - uint64(back)
+	previous = ordinal - back
 	return previous, s.IsSomebodys(previous)
 }
