@@ -341,6 +341,7 @@ func (w *world) check(t testing.TB) {
 		mustNot(t, err)
 		sameAs(t, fmt.Sprint("daily of ", filter), daily, Series{w.oracle.series(days, filter), complete})
 	}
+	w.checkBreakdown(t, r)
 	w.checkStats(t, r)
 
 	steps := make([]string, 1+w.IntN(4))
@@ -366,6 +367,23 @@ func (w *world) check(t testing.TB) {
 	sameAs(t, fmt.Sprintf("attribution %+v", q), attribution, wantAttribution)
 	wantExactCredits(t, attribution, w.oracle.decimals())
 	w.checkListing(t, r)
+}
+
+// checkBreakdown compares the groups of some dimension.
+func (w *world) checkBreakdown(t testing.TB, r Range) {
+	t.Helper()
+	q := BreakdownQuery{
+		Range: r, By: pick(w.Rand, ByEvent, ByChannel, BySource, ByMedium, ByCampaign, ByPage, ByProduct, ByProduct),
+		Order: pick(w.Rand, OrderEvents, OrderUniqueVisitors, OrderPurchases, OrderRevenue), Limit: w.IntN(5),
+	}
+	if w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
+	want := w.oracle.breakdown(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	got, err := w.view.Breakdown(t.Context(), q)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprintf("breakdown %+v", q), got, want)
 }
 
 // checkStats walks through all pages of event statistics.
