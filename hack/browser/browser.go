@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -104,6 +106,16 @@ func (p *Tab) note(event any) {
 	case *runtime.EventConsoleAPICalled:
 		p.complaints = append(p.complaints, fmt.Sprintf("console.%s", event.Type))
 	}
+}
+
+// Prefer lets pages think that their reader prefers that of a media feature, as "dark" of "prefers-color-scheme".
+func Prefer(feature, value string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: feature, Value: value}},
+		})
+		return err
+	})
 }
 
 // Requests are the addresses that the tab has asked for, in order.

@@ -138,7 +138,7 @@ export function Dialog({ title, onClose, children }) {
     dialog.current.showModal();
     return () => before?.focus?.();
   }, []);
-  return html`<dialog ref=${dialog} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }}>
+  return html`<dialog ref=${dialog} aria-labelledby=${id} onClose=${onClose}>
     <header class="panel-head"><h2 id=${id}>${title}</h2><button type="button" class="small" onClick=${onClose}>Close</button></header>
     ${children}
   </dialog>`;

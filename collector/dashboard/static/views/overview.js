@@ -9,6 +9,7 @@ import { useStill } from '../kit/live.js';
 import { intervalFor } from '../kit/period.js';
 import { filterParams, useLocation } from '../kit/state.js';
 import { CsvButton, Part, Table } from '../kit/table.js';
+import { Realtime } from './realtime.js';
 
 /** The figures, in the order in which they stand; how each is written follows from its kind. */
 export const MEASURES = {
@@ -41,6 +42,7 @@ export function Overview() {
       <${Breakdown} question=${question} title="Content" name="of" options=${[
         ['page', 'Page'], ['product', 'Product'], ['event', 'Event']]} />
     </div>
+    <${Realtime} />
   </div>`;
 }
 
