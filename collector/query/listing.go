@@ -31,8 +31,8 @@ var listingParameters = withPeriod(
 	parameter{name: "order"}, parameter{name: "total"},
 )
 
-// orderChoices are the orders of a listing, by whether the oldest event comes first.
-var orderChoices = []choice[bool]{{"desc", false}, {"asc", true}}
+// listingOrders are the orders of a listing, by whether the oldest event comes first.
+var listingOrders = []choice[bool]{{"desc", false}, {"asc", true}}
 
 var yesOrNo = []choice[bool]{{"false", false}, {"true", true}}
 
@@ -114,7 +114,7 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 	query.Events = q.names("event", 0, maxListedEvents)
 	query.Platforms = q.texts("platform", maxListedEvents)
 	query.Statuses = chooseAll(&q.parameters, "status", statusChoices)
-	query.Ascending = choose(&q.parameters, "order", false, orderChoices)
+	query.Ascending = choose(&q.parameters, "order", false, listingOrders)
 	query.Count = choose(&q.parameters, "total", false, yesOrNo)
 	if query.Count && answerIn != typeJSON {
 		q.errs.Add("total", "The total field is for JSON alone: an export has every event.")

@@ -27,19 +27,22 @@ function drawn(series, bars) {
   });
 }
 
-function options({ names, series, bars, format, width, height, onPoint }) {
+/** Steps of an axis whose values are whole numbers. */
+const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
+
+function options({ whole, names, series, bars, format, width, height, onPoint }) {
   const axis = { stroke: colour('--muted'), font: '12px system-ui, sans-serif', ticks: { show: false } };
   const last = names.length - 1;
   return {
-    width, height, legend: { show: false }, padding: [8, 8, 0, 0],
+    width, height, legend: { show: false }, padding: [8, 20, 0, 0],
     scales: {
       x: { time: false, range: () => (bars || last === 0 ? [-0.6, last + 0.6] : [0, last]) },
-      y: { range: (_, __, max) => [0, max > 0 ? max * 1.06 : 1] },
+      y: { range: (_, min, max) => [Math.min(0, min * 1.06), max > 0 ? max * 1.06 : 1] },
     },
     axes: [
       { ...axis, grid: { show: false }, size: 28, space: 90, incrs: [1, 2, 3, 4, 6, 7, 12, 14, 24, 28, 48, 56, 84, 168, 336],
         values: (_, ticks) => ticks.map((i) => (Number.isInteger(i) && names[i] ? names[i].axis : '')) },
-      { ...axis, size: 56, grid: { stroke: colour('--line'), width: 1 }, values: (_, ticks) => ticks.map(format ?? compact) },
+      { ...axis, size: 56, ...(whole ? { incrs: WHOLE } : {}), grid: { stroke: colour('--line'), width: 1 }, values: (_, ticks) => ticks.map(format ?? compact) },
     ],
     series: [{}, ...drawn(series, bars)],
     cursor: { drag: { x: false, y: false }, y: false, points: { size: bars ? 0 : 8 } },
@@ -60,6 +63,8 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
   const [point, setPoint] = useState(null);
   const [scheme, setScheme] = useState(0);
   const bars = kind === 'bars';
+  const at = useRef(null); // what a new plot is to point at, too
+  at.current = point;
 
   useEffect(() => {
     const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -73,11 +78,13 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
     const heights = bars ? stacked(values) : values;
     // The highest stack is drawn first, so that those below stand before it.
     const order = series.map((_, i) => (bars ? series.length - 1 - i : i));
+    const whole = values.every((each) => each.every((value) => value === null || Number.isInteger(value)));
     const data = [names.map((_, i) => i), ...order.map((i) => heights[i])];
     const chart = new uPlot(options({
-      names, series: order.map((i) => series[i]), bars, format: axis, height, width: box.current.clientWidth, onPoint: setPoint,
+      whole, names, series: order.map((i) => series[i]), bars, format: axis, height, width: box.current.clientWidth, onPoint: setPoint,
     }), data, box.current);
     plot.current = chart;
+    if (at.current !== null) chart.setCursor({ left: chart.valToPos(Math.min(at.current, names.length - 1), 'x'), top: 10 });
     const resize = new ResizeObserver(() => chart.setSize({ width: box.current.clientWidth, height }));
     resize.observe(box.current);
     return () => {

@@ -29,17 +29,19 @@ export function Panel({ title, actions, note, children, class: name = '', ...res
 
 /**
  * An answer in whatever state it is: what is awaited keeps its place, what failed says what to do.
- * @param {{of: ReturnType<import('./api.js').useApi>, height?: number, empty?: (data) => any, children: (data) => any}} props
- *   height is the room that is kept for it, in rem, so that nothing below moves; empty returns what stands where there is nothing, or null where there is something
+ * @param {{of: ReturnType<import('./api.js').useApi>, height?: number, waiting?: any, empty?: (data) => any, children: (data) => any}} props
+ *   height is the room that is kept for it, in rem, so that nothing below moves; waiting stands there
+ *   instead where the room depends on what will be shown; empty returns what stands where there is nothing, or null where there is something
  */
-export function Answer({ of, height = 12, empty, children }) {
+export function Answer({ of, height = 12, waiting, empty, children }) {
   const style = { minHeight: `${height}rem` };
   if (of.error && (of.data === undefined || of.stale)) {
     return html`<div style=${style}><${Failure} error=${of.error} retry=${of.reload} /></div>`;
   }
+  if (of.data === undefined && waiting) return html`<div aria-busy="true">${waiting}</div>`;
   if (of.data === undefined) return html`<div class="loading" role="status" style=${style}><span>Loading…</span></div>`;
   return html`<div class=${of.stale ? 'answer stale' : 'answer'} aria-busy=${of.stale} style=${style}>
-    ${of.error && html`<p class="notice warn" role="status">Not up to date: ${of.error.message}</p>`}
+    ${of.error && html`<p class="late" role="status">Not up to date: ${of.error.message}</p>`}
     ${empty?.(of.data) || children(of.data)}
   </div>`;
 }

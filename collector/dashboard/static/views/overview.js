@@ -47,7 +47,7 @@ export function Overview() {
 }
 
 function Figures({ question, period }) {
-  const { params, go } = useLocation();
+  const { params } = useLocation();
   const { currency } = useProperty();
   const measure = MEASURES[params.get('measure')] ? params.get('measure') : 'unique_visitors';
   const compared = [...question, ['compare', 'previous']];
@@ -56,20 +56,26 @@ function Figures({ question, period }) {
   const series = useApi('analytics/series', [...compared, ['interval', interval]], { every: REFRESH });
   return html`<${Panel} title="Key figures" class="figures" actions=${html`
       <${CsvButton} path="analytics/series" params=${[...question, ['interval', interval]]} name="series" />`}>
-    <${Answer} of=${summary} height=${5.5}>${({ data }) => html`
+    <${Answer} of=${summary} height=${0} waiting=${html`<${Stats} measure=${measure} />`}>${({ data }) => html`
       <${Incomplete} from=${data.complete_from} />
-      <div class="stats" role="group" aria-label="Key figures; one is in the plot">
-        ${Object.entries(MEASURES).map(([key, { label, kind, upIsBad }]) => {
-          const write = writer(kind, data.currency ?? currency);
-          return html`<${Stat} key=${key} label=${label} value=${write(data.kpis[key])} upIsBad=${upIsBad}
-            change=${data.change ? data.change[key] ?? null : undefined} before=${data.previous && write(data.previous.kpis[key])}
-            selected=${key === measure} onSelect=${() => go({ measure: key }, { replace: true })} />`;
-        })}
-      </div>
-      <${Currencies} sums=${data.kpis.revenue_by_currency} currency=${data.currency ?? currency} />`}<//>
+      <${Stats} data=${data} measure=${measure} />`}<//>
     <${Answer} of=${series} height=${18.5}>${(answer) => html`
       <${Plot} answer=${answer} interval=${answer.interval ?? interval} measure=${measure} />`}<//>
+    <${Currencies} sums=${summary.data?.data.kpis.revenue_by_currency} currency=${currency} />
   <//>`;
+}
+
+/** The figures as buttons, one of which is pressed; without their numbers as long as data is not there. */
+function Stats({ data, measure }) {
+  const { go } = useLocation();
+  const { currency } = useProperty();
+  return html`<div class="stats" role="group" aria-label="Key figures; one is in the plot">
+    ${Object.entries(MEASURES).map(([key, { label, kind, upIsBad }]) => {
+      const write = writer(kind, data?.currency ?? currency);
+      return html`<${Stat} key=${key} label=${label} value=${data ? write(data.kpis[key]) : '\u00a0'} upIsBad=${upIsBad}
+        change=${data?.change ? data.change[key] ?? null : undefined} before=${data?.previous && write(data.previous.kpis[key])}
+        selected=${key === measure} onSelect=${() => go({ measure: key }, { replace: true })} />`;
+    })}</div>`;
 }
 
 /** Revenue in other currencies, which is in no other figure. */

@@ -4,7 +4,7 @@
  */
 
 const EVENT = {
-  event: 'purchase', event_id: 'order-4711', client_id: '1234.5678',
+  event: 'purchase', event_id: 'purchase-4711', client_id: '1234.5678',
   data: { value: 49.9, currency: 'EUR', order_id: '4711' },
 };
 
