@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"

@@ -310,4 +310,3 @@ func demoEvents(t *testing.T) (api http.Handler, events []dimensioned, filters m
 	}
 	return api, events, filters
 }
-
