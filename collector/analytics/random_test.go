@@ -344,6 +344,7 @@ func (w *world) check(t testing.TB) {
 		mustNot(t, err)
 		sameAs(t, fmt.Sprint("daily of ", filter), daily, Series{w.oracle.series(days, filter), complete})
 	}
+	w.checkBreakdown(t, r)
 	w.checkStats(t, r)
 
 	w.checkFunnel(t, r)
@@ -378,6 +379,23 @@ func (w *world) checkFunnel(t testing.TB, r Range) {
 	funnel, err := w.view.Funnel(t.Context(), q)
 	mustNot(t, err)
 	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)
+}
+
+// checkBreakdown compares the groups of some dimension.
+func (w *world) checkBreakdown(t testing.TB, r Range) {
+	t.Helper()
+	q := BreakdownQuery{
+		Range: r, By: pick(w.Rand, ByEvent, ByChannel, BySource, ByMedium, ByCampaign, ByPage, ByProduct, ByProduct),
+		Order: pick(w.Rand, OrderEvents, OrderUniqueVisitors, OrderPurchases, OrderRevenue), Limit: w.IntN(5),
+	}
+	if w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
+	want := w.oracle.breakdown(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	got, err := w.view.Breakdown(t.Context(), q)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprintf("breakdown %+v", q), got, want)
 }
 
 // checkStats walks through all pages of event statistics.
