@@ -71,8 +71,9 @@ test: check-go check-cc ## Run all tests with the race detector, against a real 
 	@for module in $(MODULES); do (cd $$module; ../../$(PHASE) "test: $$module" go test -race -count=1 $(TEST_ARGS) ./...); done
 
 .PHONY: examples
-examples: check-go ## Run the guides' examples in all six languages; they need node, python3, php with curl, ruby with webrick, and a JDK
+examples: check-go ## Run the guides' examples in all six languages, and the dashboard's; they need curl, node, python3, php with curl, ruby with webrick, and a JDK
 	@$(PHASE) examples go test ./docs -count=1 -run 'Examples' $(TEST_ARGS) -runtimes go,js,python,php,ruby,java
+	@$(PHASE) "examples: the dashboard's" go test ./cli/weir -count=1 -run SettingsTexts $(TEST_ARGS) -snippets curl,node,php,python,go,segment
 
 .PHONY: e2e
 e2e: check-go ## Use Weir in a cluster and hurt it there: a node made of this machine (root; it asks), or yours: KUBECONFIG_E2E, IMG. See hack/e2e.sh

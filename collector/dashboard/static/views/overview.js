@@ -60,7 +60,7 @@ function Figures({ question, period }) {
       <${Incomplete} from=${data.complete_from} />
       <${Stats} data=${data} measure=${measure} />`}<//>
     <${Answer} of=${series} height=${18.5}>${(answer) => html`
-      <${Plot} answer=${answer} interval=${answer.interval ?? interval} measure=${measure} />`}<//>
+      <${Plot} answer=${answer} interval=${answer.interval ?? interval} measure=${measure} open=${period.every(([name]) => name !== 'to')} />`}<//>
     <${Currencies} sums=${summary.data?.data.kpis.revenue_by_currency} currency=${currency} />
   <//>`;
 }
@@ -85,20 +85,21 @@ function Currencies({ sums, currency }) {
     others.map(([code, amount]) => money(amount, code)).join(', ')}.</p>` : null;
 }
 
-function Plot({ answer, interval, measure }) {
+/** The measure by interval; of an open period the last bucket is not over. */
+function Plot({ answer, interval, measure, open }) {
   const { times, currency } = useProperty();
   const { label, kind } = MEASURES[measure];
   const format = useMemo(() => writer(kind, answer.currency ?? currency), [kind, answer.currency, currency]);
   const axis = kind === 'rate' ? percent : compact;
   const [names, series] = useMemo(() => {
-    const name = (bucket) => ({
-      full: bucketName(bucket, interval, times), axis: interval === 'hour' ? times.clock(bucket.from) : times.dayOfMonth(bucket.from),
+    const name = (bucket, i) => ({
+      full: bucketName(bucket, interval, times) + (open && i === answer.data.length - 1 ? ', so far' : ''), axis: interval === 'hour' ? times.clock(bucket.from) : times.dayOfMonth(bucket.from),
     });
     const values = (buckets) => answer.data.map((_, i) => buckets[i]?.[measure] ?? null);
     const shown = [{ label, values: values(answer.data), colour: '--series-1' }];
     if (answer.previous) shown.push({ label: 'The period before', values: values(answer.previous), colour: '--series-6', pale: true });
     return [answer.data.map(name), shown];
-  }, [answer, interval, measure, label, times]);
+  }, [answer, interval, measure, label, times, open]);
   return html`<${Chart} title=${`${label} by ${interval}`} names=${names} series=${series} format=${format} axis=${axis} />`;
 }
 

@@ -21,7 +21,7 @@ function Facts({ property }) {
     <dt>Name</dt><dd><bdi>${property.property}</bdi></dd>
     <dt>Namespace</dt><dd><bdi>${property.namespace}</bdi></dd>
     <dt>Events go to</dt><dd>${address(property.collect_url)}</dd>
-    <dt>Read API</dt><dd>${address(property.api_url)}</dd>
+    <dt>Read API</dt><dd>${address(property.api_url && `${property.api_url.replace(/\/+$/, '')}/api/v1`)}</dd>
     <dt>Currency</dt><dd>${property.currency}</dd>
     <dt>Time zone</dt><dd>${property.time_zone}</dd>
     <dt>Events are kept</dt><dd>${property.retention_days == null ? 'without a limit' : `${property.retention_days} days`}</dd>
@@ -45,7 +45,7 @@ function Send({ property }) {
       ${keys.length > 1 && html`<${Field} label="With the API key">${(id) => html`<select id=${id} value=${name}
         onChange=${(event) => setName(event.currentTarget.value)}>${keys.map((each) => html`
           <option key=${each.name} value=${each.name}>${each.name} (${each.type === 'Publishable' ? 'for pages' : 'secret'})</option>`)}</select>`}<//>`}
-      <${Field} label=${`The key ${name}`} hint="Only fills in the text below; it is neither sent nor kept.">${(id) => html`
+      <${Field} label=${name ? `API key “${name}”` : 'API key'} hint="Only fills in the text below; it is neither sent nor kept.">${(id) => html`
         <input id=${id} type="password" autocomplete="off" spellcheck="false" size="28" value=${key}
           placeholder=${publishable ? 'wp_…' : 'wk_…'} onInput=${(event) => setTyped({ ...typed, [name]: event.currentTarget.value.trim() })} />`}<//>
     </div>
@@ -61,7 +61,7 @@ function Keys({ keys = [] }) {
     ${keys.length ? html`<${Table} caption="API keys" rows=${keys} rowKey=${({ name }) => name} columns=${[
       { key: 'name', label: 'Name', cell: ({ name }) => html`<bdi>${name}</bdi>` },
       { key: 'type', label: 'Type' },
-      { key: 'allowed_origins', label: 'Pages that may use it', value: null, cell: ({ allowed_origins: origins }) => origins?.join(', ') ?? 'none: for servers' },
+      { key: 'allowed_origins', label: 'Pages that may use it', value: null, cell: ({ allowed_origins: origins }) => (origins?.length ? origins.join(', ') : 'none: for servers') },
     ]} />` : html`<${Empty} title="No API key: nobody can send events." />`}<//>`;
 }
 
