@@ -45,6 +45,7 @@ func (h *Handler) Routes(r chi.Router) {
 		get(auth.ScopeRead, "/events", h.events)
 		get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
 		get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
+		get(auth.ScopeRead, "/deliveries", h.queued(h.deliveries))
 		get(auth.ScopeRead, "/rejections", h.rejections)
 		get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
 		get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))
