@@ -299,6 +299,7 @@ func (w *world) check(t testing.TB) {
 	w.checkStats(t, r)
 
 	w.checkFunnel(t, r)
+	w.checkDeliveries(t, r)
 
 	q := AttributionQuery{
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
@@ -330,6 +331,29 @@ func (w *world) checkFunnel(t testing.TB, r Range) {
 	funnel, err := w.view.Funnel(t.Context(), q)
 	mustNot(t, err)
 	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)
+}
+
+// checkDeliveries asks for some parts of a range.
+func (w *world) checkDeliveries(t testing.TB, r Range) {
+	t.Helper()
+	q := DeliveriesQuery{
+		Platforms: pick(w.Rand, nil, nil, []string{"meta"}, []string{"crm", "unknown"}),
+		Events:    pick(w.Rand, nil, nil, []string{"purchase"}, []string{"pageview", "lead", "unknown"}),
+	}
+	parts := time.Duration(1 + w.IntN(5))
+	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/parts + 1) {
+		if to := from.Add(r.To.Sub(r.From)/parts + 1); w.IntN(4) > 0 {
+			q.Ranges = append(q.Ranges, Range{from, to})
+		}
+	}
+	want := w.oracle.deliveries(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	got, err := w.view.Deliveries(t.Context(), q)
+	mustNot(t, err)
+	if len(got.Ranges) == 0 {
+		got.Ranges = nil
+	}
+	sameAs(t, fmt.Sprintf("deliveries %+v", q), got, want)
 }
 
 // checkStats walks through all pages of event statistics.

@@ -140,8 +140,3 @@ func (s *snapshot) series(ctx context.Context, ranges []Range) (Series, error) {
 func (v *View) Breakdown(context.Context, BreakdownQuery) (Breakdown, error) {
 	return Breakdown{}, errors.New("not built yet")
 }
-
-// Deliveries returns what became of deliveries.
-func (v *View) Deliveries(context.Context, DeliveriesQuery) (Deliveries, error) {
-	return Deliveries{}, errors.New("not built yet")
-}
