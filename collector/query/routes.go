@@ -32,8 +32,9 @@ func (h *Handler) Routes(r chi.Router) {
 	r = r.With(server.SecurityHeaders, Compressed)
 	describe(r)
 	list := r.With(h.shared, tagged)
-	list.Get("/api/v1/properties", h.properties)
-	list.Head("/api/v1/properties", h.properties)
+	properties := func(w http.ResponseWriter, r *http.Request) { bounded(h.properties)(w, r, nil) }
+	list.Get("/api/v1/properties", properties)
+	list.Head("/api/v1/properties", properties)
 	list.Options("/api/v1/properties", server.MethodNotAllowed)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		r.Use(h.shared, tagged)
