@@ -261,6 +261,9 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 		method, where, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 		property, rest, _ := strings.Cut(strings.TrimPrefix(where, apiPrefix+"/properties/"), "/")
 		call, _, _ := strings.Cut(rest, "?")
+		if strings.HasPrefix(call, "events/") && call != "events/stats" {
+			call = "events/{event_id}"
+		}
 		if method == http.MethodGet {
 			ask("/properties/{property}/"+call, tokens[property], "*/*", where)
 		}
