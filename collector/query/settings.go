@@ -31,10 +31,10 @@ type settingsRecord struct {
 
 // keySetting is an API key. AllowedOrigins is null for a secret one, Key but for who sits at the machine of `weir dev`.
 type keySetting struct {
-	Name           string   `json:"name"`
-	Type           string   `json:"type"`
-	AllowedOrigins []string `json:"allowed_origins"`
-	Key            *string  `json:"key"`
+	Name           string    `json:"name"`
+	Type           string    `json:"type"`
+	AllowedOrigins *[]string `json:"allowed_origins"`
+	Key            *string   `json:"key"`
 }
 
 // tokenSetting is an access token. ExpiresAt is null for one that does not expire.
@@ -106,7 +106,7 @@ func (h *Handler) keySettings(t *Tenant) []keySetting {
 	for _, key := range t.Settings.APIKeys {
 		setting := keySetting{Name: key.Name, Type: typeSecret}
 		if key.Publishable {
-			setting.Type, setting.AllowedOrigins = typePublishable, key.AllowedOrigins
+			setting.Type, setting.AllowedOrigins = typePublishable, &key.AllowedOrigins
 		}
 		if h.local != nil && t.atTheMachine {
 			setting.Key = optional(h.local.APIKeys[propertyOf(t)][key.Name])
