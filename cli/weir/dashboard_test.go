@@ -79,25 +79,21 @@ func (d *dashboard) show(tab *browser.Tab, query string) {
 	settle(tab)
 }
 
-// settled is a promise that ends when a view has no answer to wait for.
-const settled = `new Promise((done) => { const look = () => document.querySelector('#main h1')
-  && !document.querySelector('.start, .loading, [aria-busy=true]') ? done(true) : setTimeout(look, 20); look(); })`
-
-func settle(tab *browser.Tab) { browser.Look[bool](tab, settled) }
+// settle waits until a view has no answer to wait for.
+func settle(tab *browser.Tab) {
+	tab.Await("the view has its answers", `document.querySelector('#main h1') && !document.querySelector('.start, .loading, [aria-busy=true]')`)
+}
 
 // appears waits until an element with such a text is there.
 func appears(tab *browser.Tab, selector, text string) {
-	browser.Look[bool](tab, `new Promise((done) => { const look = () => [...document.querySelectorAll(`+quote(selector)+`)]
-  .some((node) => node.innerText.includes(`+quote(text)+`)) ? done(true) : setTimeout(look, 20); look(); })`)
+	tab.Await(selector+" says "+quote(text),
+		`[...document.querySelectorAll(`+quote(selector)+`)].some((node) => node.innerText.includes(`+quote(text)+`))`)
 }
 
 // press clicks on the first button or link, within what the selector finds, whose text begins so.
 func press(tab *browser.Tab, within, text string) {
-	tab.Do(chromedp.Evaluate[chromedp.Void](`new Promise((done) => { const look = () => {
-  const found = [...document.querySelectorAll(` + quote(within) + `)].flatMap((node) => [...node.querySelectorAll('a, button, summary')])
-    .find((node) => node.innerText.trim().startsWith(` + quote(text) + `) && !node.disabled);
-  if (found) { found.click(); done(); } else setTimeout(look, 20);
-}; look(); })`, chromedp.EvalAwaitPromise))
+	tab.Await(within+" has a button "+quote(text), `[...document.querySelectorAll(`+quote(within)+`)].flatMap((node) => [...node.querySelectorAll('a, button, summary')])
+		.some((node) => node.innerText.trim().startsWith(`+quote(text)+`) && !node.disabled && (node.click(), true))`)
 }
 
 // quote writes a string of JavaScript.

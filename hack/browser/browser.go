@@ -161,3 +161,20 @@ func Look[T any](p *Tab, expression string) T {
 	}
 	return seen
 }
+
+// Await waits until a condition holds in the tab's page, and fails the test with what the page shows where it does not.
+func (p *Tab) Await(what, condition string) {
+	p.t.Helper()
+	shown := Look[*string](p, fmt.Sprintf(`new Promise((done) => {
+	const end = performance.now() + %d;
+	const look = () => {
+		if (%s) done(null);
+		else if (performance.now() > end) done(document.body.innerText);
+		else setTimeout(look, 20);
+	};
+	look();
+})`, (timeout-10*time.Second).Milliseconds(), condition))
+	if shown != nil {
+		p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
+	}
+}
