@@ -33,8 +33,9 @@ func (h *Handler) Routes(r chi.Router) {
 	r = r.With(server.SecurityHeaders, Compressed)
 	describe(r)
 	list := r.With(h.shared, tagged)
-	list.Get("/api/v1/properties", h.properties)
-	list.Head("/api/v1/properties", h.properties)
+	properties := func(w http.ResponseWriter, r *http.Request) { bounded(h.properties)(w, r, nil) }
+	list.Get("/api/v1/properties", properties)
+	list.Head("/api/v1/properties", properties)
 	list.Options("/api/v1/properties", server.MethodNotAllowed)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		r.Use(h.shared, tagged)
@@ -53,6 +54,7 @@ func (h *Handler) calls(r chi.Router, by entrance) {
 	get(auth.ScopeRead, "/events", h.events)
 	get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
 	get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
+	get(auth.ScopeRead, "/deliveries", h.queued(h.deliveries))
 	get(auth.ScopeRead, "/rejections", h.rejections)
 	get(auth.ScopeRead, "/settings", h.settings)
 	get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
