@@ -162,7 +162,7 @@ const (
 )
 
 // TouchLookback is how long a touch tells where the events of its visitor come from.
-const TouchLookback = 30 * 24 * time.Hour
+const TouchLookback = columns.TouchLookback
 
 // Filter keeps some events: those that have, in each dimension that it names, one of the values. The zero value keeps all. Every
 // figure of a filtered query is that of the events that are kept, as though there were no others; touches are those of all.

@@ -106,12 +106,7 @@ func (p budgeted) Err() error {
 // runQuery lets a query be answered from the view as it is now. names are those whose numbers it needs. It fails with
 // [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func runQuery[T any](ctx context.Context, v *View, names []columns.Name, answer func(context.Context, *snapshot) (T, error)) (result T, err error) {
-	return runWanted(ctx, v, wanted{names: names}, answer)
-}
-
-// runWanted is [runQuery] for a query that needs more than numbers of names.
-func runWanted[T any](ctx context.Context, v *View, w wanted, answer func(context.Context, *snapshot) (T, error)) (result T, err error) {
-	s, done, err := v.read(w)
+	s, done, err := v.read(names...)
 	if err != nil {
 		return result, err
 	}

@@ -54,7 +54,7 @@ func longestWait(v *View, work func()) (longest time.Duration) {
 			default:
 			}
 			began := time.Now()
-			_, end, err := v.read(wanted{})
+			_, end, err := v.read()
 			if err != nil {
 				panic(err)
 			}

@@ -13,24 +13,19 @@ import (
 // Listing returns a page of the events of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the
 // context ends.
 func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
-	return runWanted(ctx, v, q.wanted(), func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
+	return runQuery(ctx, v, q.names(), func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
 }
 
-// wanted is what the listing has to know of the names and visitors that are asked for.
-func (q *ListingQuery) wanted() wanted {
-	w := wanted{names: namesOf(q.Class, q.Events...)}
-	if q.AnyClass {
-		w.names = nil
-		for class := range event.Classes {
-			w.names = append(w.names, namesOf(event.Class(class), q.Events...)...)
-		}
+// names returns the names that the listing keeps, of every class that it shows.
+func (q *ListingQuery) names() []columns.Name {
+	if !q.AnyClass {
+		return namesOf(q.Class, q.Events...)
 	}
-	for _, id := range q.Visitors {
-		if person, isOne := event.ParsePerson(id); isOne {
-			w.visitors = append(w.visitors, person)
-		}
+	var names []columns.Name
+	for class := range event.Classes {
+		names = append(names, namesOf(event.Class(class), q.Events...)...)
 	}
-	return w
+	return names
 }
 
 func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
@@ -38,7 +33,7 @@ func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
 	l := newListingPass(s, q)
 	if len(q.Visitors) > 0 {
 		var err error
-		if l.trail, err = s.trail(ctx, rows); err != nil {
+		if l.trail, err = s.trail(ctx, rows, q.Visitors); err != nil {
 			return Page{}, err
 		}
 	}
@@ -109,7 +104,8 @@ type listingPass struct {
 	lists    []columns.PlatformList
 	// places remembers per list of platforms where those stand in it that are asked for.
 	places map[uint16][]int
-	buffer []uint16
+	// buffer takes candidates, matching those of them that have the ids.
+	buffer, matching []uint16
 }
 
 func newListingPass(s *snapshot, q ListingQuery) *listingPass {
@@ -148,6 +144,10 @@ func (l *listingPass) walk(ctx context.Context, rows columns.RowRange, show func
 func (l *listingPass) showThose(c *columns.Chunk, rows []uint16, show func(*columns.Chunk, int) (more bool)) (more bool) {
 	c.Lock()
 	defer c.Unlock()
+	if !l.ids.All() {
+		l.matching = c.WithIDs(rows, l.ids, l.matching[:0])
+		rows = l.matching
+	}
 	for i := range rows {
 		if !l.ascending {
 			i = len(rows) - 1 - i
@@ -178,11 +178,8 @@ func (l *listingPass) candidates(c *columns.ChunkRange) []uint16 {
 	return found
 }
 
-// keeps says whether a row that is a candidate is shown. The caller holds the chunk's lock.
+// keeps says whether a row that has the names, visitors and ids is shown. The caller holds the chunk's lock.
 func (l *listingPass) keeps(c *columns.Chunk, row int) bool {
-	if !l.ids.All() && !c.Has(row, l.ids) {
-		return false
-	}
 	if len(l.platforms) == 0 && l.statuses == nil {
 		return true
 	}
@@ -194,12 +191,12 @@ func (l *listingPass) keeps(c *columns.Chunk, row int) bool {
 // trailBytes is about what an ordinal of a trail takes, the room that it grows by included.
 const trailBytes = 16
 
-// trail returns the ordinals of those of the rows that belong to the visitors who are asked for, in stream order. It follows
-// each of them back from the newest event.
-func (s *snapshot) trail(ctx context.Context, rows columns.RowRange) ([]uint64, error) {
+// trail returns the ordinals of those of the rows that belong to some visitors, in stream order. It follows each of them back
+// from the newest event.
+func (s *snapshot) trail(ctx context.Context, rows columns.RowRange, visitors []string) ([]uint64, error) {
 	var found []uint64
 	steps := 0
-	for _, newest := range s.newest {
+	for _, newest := range s.newestOf(visitors) {
 		for at, more := newest, s.IsSomebodys(newest); more && at >= rows.First; at, more = s.Previous(at) {
 			if steps%columns.ChunkRows == 0 {
 				if err := s.reservation.growFor(columns.ChunkRows, trailBytes); err != nil {
@@ -217,6 +214,22 @@ func (s *snapshot) trail(ctx context.Context, rows columns.RowRange) ([]uint64, 
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil
+}
+
+// newestOf returns the ordinals of the newest events of those of some visitors who have any.
+func (s *snapshot) newestOf(visitors []string) (newest []uint64) {
+	s.lookUp(func(table *columns.Table) {
+		for _, id := range visitors {
+			person, isOne := event.ParsePerson(id)
+			if !isOne {
+				continue
+			}
+			if ordinal, found := table.NewestOf(person, s.End); found {
+				newest = append(newest, ordinal)
+			}
+		}
+	})
+	return newest
 }
 
 // placesIn returns where in a list of platforms those stand that are asked for.

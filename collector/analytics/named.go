@@ -20,15 +20,16 @@ type nameFilter struct {
 
 // named returns what keeps the rows of the query's names, or, where it has none, those of a class or of any.
 func (s *snapshot) named(class event.Class, anyClass, hasNames bool) nameFilter {
-	f := nameFilter{hasNames: hasNames, class: class, anyClass: anyClass, known: s.Names}
-	for _, number := range s.numbers {
-		if number != columns.NoNumber {
-			f.numbers = append(f.numbers, number)
-		}
+	return nameFilter{hasNames: hasNames, class: class, anyClass: anyClass, known: s.Names, numbers: inOrder(s.numbers)}
+}
+
+// inOrder returns the numbers that some row has, each once.
+func inOrder(numbers []uint32) []uint32 {
+	sorted := slices.Compact(slices.Sorted(slices.Values(numbers)))
+	if last := len(sorted) - 1; last >= 0 && sorted[last] == columns.NoNumber {
+		sorted = sorted[:last]
 	}
-	slices.Sort(f.numbers)
-	f.numbers = slices.Compact(f.numbers)
-	return f
+	return sorted
 }
 
 // keeps says whether rows with a name are kept; an erased event's are not.
@@ -56,8 +57,16 @@ func (f *nameFilter) rows(c *columns.ChunkRange, buffer []uint16) []uint16 {
 			f.found.add(rows)
 		}
 		return f.found.take(buffer)
-	case index != nil && !f.anyClass && index.Classes[f.class] == 0:
-		return nil
+	case index != nil:
+		switch f.countIn(&index.Classes) {
+		case 0:
+			return nil
+		case columns.ChunkRows:
+			for row := range columns.ChunkRows {
+				buffer = append(buffer, uint16(row))
+			}
+			return buffer
+		}
 	}
 	for row := c.From; row < c.To; row++ {
 		if f.keeps(c.Name[row]) {
@@ -65,4 +74,50 @@ func (f *nameFilter) rows(c *columns.ChunkRange, buffer []uint16) []uint16 {
 		}
 	}
 	return buffer
+}
+
+// countIn returns how many rows are kept where all names are.
+func (f *nameFilter) countIn(classes *columns.ClassCounts) (count int) {
+	for class, of := range classes {
+		if f.anyClass || class == int(f.class) {
+			count += of
+		}
+	}
+	return count
+}
+
+// rowFinder finds the kept rows of names, for one worker.
+type rowFinder struct {
+	kept *selection
+	// onlyFirst says that of each visitor's rows in a chunk the first is enough.
+	onlyFirst      bool
+	set            rowSet
+	buffer, result []uint16
+}
+
+func newRowFinder(kept *selection) *rowFinder {
+	return &rowFinder{kept: kept, buffer: make([]uint16, 0, columns.ChunkRows), result: make([]uint16, 0, columns.ChunkRows)}
+}
+
+// rows returns a chunk's kept rows of some names, in stream order, until it is called again. They must not be changed.
+func (f *rowFinder) rows(c *columns.ChunkRange, names []uint32) []uint16 {
+	if len(names) == 1 {
+		return f.kept.named(c, names[0], f.result)
+	}
+	for _, name := range names {
+		if first := c.First(name); f.onlyFirst && len(first.Rows) > 0 {
+			f.set.add(first.Rows)
+		} else {
+			f.set.add(c.Named(name, f.buffer))
+		}
+	}
+	return f.kept.keep(c, f.set.take(f.result[:0]))
+}
+
+// first returns what rows would of one name, with the visitors at hand; nothing where it has to be looked for.
+func (f *rowFinder) first(c *columns.ChunkRange, names []uint32) columns.FirstRows {
+	if !f.onlyFirst || len(names) != 1 {
+		return columns.FirstRows{}
+	}
+	return c.First(names[0])
 }

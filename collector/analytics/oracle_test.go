@@ -29,6 +29,9 @@ type oracleEvent struct {
 	position stream.Position
 	visitor  string
 	touch    *columns.Touch
+	page     string
+	// origin is set by [oracle.trace].
+	origin *columns.Touch
 	// anonymous says that it is nobody's because it is old.
 	anonymous bool
 }
@@ -114,8 +117,16 @@ func ratio(part, whole int) Rate {
 	return Rate(roundRat(big.NewRat(int64(part)*10_000, int64(whole))))
 }
 
-func (o *oracle) summary(r Range) Summary {
-	events := o.within(r)
+func (o *oracle) summary(r Range, filter Filter) Summary {
+	s := Summary{Totals: o.totals(o.keep(o.within(r), filter))}
+	for class := range s.EventsByClass {
+		s.EventsByClass[class] = len(o.keep(o.of(event.Class(class), r), filter))
+	}
+	return s
+}
+
+// totals are the figures of some events.
+func (o *oracle) totals(events []oracleEvent) Totals {
 	currencies := map[string]bool{}
 	for _, e := range events {
 		if e.Name == "purchase" || e.Name == "refund" {
@@ -123,15 +134,12 @@ func (o *oracle) summary(r Range) Summary {
 		}
 	}
 	gross, refunded := o.money(events, "purchase", o.currency), o.money(events, "refund", o.currency)
-	s := Summary{Totals: Totals{
+	t := Totals{
 		Events:    len(events),
 		Purchases: countNamed(events, "purchase"), AddToCarts: countNamed(events, "add_to_cart"),
 		Pageviews: countNamed(events, "pageview"), Refunds: countNamed(events, "refund"),
 		GrossRevenue: event.SumOf(gross), Refunded: event.SumOf(refunded), Revenue: event.SumOf(new(big.Int).Sub(gross, refunded)),
 		UniqueVisitors: visitorsOf(events, ""), ConversionRate: ratio(visitorsOf(events, "purchase"), visitorsOf(events, "")),
-	}}
-	for class := range s.EventsByClass {
-		s.EventsByClass[class] = len(o.of(event.Class(class), r))
 	}
 	paid := 0
 	for _, e := range events {
@@ -140,15 +148,15 @@ func (o *oracle) summary(r Range) Summary {
 		}
 	}
 	if unit := int64(tenThousandths(o.decimals())); paid > 0 {
-		s.AverageOrderValue = event.Amount(unit * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(unit*int64(paid)))))
+		t.AverageOrderValue = event.Amount(unit * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(unit*int64(paid)))))
 	}
 	for _, currency := range sortedKeys(currencies) {
 		gross, refunded := o.money(events, "purchase", currency), o.money(events, "refund", currency)
-		s.RevenueByCurrency = append(s.RevenueByCurrency, CurrencyRevenue{
+		t.RevenueByCurrency = append(t.RevenueByCurrency, CurrencyRevenue{
 			currency, event.SumOf(gross), event.SumOf(refunded), event.SumOf(new(big.Int).Sub(gross, refunded)),
 		})
 	}
-	return s
+	return t
 }
 
 // decimals are how many a price has in the oracle's currency.
@@ -168,10 +176,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func (o *oracle) series(ranges []Range) []Totals {
+func (o *oracle) series(ranges []Range, filter Filter) []Totals {
 	result := []Totals{}
 	for _, r := range ranges {
-		result = append(result, o.summary(r).Totals)
+		result = append(result, o.summary(r, filter).Totals)
 	}
 	return result
 }
@@ -239,113 +247,17 @@ func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 				deliveries[platform] = append(deliveries[platform], o.delivery(e, platform))
 			}
 		}
-		for _, platform := range sortedKeys(deliveries) {
-			s.Deliveries = append(s.Deliveries, deliveryStats(platform, deliveries[platform]))
-		}
+		s.Deliveries = statsByPlatform(deliveries)
 		result = append(result, s)
 	}
 	slices.SortStableFunc(result, func(a, b EventStats) int { return b.Count - a.Count })
 	return result
 }
 
-func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
-	s := DeliveryStats{Platform: platform}
-	var latencies []time.Duration
-	for _, d := range deliveries {
-		s.Counts[d.Status]++
-		if d.Status == stream.Skipped {
-			if s.Reasons[d.Status] == nil {
-				s.Reasons[d.Status] = map[string]int{}
-			}
-			s.Reasons[d.Status][d.Reason]++
-		}
-		if d.Status == stream.Delivered && d.Latency != nil {
-			latencies = append(latencies, *d.Latency)
-		}
-	}
-	slices.Sort(latencies)
-	smallest := func(percent int) *time.Duration {
-		for _, candidate := range latencies {
-			covered := 0
-			for _, l := range latencies {
-				if l <= candidate {
-					covered++
-				}
-			}
-			if covered*100 >= percent*len(latencies) {
-				return &candidate
-			}
-		}
-		return nil
-	}
-	s.LatencyP50, s.LatencyP95 = smallest(50), smallest(95)
-	return s
-}
-
-func (o *oracle) funnel(r Range, steps []string, window time.Duration) Funnel {
-	histories := map[string][]oracleEvent{}
-	for _, e := range o.within(r) {
-		if e.visitor != "" {
-			histories[e.visitor] = append(histories[e.visitor], e)
-		}
-	}
-	came := make([]int, len(steps))
-	gaps := make([][]time.Duration, len(steps))
-	for _, history := range histories {
-		var best []oracleEvent
-		for i := range history {
-			if attempt := oracleAttempt(history[i:], steps, window); len(attempt) > len(best) {
-				best = attempt
-			}
-		}
-		for i := range best {
-			came[i]++
-			if i > 0 {
-				gaps[i] = append(gaps[i], best[i].at().Sub(best[i-1].at()))
-			}
-		}
-	}
-	var f Funnel
-	for i, name := range steps {
-		step := FunnelStep{Events: []string{name}, Visitors: came[i], ConversionRate: ratio(came[i], came[0])}
-		if i == 0 {
-			step.StepConversionRate = ratio(came[0], came[0])
-		} else {
-			step.StepConversionRate = ratio(came[i], came[i-1])
-			step.DropOff = came[i-1] - came[i]
-		}
-		if g := gaps[i]; len(g) > 0 {
-			slices.Sort(g)
-			median := (g[(len(g)-1)/2] + g[len(g)/2]) / 2
-			step.Median = &median
-		}
-		f.Steps = append(f.Steps, step)
-		f.ConversionRate = step.ConversionRate
-	}
-	return f
-}
-
-// oracleAttempt begins at the first event of a history.
-func oracleAttempt(history []oracleEvent, steps []string, window time.Duration) []oracleEvent {
-	if history[0].Name != steps[0] {
-		return nil
-	}
-	attempt := []oracleEvent{history[0]}
-	for _, e := range history[1:] {
-		if len(attempt) == len(steps) || window > 0 && e.at().Sub(history[0].at()) > window {
-			break
-		}
-		if e.Name == steps[len(attempt)] {
-			attempt = append(attempt, e)
-		}
-	}
-	return attempt
-}
-
 func (o *oracle) attribution(q AttributionQuery) Attribution {
 	var a Attribution
 	byCurrency := map[string]bool{}
-	conversions := slices.DeleteFunc(o.within(q.Range), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
+	conversions := slices.DeleteFunc(o.keep(o.within(q.Range), q.Filter), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
 	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
 	histories := map[string][]oracleEvent{}
 	for _, e := range o.events {
@@ -464,13 +376,4 @@ func largestRemainder(exact map[string]*big.Rat, unit *big.Rat) map[string]int64
 		units[best]++
 	}
 	return units
-}
-
-// funnelOf asks for a funnel of steps that one name each fills.
-func funnelOf(r Range, steps []string, window time.Duration) FunnelQuery {
-	q := FunnelQuery{Range: r, Window: window}
-	for _, name := range steps {
-		q.Steps = append(q.Steps, []string{name})
-	}
-	return q
 }

@@ -180,7 +180,7 @@ func TestAnswersAreTrueWhileTrimmingOvertakesTheView(t *testing.T) {
 
 func TestAnAnswerSaysFromWhenOnTheRowsThatItWasMadeOfAreComplete(t *testing.T) {
 	v := tale(t, "0h a pageview", "1h a pageview", "2h a purchase 1 EUR")
-	s, done, err := v.read(wanted{})
+	s, done, err := v.read()
 	mustNot(t, err)
 	v.Forget(stream.At(begin.Add(2 * time.Hour)))
 	if !s.completeFrom.IsZero() || s.Len() != 3 {

@@ -197,8 +197,6 @@ type snapshot struct {
 	columns.Snapshot
 	// numbers are those of the names that were asked for, [columns.NoNumber] where no event has one.
 	numbers []uint32
-	// newest are the ordinals of the newest events of those visitors who were asked for and have any.
-	newest []uint64
 	// reporting is the number of the property's currency, and minorUnit the smallest amount that is paid in it.
 	reporting uint32
 	minorUnit event.Amount
@@ -206,21 +204,15 @@ type snapshot struct {
 	completeFrom time.Time
 	// reservation is what the query has taken of the budget.
 	reservation *reservation
+	// lookUp lets somebody look up numbers in the table. It is not to take long.
+	lookUp func(look func(*columns.Table))
 	// workers says how many goroutines the query may use now: see [View.workers].
 	workers func() int
 }
 
-// wanted is what a query needs that only the table at that moment can tell.
-type wanted struct {
-	// names are those whose numbers it needs.
-	names []columns.Name
-	// visitors are those whose newest events it needs.
-	visitors []event.Person
-}
-
-// read returns the view as it is now, with what the query wants of it, and what must be called when the query is done. It
-// fails only with [ErrReplaying].
-func (v *View) read(w wanted) (s *snapshot, done func(), err error) {
+// read returns the view as it is now, and what must be called when the query is done. names are those whose
+// numbers the query needs. It fails only with [ErrReplaying].
+func (v *View) read(names ...columns.Name) (s *snapshot, done func(), err error) {
 	v.retained.RLock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -229,17 +221,18 @@ func (v *View) read(w wanted) (s *snapshot, done func(), err error) {
 		return nil, nil, ErrReplaying
 	}
 	s = &snapshot{
-		Snapshot: v.table.Snapshot(), numbers: make([]uint32, len(w.names)),
+		Snapshot: v.table.Snapshot(), numbers: make([]uint32, len(names)),
 		reporting: v.table.CurrencyNumber(v.currency), minorUnit: event.MinorUnit(v.currency),
 		completeFrom: v.status.CompleteFrom, workers: v.workers,
 	}
-	for i, name := range w.names {
-		s.numbers[i] = v.table.NameNumber(name)
+	table := v.table
+	s.lookUp = func(look func(*columns.Table)) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		look(table)
 	}
-	for _, visitor := range w.visitors {
-		if newest, found := v.table.NewestOf(visitor); found {
-			s.newest = append(s.newest, newest)
-		}
+	for i, name := range names {
+		s.numbers[i] = v.table.NameNumber(name)
 	}
 	v.running++
 	return s, v.endQuery, nil

@@ -29,8 +29,8 @@ func TestATokenSeesWhichPropertiesItIsFor(t *testing.T) {
 		"a token without a scope": {tokens["no scope"], "", 403, unauthorized},
 		"an expired token":        {tokens["expired"], "", 401, unauthenticated},
 		"a wrong token":           {"wt_nobody", "", 401, unauthenticated},
-		"a parameter": {tokens["berlin"], "?limit=1", 422, `{"message":"The limit parameter is unknown; the call has none.",` +
-			`"errors":{"limit":["The limit parameter is unknown; the call has none."]}}`},
+		"a parameter": {tokens["berlin"], "?limit=1", 422, `{"message":"The limit parameter is unknown; the call takes none.",` +
+			`"errors":{"limit":["The limit parameter is unknown; the call takes none."]}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := ask(api, http.MethodGet, "Bearer "+test.token, "/api/v1/properties"+test.query)

@@ -33,8 +33,9 @@ func (h *Handler) Routes(r chi.Router) {
 	r = r.With(server.SecurityHeaders, Compressed)
 	describe(r)
 	list := r.With(h.shared, tagged)
-	list.Get("/api/v1/properties", h.properties)
-	list.Head("/api/v1/properties", h.properties)
+	properties := func(w http.ResponseWriter, r *http.Request) { bounded(h.properties)(w, r, nil) }
+	list.Get("/api/v1/properties", properties)
+	list.Head("/api/v1/properties", properties)
 	list.Options("/api/v1/properties", server.MethodNotAllowed)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		r.Use(h.shared, tagged)
@@ -52,10 +53,15 @@ func (h *Handler) calls(r chi.Router, by entrance) {
 	}
 	get(auth.ScopeRead, "/events", h.events)
 	get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
+	get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
+	get(auth.ScopeRead, "/deliveries", h.queued(h.deliveries))
 	get(auth.ScopeRead, "/rejections", h.rejections)
 	get(auth.ScopeRead, "/settings", h.settings)
 	get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
 	get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))
+	get(auth.ScopeRead, "/analytics/series", h.queued(h.series))
+	get(auth.ScopeRead, "/analytics/breakdown", h.queued(h.breakdown))
+	get(auth.ScopeRead, "/analytics/realtime", h.queued(h.realtime))
 	get(auth.ScopeRead, "/analytics/funnel", h.queued(h.funnel))
 	get(auth.ScopeRead, "/analytics/attribution", h.queued(h.attribution))
 	get(auth.ScopeAdmin, "/platforms/{"+platformParameter+"}/shadow", h.shadow)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -130,7 +131,7 @@ func TestWhatIsCutIsNoticedAlsoWhereItIsCompressed(t *testing.T) {
 // numbered is a row.
 type numbered int
 
-func (n numbered) columns() []column { return []column{count(int(n))} }
+func (n numbered) columns() []column { return []column{computed(strconv.Itoa(int(n)))} }
 
 func (n numbered) appendJSON(b []byte) ([]byte, error) { return fmt.Appendf(b, "%d", int(n)), nil }
 

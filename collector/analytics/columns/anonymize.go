@@ -32,7 +32,7 @@ func (t *Table) Anonymize() (more bool) {
 	before := t.fullSize(c)
 	for row := first; row < to; row++ {
 		t.visitors.leave(c.Visitor[row], from+uint64(row-first))
-		c.Visitor[row], c.Back[row] = 0, 0
+		c.Visitor[row], c.Back[row], c.origin[row] = 0, 0, origin{}
 	}
 	// From other chunks events still lead back to these rows: see [Snapshot.Anonymous].
 	for row := to; row < ChunkRows; row++ {

@@ -40,7 +40,11 @@ type Chunk struct {
 	Back  [ChunkRows]uint32
 	Value [ChunkRows]event.Amount
 	// Touch is 0 where the event is no touch.
-	Touch     [ChunkRows]uint32
+	Touch [ChunkRows]uint32
+	// Page is 0 where the event names none.
+	Page [ChunkRows]uint32
+	// origin is where the row's visitor comes from; [ChunkRange.Origins] says whether it still holds.
+	origin    [ChunkRows]origin
 	Currency  [ChunkRows]uint16
 	Platforms [ChunkRows]uint16
 	// detailEnd is where the row's details end in details; they begin where the row before ends.
@@ -49,8 +53,9 @@ type Chunk struct {
 	// index is made when the last row is written. It is there for whoever may read all of the chunk's rows.
 	index *ChunkIndex
 
-	// Mutex guards details and Deliveries.
+	// Mutex guards products, details and Deliveries.
 	sync.Mutex
+	products productLists
 	// details is what only the listing shows: see appendDetail.
 	details []byte
 	// Deliveries has a column per place in the events' lists of platforms.
@@ -59,7 +64,7 @@ type Chunk struct {
 
 // What the parts of a chunk take, in bytes: its columns, one of deliveries, and of its index a name, a touch and the rest.
 const (
-	chunkBytes       = 40 * ChunkRows
+	chunkBytes       = 52 * ChunkRows
 	deliveryBytes    = 12 * ChunkRows
 	indexBytes       = 2 * ChunkRows
 	indexedNameBytes = 192
@@ -70,7 +75,7 @@ const (
 func (c *Chunk) size() int64 {
 	c.Lock()
 	defer c.Unlock()
-	size := chunkBytes + cap(c.details) + deliveryBytes*len(c.Deliveries)
+	size := chunkBytes + c.products.size() + cap(c.details) + deliveryBytes*len(c.Deliveries)
 	if c.index != nil {
 		size += indexBytes + indexedNameBytes*len(c.index.Names) + touchRowBytes*len(c.index.touches.Rows)
 	}
