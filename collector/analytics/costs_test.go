@@ -126,12 +126,48 @@ var queries = map[string]query{
 		mustNot(t, err)
 		return len(funnel.Steps)
 	},
-	"days": func(t *testing.T, v *View) int {
-		var list []Range
-		for from := everything.From; from.Before(everything.To); from = from.AddDate(0, 0, 1) {
-			list = append(list, Range{from, from.AddDate(0, 0, 1)})
+	"a filtered funnel of alternatives": func(t *testing.T, v *View) int {
+		funnel, err := v.Funnel(t.Context(), FunnelQuery{
+			Range: everything, Window: time.Hour, Steps: [][]string{{"pageview", "purchase"}, {"purchase", "name 7"}},
+			Filter: Filter{BySource: {"s", "(direct)"}},
+		})
+		mustNot(t, err)
+		return len(funnel.Steps)
+	},
+	"a visitor's events": func(t *testing.T, v *View) int {
+		anyone, err := v.Listing(t.Context(), ListingQuery{Range: everything, Limit: 1})
+		mustNot(t, err)
+		who := anyone.Records[0].Visitor
+		page, err := v.Listing(t.Context(), ListingQuery{Range: everything, Limit: 1000, Visitors: []string{who}, Ascending: true, Count: true})
+		mustNot(t, err)
+		for _, r := range page.Records {
+			if r.Visitor != who {
+				t.Fatalf("a record of %q, want %q's alone", r.Visitor, who)
+			}
 		}
-		days, err := v.Series(t.Context(), list, nil)
+		if *page.Total < len(page.Records) {
+			t.Errorf("%d records of %d", len(page.Records), *page.Total)
+		}
+		return len(page.Records)
+	},
+	"deliveries by day": func(t *testing.T, v *View) int {
+		d, err := v.Deliveries(t.Context(), DeliveriesQuery{Ranges: daysOf(everything)})
+		mustNot(t, err)
+		counted := make([]int, 2)
+		for i, lists := range [][][]DeliveryStats{d.Ranges, {d.Totals}} {
+			for _, list := range lists {
+				for _, platform := range list {
+					counted[i] += platform.Counts[stream.Pending]
+				}
+			}
+		}
+		if counted[0] != counted[1] {
+			t.Errorf("the days have %d deliveries, their total is %d", counted[0], counted[1])
+		}
+		return len(d.Ranges)
+	},
+	"days": func(t *testing.T, v *View) int {
+		days, err := v.Series(t.Context(), daysOf(everything), nil)
 		mustNot(t, err)
 		counted := 0
 		for _, day := range days.Totals {
@@ -161,6 +197,14 @@ func brokenDown(by Dimension, order Measure, filter Filter) query {
 		}
 		return len(b.Groups)
 	}
+}
+
+// daysOf returns the days of a range.
+func daysOf(r Range) (days []Range) {
+	for from := r.From; from.Before(r.To); from = from.AddDate(0, 0, 1) {
+		days = append(days, Range{from, from.AddDate(0, 0, 1)})
+	}
+	return days
 }
 
 // attributed asks for an attribution and adds it up.

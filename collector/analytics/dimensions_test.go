@@ -131,8 +131,8 @@ func TestProducts(t *testing.T) {
 	}
 }
 
-// told is a view of events a minute apart.
-func told(t *testing.T, events ...event.Event) *View {
+// toldByTheMinute is a view of events a minute apart.
+func toldByTheMinute(t *testing.T, events ...event.Event) *View {
 	t.Helper()
 	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
 	var entries []stream.Entry
@@ -151,7 +151,7 @@ func TestABreakdownByProductHasTheItemsMoney(t *testing.T) {
 	item := func(id, price, quantity string) event.Item {
 		return event.Item{ID: id, Price: amountOf(t, price), Quantity: amountOf(t, quantity)}
 	}
-	v := told(t,
+	v := toldByTheMinute(t,
 		event.Event{Name: "pageview", ClientID: "a", ContentID: "shoe"},
 		event.Event{Name: "pageview", ClientID: "b", ContentID: "shoe"},
 		sale("purchase", "a", item("shoe", "40", "2"), item("lace", "5", "")),
@@ -178,7 +178,7 @@ func TestABreakdownByProductHasTheItemsMoney(t *testing.T) {
 }
 
 func TestFilters(t *testing.T) {
-	v := told(t,
+	v := toldByTheMinute(t,
 		event.Event{Name: "pageview", ClientID: "a", Context: event.Context{UTMSource: "google", UTMMedium: "cpc", UTMCampaign: "spring", PageURL: "https://s.example/a"}},
 		event.Event{Name: "pageview", ClientID: "a", ContentID: "shoe", Context: event.Context{PageURL: "https://s.example/b"}},
 		event.Event{Name: "purchase", ClientID: "a", Contents: []event.Item{{ID: "shoe"}, {ID: "lace"}}},

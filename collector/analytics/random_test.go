@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,8 @@ func (w *world) event() oracleEvent {
 	e.ID = e.DeliveryID.String()
 	if w.IntN(3) == 0 {
 		e.ID = fmt.Sprintf("Order %d", len(w.oracle.events))
+	} else if w.IntN(10) == 0 && len(w.oracle.events) > 0 { // repeated when it was no longer remembered
+		e.ID = pick(w.Rand, strings.ToUpper(e.ID), pick(w.Rand, w.oracle.events...).ID)
 	}
 	e.Name = pick(w.Rand, "pageview", "pageview", "add_to_cart", "purchase", "purchase", "refund", "lead")
 	if e.Name == "purchase" || e.Name == "refund" || w.IntN(4) == 0 {
@@ -349,23 +352,16 @@ func (w *world) check(t testing.TB) {
 	}
 	w.checkBreakdown(t, r)
 	w.checkStats(t, r)
-
-	steps := make([]string, 1+w.IntN(4))
-	for i := range steps {
-		steps[i] = pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase")
-	}
-	window := time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))
-	wantFunnel := w.oracle.funnel(r, steps, window)
-	wantFunnel.CompleteFrom = complete
-	funnel, err := w.view.Funnel(ctx, funnelOf(r, steps, window))
-	mustNot(t, err)
-	sameAs(t, fmt.Sprint("funnel of ", steps, " within ", window), funnel, wantFunnel)
+	w.checkFunnel(t, r)
+	w.checkDeliveries(t, r)
 
 	q := AttributionQuery{
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
 		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond * time.Duration(min(1, w.IntN(4))), GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
 	}
-	q.Limit = w.IntN(4)
+	if q.Limit = w.IntN(4); w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
 	wantAttribution := w.oracle.attribution(q)
 	wantAttribution.CompleteFrom = complete
 	attribution, err := w.view.Attribution(ctx, q)
@@ -428,7 +424,10 @@ func (w *world) checkListing(t testing.TB, r Range) {
 	if w.IntN(2) == 0 {
 		q.Statuses = []stream.Status{stream.Status(w.IntN(6)), stream.Status(w.IntN(6))}[:1+w.IntN(2)]
 	}
+	q.AnyClass, q.Ascending = w.IntN(3) == 0, w.IntN(2) == 0
+	w.lookUp(&q)
 	for range 3 {
+		q.Count = w.IntN(2) == 0
 		want := w.oracle.listing(q)
 		want.CompleteFrom = w.view.Status().CompleteFrom
 		page, err := w.view.Listing(t.Context(), q)

@@ -73,13 +73,7 @@ func (c *Chunk) editDetails(edit func(row int, detail []byte) []byte) {
 }
 
 // hasOwnClientID says whether the row's event has another client id than its visitor's, or none.
-func (c *Chunk) hasOwnClientID(row int) bool {
-	from := uint32(0)
-	if row > 0 {
-		from = c.detailEnd[row-1]
-	}
-	return c.details[from]&clientDetail != 0
-}
+func (c *Chunk) hasOwnClientID(row int) bool { return c.detail(row)[0]&clientDetail != 0 }
 
 // withoutClientID takes the client id out of a row's details, in place.
 func withoutClientID(b []byte) []byte {

@@ -82,14 +82,26 @@ func (c *Chunk) size() int64 {
 	return int64(size)
 }
 
-// IDs returns a row's event id, order id and client id, "" for none; visitor is the client id that the row's visitor has.
-// The caller holds the lock.
-func (c *Chunk) IDs(row int, visitor string) (eventID, orderID, clientID string) {
+// detail returns a row's details, nothing where it is of an erased event. The caller holds the lock.
+func (c *Chunk) detail(row int) []byte {
 	from := uint32(0)
 	if row > 0 {
 		from = c.detailEnd[row-1]
 	}
-	return readDetail(c.details[from:c.detailEnd[row]], visitor)
+	return c.details[from:c.detailEnd[row]]
+}
+
+// IDs returns a row's event id, order id and client id, "" for none; visitor is the client id that the row's visitor has.
+// The caller holds the lock.
+func (c *Chunk) IDs(row int, visitor string) (eventID, orderID, clientID string) {
+	d := splitDetail(c.detail(row))
+	if eventID = string(d.eventID); d.isUUID() {
+		eventID = uuid.UUID(d.eventID).String()
+	}
+	if clientID = visitor; d.kind&clientDetail != 0 {
+		clientID = string(d.clientID)
+	}
+	return eventID, string(d.orderID), clientID
 }
 
 // What the first byte of a row's details says of them.
@@ -116,23 +128,32 @@ func appendDetail(b []byte, r *Row, visitor string) []byte {
 	return append(b, r.OrderID...)
 }
 
-// readDetail reads what appendDetail wrote.
-func readDetail(b []byte, visitor string) (eventID, orderID, clientID string) {
-	kind, rest := b[0], b[1:]
-	text := func() string {
-		length, size := binary.Uvarint(rest)
-		found := string(rest[size : size+int(length)])
-		rest = rest[size+int(length):]
-		return found
-	}
-	if kind&uuidDetail != 0 {
-		eventID, rest = uuid.UUID(rest[:16]).String(), rest[16:]
+// detail is what appendDetail wrote, in its bytes.
+type detail struct {
+	kind                       byte
+	eventID, clientID, orderID []byte
+}
+
+// isUUID says that the event id is the 16 bytes of one.
+func (d *detail) isUUID() bool { return d.kind&uuidDetail != 0 }
+
+// splitDetail takes a row's details apart; there have to be some.
+func splitDetail(b []byte) (d detail) {
+	d.kind, d.orderID = b[0], b[1:]
+	if d.isUUID() {
+		d.eventID, d.orderID = d.orderID[:16], d.orderID[16:]
 	} else {
-		eventID = text()
+		d.eventID, d.orderID = cutText(d.orderID)
 	}
-	clientID = visitor
-	if kind&clientDetail != 0 {
-		clientID = text()
+	if d.kind&clientDetail != 0 {
+		d.clientID, d.orderID = cutText(d.orderID)
 	}
-	return eventID, string(rest), clientID
+	return d
+}
+
+// cutText cuts a text off that follows its length.
+func cutText(b []byte) (text, rest []byte) {
+	length, size := binary.Uvarint(b)
+	end := size + int(length)
+	return b[size:end], b[end:]
 }
