@@ -247,53 +247,17 @@ func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 				deliveries[platform] = append(deliveries[platform], o.delivery(e, platform))
 			}
 		}
-		for _, platform := range sortedKeys(deliveries) {
-			s.Deliveries = append(s.Deliveries, deliveryStats(platform, deliveries[platform]))
-		}
+		s.Deliveries = statsByPlatform(deliveries)
 		result = append(result, s)
 	}
 	slices.SortStableFunc(result, func(a, b EventStats) int { return b.Count - a.Count })
 	return result
 }
 
-func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
-	s := DeliveryStats{Platform: platform}
-	var latencies []time.Duration
-	for _, d := range deliveries {
-		s.Counts[d.Status]++
-		if d.Status == stream.Skipped {
-			if s.Reasons[d.Status] == nil {
-				s.Reasons[d.Status] = map[string]int{}
-			}
-			s.Reasons[d.Status][d.Reason]++
-		}
-		if d.Status == stream.Delivered && d.Latency != nil {
-			latencies = append(latencies, *d.Latency)
-		}
-	}
-	slices.Sort(latencies)
-	smallest := func(percent int) *time.Duration {
-		for _, candidate := range latencies {
-			covered := 0
-			for _, l := range latencies {
-				if l <= candidate {
-					covered++
-				}
-			}
-			if covered*100 >= percent*len(latencies) {
-				return &candidate
-			}
-		}
-		return nil
-	}
-	s.LatencyP50, s.LatencyP95 = smallest(50), smallest(95)
-	return s
-}
-
 func (o *oracle) attribution(q AttributionQuery) Attribution {
 	var a Attribution
 	byCurrency := map[string]bool{}
-	conversions := slices.DeleteFunc(o.within(q.Range), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
+	conversions := slices.DeleteFunc(o.keep(o.within(q.Range), q.Filter), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
 	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
 	histories := map[string][]oracleEvent{}
 	for _, e := range o.events {

@@ -346,14 +346,16 @@ func (w *world) check(t testing.TB) {
 	}
 	w.checkBreakdown(t, r)
 	w.checkStats(t, r)
-
 	w.checkFunnel(t, r)
+	w.checkDeliveries(t, r)
 
 	q := AttributionQuery{
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
 		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond * time.Duration(min(1, w.IntN(4))), GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
 	}
-	q.Limit = w.IntN(4)
+	if q.Limit = w.IntN(4); w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
 	wantAttribution := w.oracle.attribution(q)
 	wantAttribution.CompleteFrom = complete
 	attribution, err := w.view.Attribution(ctx, q)
@@ -361,24 +363,6 @@ func (w *world) check(t testing.TB) {
 	sameAs(t, fmt.Sprintf("attribution %+v", q), attribution, wantAttribution)
 	wantExactCredits(t, attribution, w.oracle.decimals())
 	w.checkListing(t, r)
-}
-
-// checkFunnel asks for a funnel of a few steps, some of which several names fill.
-func (w *world) checkFunnel(t testing.TB, r Range) {
-	t.Helper()
-	q := FunnelQuery{Range: r, Window: time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))}
-	for range 1 + w.IntN(4) {
-		var names []string
-		for len(names) == 0 || w.IntN(3) == 0 {
-			names = append(names, pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase"))
-		}
-		q.Steps = append(q.Steps, names)
-	}
-	want := w.oracle.funnel(q)
-	want.CompleteFrom = w.view.Status().CompleteFrom
-	funnel, err := w.view.Funnel(t.Context(), q)
-	mustNot(t, err)
-	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)
 }
 
 // checkBreakdown compares the groups of some dimension.
@@ -443,31 +427,6 @@ func (w *world) checkListing(t testing.TB, r Range) {
 		if q.After = page.Next; q.After == 0 {
 			return
 		}
-	}
-}
-
-// lookUp has a listing ask for some ids: mostly such as events have.
-func (w *world) lookUp(q *ListingQuery) {
-	some := func(of func(Record) string, more ...string) (ids []string) {
-		for range w.IntN(4) {
-			if len(w.oracle.events) > 0 {
-				more = append(more, of(w.oracle.record(pick(w.Rand, w.oracle.events...))))
-			}
-			ids = append(ids, pick(w.Rand, more...))
-		}
-		return ids
-	}
-	switch w.IntN(8) {
-	case 0:
-		q.EventIDs = some(func(r Record) string { return r.EventID }, "unknown", uuid.UUID{1}.String())
-	case 1:
-		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "unknown", "")
-	case 2, 3:
-		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("unknown")), "no visitor", "")
-	case 4:
-		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("c0")))
-		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "1")
-		q.EventIDs = some(func(r Record) string { return r.EventID }, "Order 3")
 	}
 }
 

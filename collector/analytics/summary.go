@@ -2,7 +2,6 @@ package analytics
 
 import (
 	"context"
-	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -147,9 +146,4 @@ func (s *snapshot) series(ctx context.Context, ranges []Range, filter Filter) (S
 		result.Totals[i] = s.figures(&t)
 	}
 	return result, nil
-}
-
-// Deliveries returns what became of deliveries.
-func (v *View) Deliveries(context.Context, DeliveriesQuery) (Deliveries, error) {
-	return Deliveries{}, errors.New("not built yet")
 }
