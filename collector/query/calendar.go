@@ -166,21 +166,6 @@ func parseBound(field, text string, loc *time.Location, errs *event.Errors) boun
 	return b
 }
 
-// days returns the local days of the period, the first and last cut to the period, oldest first. An empty
-// period has none.
-func (p period) days(loc *time.Location) []analytics.Range {
-	var days []analytics.Range
-	for start := p.From; start.Before(p.To); {
-		end := midnight(start.In(loc), 1)
-		if end.After(p.To) {
-			end = p.To
-		}
-		days = append(days, analytics.Range{From: start.UTC(), To: end.UTC()})
-		start = end
-	}
-	return days
-}
-
 // midnight returns the first instant of the local day that lies days after t's. Where clocks jump over
 // midnight that is when they jump, where they strike it twice it is the first time.
 func midnight(t time.Time, days int) time.Time {

@@ -98,27 +98,6 @@ func (r eventRow) appendJSON(b []byte) ([]byte, error) {
 	return append(b, rest[1:]...), nil
 }
 
-// dayColumns are the columns of days in CSV.
-const dayColumns = "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds,revenue_by_currency"
-
-// columns returns the day in the order of [dayColumns].
-func (d dayRecord) columns() []column {
-	byCurrency := []byte("{}")
-	if text, err := json.Marshal(d.RevenueByCurrency); err == nil { // codes and numbers: it never fails
-		byCurrency = text
-	}
-	return []column{
-		computed(d.Date), count(d.Purchases), count(d.AddToCarts), count(d.Pageviews), computed(d.Revenue.String()),
-		count(d.UniqueVisitors), count(d.Events), count(d.Refunds), computed(string(byCurrency)),
-	}
-}
-
-// appendJSON appends the day as it stands in the answer.
-func (d dayRecord) appendJSON(b []byte) ([]byte, error) {
-	text, err := json.Marshal(d)
-	return append(b, text...), err
-}
-
 // exportEvents answers with all pages of a listing, a page at a time, so that what it takes does not depend on how
 // many there are. Where it cannot finish, or trimming has come before it, it cuts the connection, so that nobody
 // takes a part for the whole.
@@ -158,7 +137,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		}
 	}
 	if r.Method != http.MethodHead {
-		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Events, f, query.Range, rows.written, err})
+		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Party{Kind: audit.Events}, f, query.Range, rows.written, err})
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -233,24 +212,6 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		events[i], entries = &e, entries[1:]
 	}
 	return events, nil
-}
-
-// exportDays answers with a line for each day.
-func (h *Handler) exportDays(w http.ResponseWriter, r *http.Request, t *Tenant, f format, asked analytics.Range, answer dailyAnswer) {
-	noteCompleteFrom(w, answer.CompleteFrom)
-	rows, err := newRowWriter(w, f, dayColumns)
-	for i := 0; i < len(answer.Data) && err == nil && r.Method != http.MethodHead; i++ {
-		err = rows.write(answer.Data[i])
-	}
-	if err == nil {
-		err = rows.send()
-	}
-	if r.Method != http.MethodHead {
-		h.noteExport(r, t, exportAct{audit.DaysExported, audit.Days, f, asked, rows.written, err})
-	}
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
 }
 
 // noteCompleteFrom says in a header what JSON has a member for.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,11 +19,24 @@ import (
 
 // exported is what the tests read of a line of NDJSON.
 type exported struct {
-	Event    string         `json:"event"`
-	Value    jsontext.Value `json:"value"`
-	Currency string         `json:"currency"`
-	Visitor  string         `json:"visitor"`
-	Channel  string         `json:"channel"`
+	Event      string         `json:"event"`
+	ReceivedAt time.Time      `json:"received_at"`
+	Value      jsontext.Value `json:"value"`
+	Currency   string         `json:"currency"`
+	Visitor    string         `json:"visitor"`
+	Source     string         `json:"source"`
+	Medium     string         `json:"medium"`
+	Campaign   string         `json:"campaign"`
+	Channel    string         `json:"channel"`
+	ContentID  string         `json:"content_id"`
+	Contents   []struct {
+		ID       string         `json:"id"`
+		Price    jsontext.Value `json:"price"`
+		Quantity jsontext.Value `json:"quantity"`
+	} `json:"contents"`
+	Context struct {
+		PageURL string `json:"page_url"`
+	} `json:"context"`
 	Delivery []struct {
 		Platform string `json:"platform"`
 		Status   string `json:"status"`
@@ -96,7 +110,8 @@ func TestTheSummaryFollowsFromTheExport(t *testing.T) {
 
 	want, visitors := map[string]int64{}, map[string]bool{}
 	names := map[string]string{"purchase": "purchases", "refund": "refunds", "add_to_cart": "add_to_carts", "pageview": "pageviews"}
-	for _, e := range exportedEvents(t, api) {
+	events := exportedEvents(t, api)
+	for _, e := range events {
 		if e.Visitor != "" {
 			visitors[e.Visitor] = true
 		}
@@ -117,7 +132,7 @@ func TestTheSummaryFollowsFromTheExport(t *testing.T) {
 			want["revenue"] += sign * cents(t, e.Value)
 		}
 	}
-	want["unique_visitors"] = 100 * int64(len(visitors))
+	want["unique_visitors"], want["events"] = 100*int64(len(visitors)), 100*int64(len(events))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-export +summary):\n%s", diff)
 	}
