@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +68,7 @@ func newWorld(seed uint64) *world {
 	currency := pick(r, "EUR", "EUR", "JPY", "KWD", "CLF")
 	w := &world{
 		Rand: r, oracle: &oracle{currency: currency, records: map[stream.Position][]stream.Record{}},
-		visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000}[r.IntN(3)],
+		visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000, 3 * 24 * 3_600_000}[r.IntN(4)],
 		view: NewView(Options{Property: testProperty, Currency: currency, Logger: slog.New(slog.DiscardHandler)}),
 		last: stream.At(begin),
 	}
@@ -120,12 +122,57 @@ func (w *world) event() oracleEvent {
 	}
 	o := pick(w.Rand, origins()...)
 	e.Context, e.touch = o.context, o.want
+	w.subject(&e)
 	for _, platform := range []string{"meta", "crm", "console"} {
 		if w.IntN(3) > 0 {
 			e.Platforms = append(e.Platforms, platform)
 		}
 	}
 	return e
+}
+
+// subject makes up what an event is about.
+func (w *world) subject(e *oracleEvent) {
+	pages := map[string]string{
+		"": "", "https://shop.example": "/", "https://shop.example/?utm_source=a": "/", "https://shop.example/a": "/a",
+		"https://shop.example/a?b=/c#d": "/a", "https://shop.example/%C3%A4//b#x?y": "/%C3%A4//b", "https://shop.example/a/": "/a/",
+	}
+	if e.Context.Referrer == "" { // else the page tells whether it is another's
+		e.Context.PageURL = pick(w.Rand, sortedKeys(pages)...)
+	}
+	e.page = pages[e.Context.PageURL]
+	amount := func(grain event.Amount, most int64) *event.Amount {
+		a := event.Amount(w.Int64N(most)) * grain
+		return pick(w.Rand, nil, &a, &a, &a)
+	}
+	if w.IntN(3) == 0 {
+		for range w.IntN(4) {
+			e.Contents = append(e.Contents, event.Item{
+				ID: pick(w.Rand, "p1", "p1", "p2", "p3", fmt.Sprint("p", w.IntN(30)), ""), Price: amount(w.grain, 1000),
+				Quantity: amount(pick[event.Amount](w.Rand, 10_000, 1), 20_000/2),
+			})
+		}
+	}
+	if w.IntN(3) == 0 {
+		e.ContentID = pick(w.Rand, "p1", "p4")
+	}
+}
+
+// someFilter makes up a filter.
+func (w *world) someFilter() Filter {
+	values := map[Dimension][]string{
+		ByEvent: {"purchase", "pageview", "lead", "refund", "unknown"}, ByPage: {"/", "/a", "(none)", "/unknown"},
+		ByProduct: {"p1", "p2", "p4", "(none)", "unknown"}, ByChannel: {"Direct", "Email", "Paid Search", "unknown"},
+		BySource: {"google", "(direct)", "newsletter", "l.facebook.com"}, ByMedium: {"cpc", "(none)", "social"}, ByCampaign: {"spring", "(none)", "summer"},
+	}
+	filter := Filter{}
+	for _, by := range slices.Sorted(maps.Keys(values)) {
+		if w.IntN(6) == 0 {
+			w.Shuffle(len(values[by]), func(i, j int) { values[by][i], values[by][j] = values[by][j], values[by][i] })
+			filter[by] = values[by][:w.IntN(4)]
+		}
+	}
+	return filter
 }
 
 // identify makes up whose event it is.
@@ -281,21 +328,23 @@ func (w *world) check(t testing.TB) {
 	t.Helper()
 	ctx := t.Context()
 	r := w.someRange()
-	summary, err := w.view.Summary(ctx, r, nil)
-	mustNot(t, err)
 	complete := w.view.Status().CompleteFrom
-	wantSummary := w.oracle.summary(r)
-	wantSummary.CompleteFrom = complete
-	sameAs(t, "summary", summary, wantSummary)
-
+	w.oracle.trace()
 	var days []Range
 	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/3 + 1) {
 		days = append(days, Range{from, from.Add(r.To.Sub(r.From)/3 + 1)})
 	}
-	daily, err := w.view.Series(ctx, days, nil)
-	mustNot(t, err)
-	sameAs(t, "daily", daily, Series{w.oracle.series(days), complete})
-
+	for _, filter := range []Filter{nil, w.someFilter(), w.someFilter()} {
+		summary, err := w.view.Summary(ctx, r, filter)
+		mustNot(t, err)
+		wantSummary := w.oracle.summary(r, filter)
+		wantSummary.CompleteFrom = complete
+		sameAs(t, fmt.Sprint("summary of ", filter), summary, wantSummary)
+		daily, err := w.view.Series(ctx, days, filter)
+		mustNot(t, err)
+		sameAs(t, fmt.Sprint("daily of ", filter), daily, Series{w.oracle.series(days, filter), complete})
+	}
+	w.checkBreakdown(t, r)
 	w.checkStats(t, r)
 
 	w.checkFunnel(t, r)
@@ -354,6 +403,23 @@ func (w *world) checkDeliveries(t testing.TB, r Range) {
 		got.Ranges = nil
 	}
 	sameAs(t, fmt.Sprintf("deliveries %+v", q), got, want)
+}
+
+// checkBreakdown compares the groups of some dimension.
+func (w *world) checkBreakdown(t testing.TB, r Range) {
+	t.Helper()
+	q := BreakdownQuery{
+		Range: r, By: pick(w.Rand, ByEvent, ByChannel, BySource, ByMedium, ByCampaign, ByPage, ByProduct, ByProduct),
+		Order: pick(w.Rand, OrderEvents, OrderUniqueVisitors, OrderPurchases, OrderRevenue), Limit: w.IntN(5),
+	}
+	if w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
+	want := w.oracle.breakdown(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	got, err := w.view.Breakdown(t.Context(), q)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprintf("breakdown %+v", q), got, want)
 }
 
 // checkStats walks through all pages of event statistics.
