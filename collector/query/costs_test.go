@@ -158,6 +158,11 @@ func TestWhatTakesTooMuchMemorySaysWhatWouldTakeLess(t *testing.T) {
 		t.Errorf("got %d %.300s for a page that takes little, want 200", answer.Code, answer.Body)
 	}
 
+	// An event cannot be asked for smaller.
+	if answer := get(api, tokens["berlin"], "berlin/events/1"); answer.Code != http.StatusServiceUnavailable ||
+		answer.Body.String() != message("The query takes more memory than one may.") {
+		t.Errorf("got %d %.300s for an event, want 503", answer.Code, answer.Body)
+	}
 	release, err := budget.Hold(1 << 20)
 	if err != nil {
 		t.Fatal(err)
