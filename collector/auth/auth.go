@@ -130,7 +130,11 @@ func (c *Credential) expired(now time.Time) bool {
 // where several are. Every credential is looked at in constant time, so how long it takes tells neither whether
 // nor where one was found, nor how close a guess came.
 func Find(credentials []Credential, secret string, now time.Time) (int, bool) {
-	hash := HashOf(secret)
+	return findHash(credentials, HashOf(secret), now)
+}
+
+// findHash is [Find] for whoever has the secret's hash alone.
+func findHash(credentials []Credential, hash Hash, now time.Time) (int, bool) {
 	found := -1
 	for i := len(credentials) - 1; i >= 0; i-- {
 		equal := subtle.ConstantTimeCompare(hash[:], credentials[i].Hash[:])
@@ -144,9 +148,29 @@ func Find(credentials []Credential, secret string, now time.Time) (int, bool) {
 
 // Match returns the credential that [Find] finds.
 func Match(credentials []Credential, secret string, now time.Time) (Credential, bool) {
-	i, found := Find(credentials, secret, now)
+	return MatchHash(credentials, HashOf(secret), now)
+}
+
+// MatchHash is [Match] for whoever has the secret's hash alone.
+func MatchHash(credentials []Credential, hash Hash, now time.Time) (Credential, bool) {
+	i, found := findHash(credentials, hash, now)
 	if !found {
 		return Credential{}, false
 	}
 	return credentials[i], true
+}
+
+// Strongest returns the credential of the widest scope among those that have not expired at now; the first where several are.
+func Strongest(credentials []Credential, now time.Time) (Credential, bool) {
+	best := -1
+	for i := range credentials {
+		c := &credentials[i]
+		if c.Scope.Valid() && !c.expired(now) && (best < 0 || scopeRank[c.Scope] > scopeRank[credentials[best].Scope]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Credential{}, false
+	}
+	return credentials[best], true
 }

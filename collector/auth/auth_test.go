@@ -156,6 +156,9 @@ func TestMatchFindsTheCredentialThatHasNotExpired(t *testing.T) {
 			if got.Name != c.want || found != (c.want != "") {
 				t.Errorf("got %q, %v, want %q", got.Name, found, c.want)
 			}
+			if byHash, known := auth.MatchHash(credentials, auth.HashOf(c.secret), now); known != found || byHash.Name != got.Name {
+				t.Errorf("by its hash: got %q, %v, want %q, %v", byHash.Name, known, got.Name, found)
+			}
 			i, found := auth.Find(credentials, c.secret, now)
 			if found != (c.want != "") || (found && credentials[i].Name != c.want) {
 				t.Errorf("got index %d, %v, want that of %q", i, found, c.want)
@@ -164,6 +167,29 @@ func TestMatchFindsTheCredentialThatHasNotExpired(t *testing.T) {
 	}
 	if _, found := auth.Match(nil, "server-secret", now); found {
 		t.Error("found something among no credentials")
+	}
+}
+
+func TestTheStrongestTokenIsTheOneOfTheWidestScope(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	read, write := auth.Credential{Name: "read", Scope: auth.ScopeRead}, auth.Credential{Name: "write", Scope: auth.ScopeWrite}
+	over := auth.Credential{Name: "over", Scope: auth.ScopeAdmin, ExpirationTime: &now}
+	key := auth.Credential{Name: "key"}
+	for name, c := range map[string]struct {
+		credentials []auth.Credential
+		want        string
+	}{
+		"of a narrow one and a wide one the wide one": {[]auth.Credential{read, write}, "write"},
+		"of two alike the first":                      {[]auth.Credential{read, {Name: "another", Scope: auth.ScopeRead}}, "read"},
+		"not one that has expired":                    {[]auth.Credential{over, read}, "read"},
+		"not one without a scope":                     {[]auth.Credential{key}, ""},
+		"none of none":                                {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, found := auth.Strongest(c.credentials, now); got.Name != c.want || found != (c.want != "") {
+				t.Errorf("got %q, %v, want %q", got.Name, found, c.want)
+			}
+		})
 	}
 }
 

@@ -14,19 +14,19 @@ type exportAct struct {
 	act    audit.Act
 	object audit.Party
 	format format
-	asked  analytics.Range
-	rows   int
-	err    error
+	// asked is the period, zero for what has none.
+	asked analytics.Range
+	rows  int
+	err   error
 }
 
 // noteExport writes down who has exported what. Filters are left out: they hold what a caller likes.
 func (h *Handler) noteExport(r *http.Request, t *Tenant, e exportAct) {
-	h.note(r, t, audit.Entry{
-		Act: e.act, Object: e.object,
-		Details: []slog.Attr{
-			slog.String("format", string(e.format)), slog.Time("from", e.asked.From), slog.Time("to", e.asked.To), slog.Int("rows", e.rows),
-		},
-	}, e.err)
+	details := []slog.Attr{slog.String("format", string(e.format))}
+	if !e.asked.To.IsZero() {
+		details = append(details, slog.Time("from", e.asked.From), slog.Time("to", e.asked.To))
+	}
+	h.note(r, t, audit.Entry{Act: e.act, Object: e.object, Details: append(details, slog.Int("rows", e.rows))}, e.err)
 }
 
 // noteReplay writes down who has had which deliveries made again.
