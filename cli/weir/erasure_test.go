@@ -252,7 +252,7 @@ func TestAPersonIsErased(t *testing.T) {
 		}
 	})
 	t.Run("numbers are those of the rest", func(t *testing.T) {
-		if got := weir.read("/analytics/summary"); !strings.Contains(got.body, `"kpis":{"purchases":1,"add_to_carts":0,"pageviews":1,"revenue":7,"unique_visitors":1,`) {
+		if got := weir.read("/analytics/summary"); !strings.Contains(got.body, `"kpis":{"events":2,"unique_visitors":1,"purchases":1,"add_to_carts":0,"pageviews":1,"refunds":0,"revenue":7,`) {
 			t.Errorf("got %s", got.body)
 		}
 	})

@@ -104,7 +104,7 @@ func TestFromARequestToNumbers(t *testing.T) {
 	})
 
 	for path, want := range map[string]string{
-		"/analytics/summary": `"kpis":{"purchases":2,"add_to_carts":1,"pageviews":2,"revenue":39.95,"unique_visitors":3,`,
+		"/analytics/summary": `"kpis":{"events":6,"unique_visitors":3,"purchases":2,"add_to_carts":1,"pageviews":2,"refunds":1,"revenue":39.95,`,
 		"/analytics/funnel?steps[]=page_view&steps[]=add_to_cart&steps[]=purchase": `"conversion_rate":0.5}`,
 		"/analytics/attribution?model=linear":                                      `{"channel":"Email","conversions":0.5,"revenue":24.95,"share":0.25}`,
 		"/analytics/attribution?model=first_touch":                                 `{"channel":"Paid Search","conversions":1,"revenue":49.9,"share":0.5}`,

@@ -72,8 +72,9 @@ type Status struct {
 // ListingQuery asks for a page of events.
 type ListingQuery struct {
 	Range Range
-	// Class keeps only the events of one class.
-	Class event.Class
+	// Class keeps only the events of one class; where AnyClass is set it says nothing, and those of all are kept.
+	Class    event.Class
+	AnyClass bool
 	// Events keeps only these names; empty keeps all.
 	Events []string
 	// Platforms keeps events with a delivery to one of these; empty keeps all. Platforms and Statuses together ask for
@@ -81,7 +82,8 @@ type ListingQuery struct {
 	Platforms []string
 	// Statuses keeps events with a delivery of one of these; empty keeps all.
 	Statuses []stream.Status
-	// EventIDs, OrderIDs and Visitors keep the events that have one of these; empty keeps all. Visitors are as in [Record].
+	// EventIDs, OrderIDs and Visitors keep the events that have one of these; empty keeps all. Visitors are as in [Record];
+	// only events of humans have one.
 	EventIDs, OrderIDs, Visitors []string
 	// Ascending says that the oldest event comes first.
 	Ascending bool
@@ -160,7 +162,7 @@ const (
 )
 
 // TouchLookback is how long a touch tells where the events of its visitor come from.
-const TouchLookback = 30 * 24 * time.Hour
+const TouchLookback = columns.TouchLookback
 
 // Filter keeps some events: those that have, in each dimension that it names, one of the values. The zero value keeps all. Every
 // figure of a filtered query is that of the events that are kept, as though there were no others; touches are those of all.

@@ -30,9 +30,13 @@ type rowSet [columns.ChunkRows / 64]uint64
 
 func (s *rowSet) add(rows []uint16) {
 	for _, row := range rows {
-		s[row>>6&(columns.ChunkRows/64-1)] |= 1 << (row & 63)
+		s.addOne(row)
 	}
 }
+
+func (s *rowSet) addOne(row uint16) { s[row>>6&(columns.ChunkRows/64-1)] |= 1 << (row & 63) }
+
+func (s *rowSet) has(row uint16) bool { return s[row>>6&(columns.ChunkRows/64-1)]>>(row&63)&1 != 0 }
 
 // take appends the rows to a list, in order, and empties the set.
 func (s *rowSet) take(list []uint16) []uint16 {

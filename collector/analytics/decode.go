@@ -55,5 +55,7 @@ func rowOf(property string, position stream.Position, e *event.Event) columns.Ro
 	if e.Value != nil {
 		r.Value = *e.Value
 	}
+	r.Page, r.IsSale = pageOf(e.Context.PageURL), e.Name == purchaseEvent || e.Name == refundEvent
+	r.Products = productsOf(e)
 	return r
 }

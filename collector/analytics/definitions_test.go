@@ -136,9 +136,20 @@ func TestFunnels(t *testing.T) {
 		"visitors do not mix":                         {[]string{"0h a A", "1h b B"}, "A B", 0, "1 0"},
 		"all steps lie in the range":                  {[]string{"-1h a A", "1h a B", "11h b A", "12h b B"}, "A B", 0, "1 0"},
 		"the median of two is their mean":             {[]string{"0h a A", "0h b A", "1h a B", "2h b B"}, "A B", 0, "2 2/1h30m0s"},
+		"either of two names may begin":               {[]string{"0h a A", "0h b B", "1h a C", "1h b C"}, "A|B C", 0, "2 2/1h0m0s"},
+		"either of two names may follow":              {[]string{"0h a A", "0h b A", "1h a B", "1h b C"}, "A B|C", 0, "2 2/1h0m0s"},
+		"the earliest of any name counts":             {[]string{"0h a A", "1h a C", "2h a B"}, "A B|C", 0, "1 1/1h0m0s"},
+		"one of several names fills one step":         {[]string{"0h a A", "1h a B"}, "A B|C B|C", 0, "1 1/1h0m0s 0"},
+		"a name may fill one step and another":        {[]string{"0h a A", "1h a B", "3h a A"}, "A|B A|B A", 0, "1 1/1h0m0s 1/2h0m0s"},
+		"several names count within the window too":   {[]string{"0h a A", "40m a B", "50m a C", "80m a D"}, "A|B C D", time.Hour, "1 1/10m0s 1/30m0s"},
+		"a name that never came takes nothing away":   {[]string{"0h a A", "1h a B"}, "never|A B|never", time.Hour, "1 1/1h0m0s"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			f, err := tale(t, scene.tale...).Funnel(t.Context(), funnelOf(afternoon(), strings.Fields(scene.steps), scene.window))
+			q := FunnelQuery{Range: afternoon(), Window: scene.window}
+			for _, step := range strings.Fields(scene.steps) {
+				q.Steps = append(q.Steps, strings.Split(step, "|"))
+			}
+			f, err := tale(t, scene.tale...).Funnel(t.Context(), q)
 			mustNot(t, err)
 			var got []string
 			for _, step := range f.Steps {

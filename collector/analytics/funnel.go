@@ -11,33 +11,33 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Funnel returns how many visitors came along the steps, in order, within the range: from each event of the
-// first step's name an attempt begins, and takes for each further step the earliest later event of that name
-// that is not more than window behind the attempt's beginning; a window of 0 means no such limit. A visitor is
-// counted by the attempt that came furthest, of several the earliest. Steps are 1 to 64 names. It fails
-// with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
+// Funnel returns how many visitors came along the steps, in order, within the range: from each event that fills the
+// first step an attempt begins, and takes for each further step the earliest later event that fills it and is not
+// more than window behind the attempt's beginning; a window of 0 means no such limit. A step is filled by the events of its
+// names that the filter keeps, and one event fills one step of an attempt. A visitor is counted by the attempt that came
+// furthest, of several the earliest. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Funnel(ctx context.Context, q FunnelQuery) (Funnel, error) {
-	r, window, steps := q.Range, q.Window, make([]string, len(q.Steps))
-	for i, names := range q.Steps {
-		steps[i] = names[0]
-	}
-	return runQuery(ctx, v, namesOf(event.Human, steps...), func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, r, steps, window) })
+	names := namesOf(event.Human, slices.Concat(q.Steps...)...)
+	return runQuery(ctx, v, names, func(ctx context.Context, s *snapshot) (Funnel, error) { return s.funnel(ctx, q) })
 }
 
 // attemptBytes is what an attempt takes for each visitor, its bit among those who wait included.
 const attemptBytes = 9
 
-func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window time.Duration) (Funnel, error) {
-	w := newFunnelPass(s, s.in(r), window)
+func (s *snapshot) funnel(ctx context.Context, q FunnelQuery) (Funnel, error) {
+	w, err := newFunnelPass(s, q)
+	if err != nil {
+		return Funnel{}, err
+	}
 	// All attempts and what comes of one part of the rows, and twice the gaps of a step, of which the median is taken.
 	bytes := 2*attemptBytes + 2*8
-	if window > 0 {
-		bytes += 9 + 4*(len(steps)-1)
+	if q.Window > 0 {
+		bytes += 9 + 4*(len(q.Steps)-1)
 	}
 	if err := s.reservation.growFor(len(s.VisitorKeys), bytes); err != nil {
 		return Funnel{}, err
 	}
-	if window > 0 && len(steps) > 1 {
+	if q.Window > 0 && len(q.Steps) > 1 {
 		if err := w.reach(ctx); err != nil {
 			return Funnel{}, err
 		}
@@ -45,13 +45,13 @@ func (s *snapshot) funnel(ctx context.Context, r Range, steps []string, window t
 	if err := w.follow(ctx); err != nil {
 		return Funnel{}, err
 	}
-	return w.result(ctx, steps)
+	return w.result(ctx, q.Steps)
 }
 
 // funnelPass finds each visitor's best attempt.
 //
-// Without a window the best attempt is the first: it comes to a step by the first event of the step's name behind the
-// one by which it came to the step before. So one step is found after the other, by a look at the rows of its name, of
+// Without a window the best attempt is the first: it comes to a step by the first event that fills it behind the
+// one by which it came to the step before. So one step is found after the other, by a look at the rows of its names, of
 // which several workers may take a part each. With a window, a pass over all steps finds beforehand how far each visitor
 // comes at all and when they first come that far; any attempt that does begins no earlier than a window before that
 // moment, and the earliest that begins there does: of two attempts that are both within their windows, the one that
@@ -62,7 +62,9 @@ type funnelPass struct {
 	rows columns.RowRange
 	// window is in milliseconds.
 	window int64
-	steps  int
+	// numbers are by step those of its names, in order.
+	numbers [][]uint32
+	kept    selection
 	// notBefore and depth are by visitor, nil without a window: the position behind which the best attempt begins, and
 	// how many steps it reaches; 0 where that is one at most.
 	notBefore []stream.Position
@@ -72,11 +74,21 @@ type funnelPass struct {
 	medians  []*time.Duration
 }
 
-func newFunnelPass(s *snapshot, rows columns.RowRange, window time.Duration) *funnelPass {
-	steps := len(s.numbers)
-	return &funnelPass{
-		snapshot: s, rows: rows, window: window.Milliseconds(), steps: steps, visitors: make([]int, steps), medians: make([]*time.Duration, steps),
+func newFunnelPass(s *snapshot, q FunnelQuery) (*funnelPass, error) {
+	kept, err := s.selecting(q.Filter)
+	if err != nil {
+		return nil, err
 	}
+	w := &funnelPass{
+		snapshot: s, rows: s.in(q.Range), window: q.Window.Milliseconds(), kept: kept,
+		visitors: make([]int, len(q.Steps)), medians: make([]*time.Duration, len(q.Steps)),
+	}
+	numbers := s.numbers
+	for _, names := range q.Steps {
+		w.numbers = append(w.numbers, inOrder(numbers[:len(names)]))
+		numbers = numbers[len(names):]
+	}
+	return w, nil
 }
 
 // reach finds out how far each visitor comes within the window. For each step it keeps by visitor the row at which the
@@ -85,28 +97,25 @@ func newFunnelPass(s *snapshot, rows columns.RowRange, window time.Duration) *fu
 func (w *funnelPass) reach(ctx context.Context) error {
 	w.notBefore, w.depth = make([]stream.Position, len(w.VisitorKeys)), make([]uint8, len(w.VisitorKeys))
 	// Rows count from 1 on here, so that 0 can stand for none.
-	begun := make([][]uint32, w.steps)
-	for step := range w.steps - 1 {
+	last := len(w.numbers) - 1
+	begun := make([][]uint32, last+1)
+	for step := range last {
 		begun[step] = make([]uint32, len(w.VisitorKeys))
 	}
 	// masks holds by a name's number the steps that it fills, a bit each.
 	masks := make([]uint64, len(w.Names))
-	for step, name := range w.numbers {
-		if name != columns.NoNumber {
+	for step, names := range w.numbers {
+		for _, name := range names {
 			masks[name] |= 1 << step
 		}
 	}
-	names := slices.Compact(slices.Sorted(slices.Values(w.numbers[1:])))
+	names := inOrder(slices.Concat(w.numbers[1:]...))
 	first, oldest := begun[0], columns.NewCursor(w.rows)
-	var later rowSet
-	ordered, buffer := make([]uint16, 0, columns.ChunkRows), make([]uint16, 0, columns.ChunkRows)
+	begins, later := newRowFinder(&w.kept), newRowFinder(&w.kept)
 	return w.rows.Each(ctx, func(c columns.ChunkRange) {
 		offset := c.Offset(&w.rows)
-		for _, name := range names {
-			later.add(c.Named(name, buffer))
-		}
-		begins := c.Named(w.numbers[0], buffer)
-		for _, row := range later.take(ordered[:0]) {
+		begins := begins.rows(&c, w.numbers[0])
+		for _, row := range later.rows(&c, names) {
 			for len(begins) > 0 && begins[0] < row {
 				first[c.Visitor[begins[0]&(columns.ChunkRows-1)]] = offset + uint32(begins[0]) + 1
 				begins = begins[1:]
@@ -125,7 +134,8 @@ func (w *funnelPass) reach(ctx context.Context) error {
 // advance takes the visitor's attempts on by an event that fills steps behind the first; oldest is the first row that
 // is within the event's window. Later steps go first, since one event fills one step of an attempt.
 func (w *funnelPass) advance(begun [][]uint32, mask uint64, visitor, oldest uint32) {
-	for step := w.steps - 1; step > 0; step-- {
+	last := len(w.numbers) - 1
+	for step := last; step > 0; step-- {
 		if mask>>step&1 == 0 {
 			continue
 		}
@@ -133,7 +143,7 @@ func (w *funnelPass) advance(begun [][]uint32, mask uint64, visitor, oldest uint
 		if began <= oldest {
 			continue
 		}
-		if step < w.steps-1 {
+		if step < last {
 			begun[step][visitor] = began
 		}
 		if int(w.depth[visitor]) <= step {
@@ -188,20 +198,21 @@ func newAttempts(visitors int) *attempts {
 
 // find looks through rows for the events by which attempts come to a step, and notes them in found.
 func (w *funnelPass) find(ctx context.Context, rows columns.RowRange, step int, all, found *attempts) error {
-	name, waiting := w.numbers[step], found.waiting
+	names, waiting := w.numbers[step], found.waiting
 	copy(waiting, all.waiting)
 	chosen := columns.FirstRows{Rows: make([]uint16, columns.ChunkRows), Visitors: make([]uint32, columns.ChunkRows)}
-	buffer := make([]uint16, 0, columns.ChunkRows)
+	finder := newRowFinder(&w.kept)
+	finder.onlyFirst = step == 0 && w.notBefore == nil && w.kept.all()
 	return rows.Each(ctx, func(c columns.ChunkRange) {
 		// Most of the rows are of visitors who do not wait for them, so they are passed over without a branch.
 		count := 0
-		if first := c.First(name); step == 0 && w.notBefore == nil && len(first.Rows) > 0 {
+		if first := finder.first(&c, names); len(first.Rows) > 0 {
 			for i, visitor := range first.Visitors {
 				chosen.Rows[count&(columns.ChunkRows-1)], chosen.Visitors[count&(columns.ChunkRows-1)] = first.Rows[i], visitor
 				count += waiting.bit(visitor)
 			}
 		} else {
-			for _, row := range c.Named(name, buffer) {
+			for _, row := range finder.rows(&c, names) {
 				visitor := c.Visitor[row&(columns.ChunkRows-1)]
 				chosen.Rows[count&(columns.ChunkRows-1)], chosen.Visitors[count&(columns.ChunkRows-1)] = row, visitor
 				count += waiting.bit(visitor)
@@ -249,16 +260,16 @@ func (w *funnelPass) enter(step int, all *attempts, found []*attempts) {
 }
 
 // result returns the numbers of the steps.
-func (w *funnelPass) result(ctx context.Context, steps []string) (Funnel, error) {
+func (w *funnelPass) result(ctx context.Context, steps [][]string) (Funnel, error) {
 	result := Funnel{Steps: make([]FunnelStep, len(steps)), CompleteFrom: w.completeFrom}
 	first, previous := w.visitors[0], w.visitors[0]
-	for i, name := range steps {
+	for i, names := range steps {
 		if err := ctx.Err(); err != nil {
 			return Funnel{}, err
 		}
 		visitors := w.visitors[i]
 		step := FunnelStep{
-			Events: []string{name}, Visitors: visitors, DropOff: previous - visitors,
+			Events: names, Visitors: visitors, DropOff: previous - visitors,
 			ConversionRate:     rateOf(int64(visitors), int64(first)),
 			StepConversionRate: rateOf(int64(visitors), int64(previous)),
 		}

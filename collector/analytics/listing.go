@@ -10,126 +10,238 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Listing returns a page of the events of a range, newest first. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context
-// ends.
+// Listing returns a page of the events of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the
+// context ends.
 func (v *View) Listing(ctx context.Context, q ListingQuery) (Page, error) {
-	return runQuery(ctx, v, namesOf(q.Class, q.Events...), func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
+	return runQuery(ctx, v, q.names(), func(ctx context.Context, s *snapshot) (Page, error) { return s.listing(ctx, q) })
+}
+
+// names returns the names that the listing keeps, of every class that it shows.
+func (q *ListingQuery) names() []columns.Name {
+	if !q.AnyClass {
+		return namesOf(q.Class, q.Events...)
+	}
+	var names []columns.Name
+	for class := range event.Classes {
+		names = append(names, namesOf(event.Class(class), q.Events...)...)
+	}
+	return names
 }
 
 func (s *snapshot) listing(ctx context.Context, q ListingQuery) (Page, error) {
 	rows := s.in(q.Range)
-	if q.After != 0 {
-		rows.End = min(rows.End, max(rows.First, s.Search(q.After)))
-	}
-	filter := newListingFilter(s, q)
-	page := Page{CompleteFrom: s.completeFrom}
-	for left := rows; left.Len() > 0; {
-		if err := ctx.Err(); err != nil {
+	l := newListingPass(s, q)
+	if len(q.Visitors) > 0 {
+		var err error
+		if l.trail, err = s.trail(ctx, rows, q.Visitors); err != nil {
 			return Page{}, err
 		}
-		c := left.LastChunk()
-		left.End = c.Ordinal
-		if filter.skips(&c) {
-			continue
-		}
-		if full := s.appendRecords(&page, &c, filter, min(q.Limit, rows.Len())); full {
-			break
+	}
+	page := Page{CompleteFrom: s.completeFrom}
+	left := s.following(rows, q)
+	limit := min(q.Limit, left.Len())
+	if err := l.walk(ctx, left, func(c *columns.Chunk, row int) (more bool) { return s.appendRecord(&page, c, row, limit) }); err != nil {
+		return Page{}, err
+	}
+	if !q.Count {
+		return page, nil
+	}
+	total := len(page.Records)
+	if q.After != 0 || page.Next != 0 {
+		total = 0
+		if err := l.walk(ctx, rows, func(*columns.Chunk, int) bool { total++; return true }); err != nil {
+			return Page{}, err
 		}
 	}
+	page.Total = &total
 	return page, nil
 }
 
-// appendRecords appends the rows that are shown to a page, newest first. Where there are more than the page takes it notes
-// where the next one begins, and says so.
-func (s *snapshot) appendRecords(page *Page, c *columns.ChunkRange, filter *listingFilter, limit int) (full bool) {
-	c.Lock()
-	defer c.Unlock()
-	for row := c.To - 1; row >= c.From; row-- {
-		if !filter.keeps(c.Chunk, row) {
-			continue
-		}
-		if len(page.Records) == limit {
-			page.Next = page.Records[limit-1].Position
-			return true
-		}
-		if page.Records == nil {
-			page.Records = make([]Record, 0, limit)
-		}
-		page.Records = append(page.Records, s.record(c.Chunk, row))
+// following returns those of the rows that follow the query's cursor in the listing's order.
+func (s *snapshot) following(rows columns.RowRange, q ListingQuery) columns.RowRange {
+	if q.After == 0 {
+		return rows
 	}
-	return false
+	at := rows.Search(q.After)
+	if !q.Ascending {
+		rows.End = at
+		return rows
+	}
+	if at < rows.End {
+		if c, row := rows.At(at); c.Position[row] == q.After {
+			at++
+		}
+	}
+	rows.First = at
+	return rows
 }
 
-// listingFilter decides which rows a listing shows.
-type listingFilter struct {
-	class event.Class
-	known []columns.Name
-	// names are the numbers of those that are asked for, nil where any of the class will do.
-	names     map[uint32]bool
-	platforms []string
+// appendRecord appends a row to a page. Where there are more than the page takes it notes where the next one begins, and
+// says that no more are needed.
+func (s *snapshot) appendRecord(page *Page, c *columns.Chunk, row, limit int) (more bool) {
+	if len(page.Records) == limit {
+		page.Next = page.Records[limit-1].Position
+		return false
+	}
+	if page.Records == nil {
+		page.Records = make([]Record, 0, limit)
+	}
+	page.Records = append(page.Records, s.record(c, row))
+	return true
+}
+
+// listingPass goes through the rows that a listing shows.
+type listingPass struct {
+	names     nameFilter
+	ids       *columns.IDs
+	ascending bool
+	// trail has the ordinals of the visitors' rows in stream order; it counts where somebody is asked for.
+	trail       []uint64
+	hasVisitors bool
+	platforms   []string
 	// statuses are those that are asked for, nil where any will do.
 	statuses map[stream.Status]bool
 	lists    []columns.PlatformList
 	// places remembers per list of platforms where those stand in it that are asked for.
 	places map[uint16][]int
+	buffer []uint16
 }
 
-func newListingFilter(s *snapshot, q ListingQuery) *listingFilter {
-	f := &listingFilter{class: q.Class, known: s.Names, platforms: q.Platforms, lists: s.Platforms, places: map[uint16][]int{}}
-	if len(q.Events) > 0 {
-		f.names = map[uint32]bool{}
-		for _, number := range s.numbers {
-			f.names[number] = true
-		}
+func newListingPass(s *snapshot, q ListingQuery) *listingPass {
+	l := &listingPass{
+		names: s.named(q.Class, q.AnyClass, len(q.Events) > 0), ids: columns.NewIDs(q.EventIDs, q.OrderIDs), ascending: q.Ascending,
+		hasVisitors: len(q.Visitors) > 0, platforms: q.Platforms, lists: s.Platforms, places: map[uint16][]int{},
+		buffer: make([]uint16, 0, columns.ChunkRows),
 	}
 	if len(q.Statuses) > 0 {
-		f.statuses = map[stream.Status]bool{}
+		l.statuses = map[stream.Status]bool{}
 		for _, status := range q.Statuses {
-			f.statuses[status] = true
+			l.statuses[status] = true
 		}
 	}
-	return f
+	return l
 }
 
-// skips says that no row of a full chunk has one of the names, or is of the class.
-func (f *listingFilter) skips(c *columns.ChunkRange) bool {
-	index := c.Index()
-	if index == nil {
-		return false
+// walk calls show for the rows that are shown, in the listing's order, with their chunk's lock held, as long as it wants more.
+func (l *listingPass) walk(ctx context.Context, rows columns.RowRange, show func(*columns.Chunk, int) (more bool)) error {
+	take := rows.TakeLast
+	if l.ascending {
+		take = rows.TakeFirst
 	}
-	for name := range f.names {
-		if len(index.Of(name).Rows) > 0 {
+	for more := true; more && rows.Len() > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c := take()
+		if found := l.candidates(&c); len(found) > 0 {
+			more = l.showThose(c.Chunk, found, show)
+		}
+	}
+	return ctx.Err()
+}
+
+func (l *listingPass) showThose(c *columns.Chunk, rows []uint16, show func(*columns.Chunk, int) (more bool)) (more bool) {
+	c.Lock()
+	defer c.Unlock()
+	for i := range rows {
+		if !l.ascending {
+			i = len(rows) - 1 - i
+		}
+		if row := int(rows[i]); l.keeps(c, row) && !show(c, row) {
 			return false
 		}
 	}
-	return f.names != nil || index.Classes[f.class] == 0
+	return true
 }
 
-// keeps says whether the row is shown. The caller holds the chunk's lock.
-func (f *listingFilter) keeps(c *columns.Chunk, row int) bool {
-	if name := c.Name[row]; (f.names != nil && !f.names[name]) || (f.names == nil && f.known[name].Class != f.class) {
+// candidates returns those rows of a chunk whose names and visitors are asked for, in stream order.
+func (l *listingPass) candidates(c *columns.ChunkRange) []uint16 {
+	if !l.hasVisitors {
+		return l.names.rows(c, l.buffer)
+	}
+	first, _ := slices.BinarySearch(l.trail, c.Ordinal)
+	found := l.buffer[:0]
+	for _, ordinal := range l.trail[first:] {
+		row := c.From + int(ordinal-c.Ordinal)
+		if row >= c.To {
+			break
+		}
+		if l.names.keeps(c.Name[row]) {
+			found = append(found, uint16(row))
+		}
+	}
+	return found
+}
+
+// keeps says whether a row that is a candidate is shown. The caller holds the chunk's lock.
+func (l *listingPass) keeps(c *columns.Chunk, row int) bool {
+	if !l.ids.All() && !c.Has(row, l.ids) {
 		return false
 	}
-	if len(f.platforms) == 0 && f.statuses == nil {
+	if len(l.platforms) == 0 && l.statuses == nil {
 		return true
 	}
-	return slices.ContainsFunc(f.placesIn(c.Platforms[row]), func(place int) bool {
-		return f.statuses == nil || f.statuses[c.Deliveries[place][row].Status()]
+	return slices.ContainsFunc(l.placesIn(c.Platforms[row]), func(place int) bool {
+		return l.statuses == nil || l.statuses[c.Deliveries[place][row].Status()]
 	})
 }
 
+// trailBytes is about what an ordinal of a trail takes, the room that it grows by included.
+const trailBytes = 16
+
+// trail returns the ordinals of those of the rows that belong to some visitors, in stream order. It follows each of them back
+// from the newest event.
+func (s *snapshot) trail(ctx context.Context, rows columns.RowRange, visitors []string) ([]uint64, error) {
+	var found []uint64
+	steps := 0
+	for _, newest := range s.newestOf(visitors) {
+		for at, more := newest, s.IsSomebodys(newest); more && at >= rows.First; at, more = s.Previous(at) {
+			if steps%columns.ChunkRows == 0 {
+				if err := s.reservation.growFor(columns.ChunkRows, trailBytes); err != nil {
+					return nil, err
+				}
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+			}
+			steps++
+			if at < rows.End {
+				found = append(found, at)
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+// newestOf returns the ordinals of the newest events of those of some visitors who have any.
+func (s *snapshot) newestOf(visitors []string) (newest []uint64) {
+	s.lookUp(func(table *columns.Table) {
+		for _, id := range visitors {
+			person, isOne := event.ParsePerson(id)
+			if !isOne {
+				continue
+			}
+			if ordinal, found := table.NewestOf(person, s.End); found {
+				newest = append(newest, ordinal)
+			}
+		}
+	})
+	return newest
+}
+
 // placesIn returns where in a list of platforms those stand that are asked for.
-func (f *listingFilter) placesIn(list uint16) []int {
-	places, known := f.places[list]
-	if known || f.lists[list] == "" {
+func (l *listingPass) placesIn(list uint16) []int {
+	places, known := l.places[list]
+	if known || l.lists[list] == "" {
 		return places
 	}
-	for place, name := range f.lists[list].All() {
-		if len(f.platforms) == 0 || slices.Contains(f.platforms, name) {
+	for place, name := range l.lists[list].All() {
+		if len(l.platforms) == 0 || slices.Contains(l.platforms, name) {
 			places = append(places, place)
 		}
 	}
-	f.places[list] = places
+	l.places[list] = places
 	return places
 }
 

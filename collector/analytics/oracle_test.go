@@ -211,43 +211,6 @@ func (o *oracle) delivery(e oracleEvent, platform string) Delivery {
 	return d
 }
 
-func (o *oracle) listing(q ListingQuery) Page {
-	var page Page
-	events := o.of(q.Class, q.Range)
-	for _, e := range slices.Backward(events) {
-		if q.After != 0 && e.position >= q.After || len(q.Events) > 0 && !slices.Contains(q.Events, e.Name) {
-			continue
-		}
-		record := Record{
-			Position: e.position, EventID: e.ID, Event: e.Name, Class: e.Class, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
-			OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Anonymous: e.anonymous,
-		}
-		if e.Class != event.Human { // nobody visits
-			record.ClientID, record.Visitor = "", ""
-		}
-		if e.touch != nil {
-			record.Touch = *e.touch
-		}
-		kept := len(q.Platforms) == 0 && len(q.Statuses) == 0
-		for _, platform := range e.Platforms {
-			d := o.delivery(e, platform)
-			record.Deliveries = append(record.Deliveries, d)
-			isAsked := len(q.Platforms) == 0 || slices.Contains(q.Platforms, platform)
-			if isAsked && (len(q.Statuses) == 0 || slices.Contains(q.Statuses, d.Status)) {
-				kept = true
-			}
-		}
-		switch {
-		case !kept:
-		case len(page.Records) < q.Limit:
-			page.Records = append(page.Records, record)
-		case page.Next == 0:
-			page.Next = page.Records[q.Limit-1].Position
-		}
-	}
-	return page
-}
-
 func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 	events := o.of(class, r)
 	named := map[string][]oracleEvent{}
@@ -317,66 +280,6 @@ func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
 	}
 	s.LatencyP50, s.LatencyP95 = smallest(50), smallest(95)
 	return s
-}
-
-func (o *oracle) funnel(r Range, steps []string, window time.Duration) Funnel {
-	histories := map[string][]oracleEvent{}
-	for _, e := range o.within(r) {
-		if e.visitor != "" {
-			histories[e.visitor] = append(histories[e.visitor], e)
-		}
-	}
-	came := make([]int, len(steps))
-	gaps := make([][]time.Duration, len(steps))
-	for _, history := range histories {
-		var best []oracleEvent
-		for i := range history {
-			if attempt := oracleAttempt(history[i:], steps, window); len(attempt) > len(best) {
-				best = attempt
-			}
-		}
-		for i := range best {
-			came[i]++
-			if i > 0 {
-				gaps[i] = append(gaps[i], best[i].at().Sub(best[i-1].at()))
-			}
-		}
-	}
-	var f Funnel
-	for i, name := range steps {
-		step := FunnelStep{Events: []string{name}, Visitors: came[i], ConversionRate: ratio(came[i], came[0])}
-		if i == 0 {
-			step.StepConversionRate = ratio(came[0], came[0])
-		} else {
-			step.StepConversionRate = ratio(came[i], came[i-1])
-			step.DropOff = came[i-1] - came[i]
-		}
-		if g := gaps[i]; len(g) > 0 {
-			slices.Sort(g)
-			median := (g[(len(g)-1)/2] + g[len(g)/2]) / 2
-			step.Median = &median
-		}
-		f.Steps = append(f.Steps, step)
-		f.ConversionRate = step.ConversionRate
-	}
-	return f
-}
-
-// oracleAttempt begins at the first event of a history.
-func oracleAttempt(history []oracleEvent, steps []string, window time.Duration) []oracleEvent {
-	if history[0].Name != steps[0] {
-		return nil
-	}
-	attempt := []oracleEvent{history[0]}
-	for _, e := range history[1:] {
-		if len(attempt) == len(steps) || window > 0 && e.at().Sub(history[0].at()) > window {
-			break
-		}
-		if e.Name == steps[len(attempt)] {
-			attempt = append(attempt, e)
-		}
-	}
-	return attempt
 }
 
 func (o *oracle) attribution(q AttributionQuery) Attribution {
@@ -501,13 +404,4 @@ func largestRemainder(exact map[string]*big.Rat, unit *big.Rat) map[string]int64
 		units[best]++
 	}
 	return units
-}
-
-// funnelOf asks for a funnel of steps that one name each fills.
-func funnelOf(r Range, steps []string, window time.Duration) FunnelQuery {
-	q := FunnelQuery{Range: r, Window: window}
-	for _, name := range steps {
-		q.Steps = append(q.Steps, []string{name})
-	}
-	return q
 }

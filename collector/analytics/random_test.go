@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,8 @@ func (w *world) event() oracleEvent {
 	e.ID = e.DeliveryID.String()
 	if w.IntN(3) == 0 {
 		e.ID = fmt.Sprintf("Order %d", len(w.oracle.events))
+	} else if w.IntN(10) == 0 && len(w.oracle.events) > 0 { // repeated when it was no longer remembered
+		e.ID = pick(w.Rand, strings.ToUpper(e.ID), pick(w.Rand, w.oracle.events...).ID)
 	}
 	e.Name = pick(w.Rand, "pageview", "pageview", "add_to_cart", "purchase", "purchase", "refund", "lead")
 	if e.Name == "purchase" || e.Name == "refund" || w.IntN(4) == 0 {
@@ -295,16 +298,7 @@ func (w *world) check(t testing.TB) {
 
 	w.checkStats(t, r)
 
-	steps := make([]string, 1+w.IntN(4))
-	for i := range steps {
-		steps[i] = pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase")
-	}
-	window := time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))
-	wantFunnel := w.oracle.funnel(r, steps, window)
-	wantFunnel.CompleteFrom = complete
-	funnel, err := w.view.Funnel(ctx, funnelOf(r, steps, window))
-	mustNot(t, err)
-	sameAs(t, fmt.Sprint("funnel of ", steps, " within ", window), funnel, wantFunnel)
+	w.checkFunnel(t, r)
 
 	q := AttributionQuery{
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
@@ -318,6 +312,24 @@ func (w *world) check(t testing.TB) {
 	sameAs(t, fmt.Sprintf("attribution %+v", q), attribution, wantAttribution)
 	wantExactCredits(t, attribution, w.oracle.decimals())
 	w.checkListing(t, r)
+}
+
+// checkFunnel asks for a funnel of a few steps, some of which several names fill.
+func (w *world) checkFunnel(t testing.TB, r Range) {
+	t.Helper()
+	q := FunnelQuery{Range: r, Window: time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))}
+	for range 1 + w.IntN(4) {
+		var names []string
+		for len(names) == 0 || w.IntN(3) == 0 {
+			names = append(names, pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase"))
+		}
+		q.Steps = append(q.Steps, names)
+	}
+	want := w.oracle.funnel(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	funnel, err := w.view.Funnel(t.Context(), q)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)
 }
 
 // checkStats walks through all pages of event statistics.
@@ -353,7 +365,10 @@ func (w *world) checkListing(t testing.TB, r Range) {
 	if w.IntN(2) == 0 {
 		q.Statuses = []stream.Status{stream.Status(w.IntN(6)), stream.Status(w.IntN(6))}[:1+w.IntN(2)]
 	}
+	q.AnyClass, q.Ascending = w.IntN(3) == 0, w.IntN(2) == 0
+	w.lookUp(&q)
 	for range 3 {
+		q.Count = w.IntN(2) == 0
 		want := w.oracle.listing(q)
 		want.CompleteFrom = w.view.Status().CompleteFrom
 		page, err := w.view.Listing(t.Context(), q)
@@ -362,6 +377,31 @@ func (w *world) checkListing(t testing.TB, r Range) {
 		if q.After = page.Next; q.After == 0 {
 			return
 		}
+	}
+}
+
+// lookUp has a listing ask for some ids: mostly such as events have.
+func (w *world) lookUp(q *ListingQuery) {
+	some := func(of func(Record) string, more ...string) (ids []string) {
+		for range w.IntN(4) {
+			if len(w.oracle.events) > 0 {
+				more = append(more, of(w.oracle.record(pick(w.Rand, w.oracle.events...))))
+			}
+			ids = append(ids, pick(w.Rand, more...))
+		}
+		return ids
+	}
+	switch w.IntN(8) {
+	case 0:
+		q.EventIDs = some(func(r Record) string { return r.EventID }, "unknown", uuid.UUID{1}.String())
+	case 1:
+		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "unknown", "")
+	case 2, 3:
+		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("unknown")), "no visitor", "")
+	case 4:
+		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("c0")))
+		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "1")
+		q.EventIDs = some(func(r Record) string { return r.EventID }, "Order 3")
 	}
 }
 

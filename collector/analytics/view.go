@@ -204,6 +204,8 @@ type snapshot struct {
 	completeFrom time.Time
 	// reservation is what the query has taken of the budget.
 	reservation *reservation
+	// lookUp lets somebody look up numbers in the table. It is not to take long.
+	lookUp func(look func(*columns.Table))
 	// workers says how many goroutines the query may use now: see [View.workers].
 	workers func() int
 }
@@ -222,6 +224,12 @@ func (v *View) read(names ...columns.Name) (s *snapshot, done func(), err error)
 		Snapshot: v.table.Snapshot(), numbers: make([]uint32, len(names)),
 		reporting: v.table.CurrencyNumber(v.currency), minorUnit: event.MinorUnit(v.currency),
 		completeFrom: v.status.CompleteFrom, workers: v.workers,
+	}
+	table := v.table
+	s.lookUp = func(look func(*columns.Table)) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		look(table)
 	}
 	for i, name := range names {
 		s.numbers[i] = v.table.NameNumber(name)

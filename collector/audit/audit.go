@@ -25,9 +25,13 @@ const (
 	CredentialRevoked Act = "credential.revoked"
 	// CredentialFirstUsed is the first request with one that was let in.
 	CredentialFirstUsed Act = "credential.first_used"
-	// EventsExported is an answer of the read API with events as rows, DaysExported one with days.
-	EventsExported Act = "events.exported"
-	DaysExported   Act = "days.exported"
+	// EventsExported is an answer of the read API with events as rows, DaysExported one with days, FiguresExported one with other
+	// figures.
+	EventsExported  Act = "events.exported"
+	DaysExported    Act = "days.exported"
+	FiguresExported Act = "figures.exported"
+	// EventRead is a look at one event, all that was sent of it.
+	EventRead Act = "event.read"
 	// ShadowRead is a look at what a platform in the mode Shadow would have been sent.
 	ShadowRead Act = "shadow.read"
 	// DeliveriesReplayed is deliveries that were put back, to be made again.
@@ -51,9 +55,13 @@ const (
 	Source         Kind = "source"
 	// Erasure is named by its id.
 	Erasure Kind = "erasure"
+	// Event is named by its place in the stream.
+	Event Kind = "event"
 	// Events and Days are the property's own, and have no name.
 	Events Kind = "events"
 	Days   Kind = "days"
+	// Figures are named by the read API's call that has them.
+	Figures Kind = "figures"
 	// These act without a name: the operator and the deliverer in a cluster, `weir dev` on a person's machine.
 	Operator  Kind = "operator"
 	Deliverer Kind = "deliverer"

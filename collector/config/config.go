@@ -82,6 +82,13 @@ type Property struct {
 	Sources     []sources.Source     `json:"sources,omitempty"`
 	Egress      Egress               `json:"egress"`
 	Proxies     Proxies              `json:"proxies,omitzero"`
+	Query       Query                `json:"query,omitzero"`
+}
+
+// Query is what bounds the read API.
+type Query struct {
+	// AllowedOrigins are the origins whose pages may read answers, each as [auth.ValidOrigin] wants it.
+	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
 
 // Retention is what the stream keeps.

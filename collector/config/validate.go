@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
@@ -62,6 +63,9 @@ func (p *Property) Validate() error {
 	}
 	for i, prefix := range p.Proxies.TrustedCIDRs {
 		f.check(prefix.IsValid(), fmt.Sprintf("proxies.trustedCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")
+	}
+	for i, origin := range p.Query.AllowedOrigins {
+		f.check(auth.ValidOrigin(origin), fmt.Sprintf("query.allowedOrigins[%d]", i), auth.OriginRule)
 	}
 	names := map[string]bool{}
 	for i := range p.Platforms {

@@ -156,6 +156,32 @@ func (a Amount) Whole() (int64, bool) {
 	return int64(a) / unit, a%unit == 0
 }
 
+// Times returns the amount for a quantity, in ten-thousandths too, rounded half to even; where that is more than [MaxAmount],
+// which no event is worth, it is that.
+func (a Amount) Times(quantity Amount) Amount {
+	const unit = 1_0000
+	high, low := bits.Mul64(magnitude(a), magnitude(quantity))
+	product := MaxAmount
+	if high < unit {
+		whole, rest := bits.Div64(high, low, unit)
+		if rest > unit/2 || rest == unit/2 && whole%2 == 1 {
+			whole++
+		}
+		product = Amount(min(whole, uint64(MaxAmount)))
+	}
+	if (a < 0) != (quantity < 0) {
+		return -product
+	}
+	return product
+}
+
+func magnitude(a Amount) uint64 {
+	if a < 0 {
+		return -uint64(a)
+	}
+	return uint64(a)
+}
+
 // String returns the shortest decimal text of the amount: "12.5", "0", "-3.0001".
 func (a Amount) String() string { return string(a.append(nil)) }
 
@@ -163,11 +189,10 @@ func (a Amount) String() string { return string(a.append(nil)) }
 func (a Amount) MarshalJSON() ([]byte, error) { return a.append(nil), nil }
 
 func (a Amount) append(b []byte) []byte {
-	magnitude := uint64(a)
 	if a < 0 {
-		b, magnitude = append(b, '-'), -magnitude
+		b = append(b, '-')
 	}
-	return appendDecimal(b, strconv.AppendUint(nil, magnitude, 10))
+	return appendDecimal(b, strconv.AppendUint(nil, magnitude(a), 10))
 }
 
 // appendDecimal appends a count of ten-thousandths, given as digits, as a decimal without trailing zeros.

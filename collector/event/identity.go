@@ -12,6 +12,16 @@ type Person [8]byte
 // String returns the person as the read API shows it: 11 characters, from which nobody can be told.
 func (p Person) String() string { return base64.RawURLEncoding.EncodeToString(p[:]) }
 
+// ParsePerson reads what String returns; the second result is false for any other text.
+func ParsePerson(text string) (Person, bool) {
+	var p Person
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || copy(p[:], b) != len(b) || p.String() != text {
+		return Person{}, false
+	}
+	return p, true
+}
+
 // Identifier is one of those that tell of an event's person: a digest of it, and the person that it stands for as long as
 // it has been seen with no other.
 type Identifier = Person

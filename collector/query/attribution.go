@@ -4,10 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 )
@@ -18,7 +16,7 @@ const (
 	defaultLookback        = "30d"
 )
 
-var attributionParameters = withPeriod(
+var attributionParameters = withFilters(
 	parameter{name: "model"}, parameter{name: "conversion_event"}, parameter{name: "lookback"}, parameter{name: "group_by"},
 	parameter{name: "limit"},
 )
@@ -37,14 +35,14 @@ type attributionAnswer struct {
 }
 
 type attributionData struct {
-	Period            dateRange       `json:"period"`
-	Model             analytics.Model `json:"model"`
-	ConversionEvent   string          `json:"conversion_event"`
-	Lookback          string          `json:"lookback"`
-	Conversions       int             `json:"conversions"`
-	Revenue           event.Sum       `json:"revenue"`
-	RevenueByCurrency moneyByCurrency `json:"revenue_by_currency"`
-	Results           []creditRecord  `json:"results"`
+	Period            dateRange             `json:"period"`
+	Model             analytics.Model       `json:"model"`
+	ConversionEvent   string                `json:"conversion_event"`
+	Lookback          string                `json:"lookback"`
+	Conversions       int                   `json:"conversions"`
+	Revenue           event.Sum             `json:"revenue"`
+	RevenueByCurrency moneyByCurrency       `json:"revenue_by_currency"`
+	Results           []named[creditRecord] `json:"results"`
 	// Others is there where the limit has left out results.
 	Others       *otherCredits `json:"others,omitempty"`
 	CompleteFrom *string       `json:"complete_from,omitempty"`
@@ -58,39 +56,17 @@ type otherCredits struct {
 	Share       analytics.Rate   `json:"share"`
 }
 
-// creditRecord is one result; the member that names it depends on what the credit is grouped by.
+// creditRecord is the credit of one channel, source, medium or campaign.
 type creditRecord struct {
-	groupBy analytics.Dimension
-	result  analytics.AttributionResult
-}
-
-// MarshalJSONTo writes {GROUP: name, "conversions": …, "revenue": …, "share": …}.
-func (c creditRecord) MarshalJSONTo(enc *jsontext.Encoder) error {
-	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
-		return err
-	}
-	for _, member := range []struct {
-		name  string
-		value any
-	}{
-		{string(c.groupBy), c.result.Name},
-		{"conversions", c.result.Conversions},
-		{"revenue", c.result.Revenue},
-		{"share", c.result.Share},
-	} {
-		if err := enc.WriteToken(jsontext.String(member.name)); err != nil {
-			return err
-		}
-		if err := json.MarshalEncode(enc, member.value); err != nil {
-			return err
-		}
-	}
-	return enc.WriteToken(jsontext.EndObject)
+	Conversions analytics.Credit `json:"conversions"`
+	Revenue     event.Sum        `json:"revenue"`
+	Share       analytics.Rate   `json:"share"`
 }
 
 // attribution answers GET /properties/{property}/analytics/attribution.
 func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
+	answerIn := negotiate(w, r, table)
+	if answerIn == "" {
 		return
 	}
 	q := h.read(r, t, attributionParameters)
@@ -103,7 +79,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 	var lookback string
 	lookback, query.Lookback = q.duration("lookback", defaultLookback)
 	query.GroupBy = choose(&q.parameters, "group_by", analytics.ByChannel, groupByChoices)
-	query.Limit = q.limit(maxRows, maxRows)
+	query.Limit, query.Filter = q.limit(maxRows, maxRows), q.filter()
 	if !q.proceed(w) {
 		return
 	}
@@ -112,26 +88,43 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 		h.fail(w, r, err, "from", "lookback")
 		return
 	}
-	earliest := period.From.Add(-query.Lookback)
+	data := renderAttribution(&query, &found)
+	data.Period, data.Lookback = period.dates, lookback
+	if answerIn != typeJSON {
+		exportFigures(h, w, r, t, answerIn, &figureTable[named[creditRecord]]{
+			act: audit.FiguresExported, object: figures("attribution"), asked: period.Range, completeFrom: data.CompleteFrom,
+			blank: renderCredit(query.GroupBy, &analytics.AttributionResult{}), rows: data.Results,
+		})
+		return
+	}
+	server.JSON(w, http.StatusOK, attributionAnswer{data})
+}
+
+func renderAttribution(query *analytics.AttributionQuery, found *analytics.Attribution) attributionData {
+	earliest := query.Range.From.Add(-query.Lookback)
 	if query.Lookback == 0 {
 		earliest = time.Time{} // any touch counts, however old
+	} else if reach := reachOf(query.Range.From, query.Filter); reach.Before(earliest) {
+		earliest = reach
 	}
 	data := attributionData{
-		Period:            period.dates,
 		Model:             query.Model,
 		ConversionEvent:   query.ConversionEvent,
-		Lookback:          lookback,
 		Conversions:       found.Conversions,
 		Revenue:           found.Revenue,
 		RevenueByCurrency: moneyByCurrency(found.RevenueByCurrency),
-		Results:           make([]creditRecord, len(found.Results)),
+		Results:           make([]named[creditRecord], len(found.Results)),
 		CompleteFrom:      completeFrom(found.CompleteFrom, earliest),
 	}
 	if o := found.Others; o != nil {
 		data.Others = &otherCredits{o.Groups, o.Conversions, o.Revenue, o.Share}
 	}
-	for i, result := range found.Results {
-		data.Results[i] = creditRecord{query.GroupBy, result}
+	for i := range found.Results {
+		data.Results[i] = renderCredit(query.GroupBy, &found.Results[i])
 	}
-	server.JSON(w, http.StatusOK, attributionAnswer{data})
+	return data
+}
+
+func renderCredit(groupBy analytics.Dimension, result *analytics.AttributionResult) named[creditRecord] {
+	return named[creditRecord]{string(groupBy), result.Name, creditRecord{result.Conversions, result.Revenue, result.Share}}
 }

@@ -12,7 +12,7 @@ import (
 // exportAct is what the audit log is told of an answer in rows.
 type exportAct struct {
 	act    audit.Act
-	object audit.Kind
+	object audit.Party
 	format format
 	asked  analytics.Range
 	rows   int
@@ -22,7 +22,7 @@ type exportAct struct {
 // noteExport writes down who has exported what. Filters are left out: they hold what a caller likes.
 func (h *Handler) noteExport(r *http.Request, t *Tenant, e exportAct) {
 	h.note(r, t, audit.Entry{
-		Act: e.act, Object: audit.Party{Kind: e.object},
+		Act: e.act, Object: e.object,
 		Details: []slog.Attr{
 			slog.String("format", string(e.format)), slog.Time("from", e.asked.From), slog.Time("to", e.asked.To), slog.Int("rows", e.rows),
 		},

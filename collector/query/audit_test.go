@@ -42,6 +42,19 @@ func TestExportsAreWrittenDown(t *testing.T) {
 			`"object":{"kind":"events"},"outcome":"success","details":{"format":"application/x-ndjson","from":"2026-10-20T00:00:00.000Z","to":"2026-10-26T00:00:00.000Z","rows":0}}`},
 		"days": {accept: typeCSV, path: "berlin/analytics/daily?from=2026-10-24&to=2026-10-25", want: begin + `days.exported","property":"default/berlin",` + reader +
 			`"object":{"kind":"days"},"outcome":"success","details":{"format":"text/csv","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":2}}`},
+		"a series": {accept: typeCSV, path: "berlin/analytics/series?from=2026-10-24&to=2026-10-25&interval=week", want: begin + `figures.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"figures","name":"series"},"outcome":"success","details":{"format":"text/csv","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":1}}`},
+		"a breakdown, of which no filter is told": {accept: typeCSV, path: "berlin/analytics/breakdown?from=2026-10-24&to=2026-10-25&by=event&page=jane@example.com", want: begin + `figures.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"figures","name":"breakdown"},"outcome":"success","details":{"format":"text/csv","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":0}}`},
+		"a funnel, of which no step is told": {accept: typeNDJSON, path: "berlin/analytics/funnel?from=2026-10-24&to=2026-10-25&steps=jane@example.com&steps=purchase", want: begin + `figures.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"figures","name":"funnel"},"outcome":"success","details":{"format":"application/x-ndjson","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":2}}`},
+		"an attribution": {accept: typeCSV, path: "empty/analytics/attribution?from=2026-10-24&to=2026-10-25", want: begin + `figures.exported","property":"default/empty",` + reader +
+			`"object":{"kind":"figures","name":"attribution"},"outcome":"success","details":{"format":"text/csv","from":"2026-10-24T00:00:00.000Z","to":"2026-10-26T00:00:00.000Z","rows":0}}`},
+		"event statistics": {accept: typeNDJSON, path: "berlin/events/stats?from=2026-10-25&to=2026-10-25&limit=1", want: begin + `figures.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"figures","name":"event_statistics"},"outcome":"success","details":{"format":"application/x-ndjson","from":"2026-10-24T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":1}}`},
+		"a series that the caller has left": {accept: typeCSV, path: "berlin/analytics/series?from=2026-10-24&to=2026-10-25", broken: true, want: begin + `figures.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"figures","name":"series"},"outcome":"failure","details":{"format":"text/csv","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":2}}`},
+		"no figures in JSON": {accept: typeJSON, path: "berlin/analytics/series"},
 		"one that the caller has left": {accept: typeCSV, path: "kolkata/events?from=2026-10-20&to=2026-10-25&limit=2", broken: true, want: begin + `events.exported","property":"default/kolkata",` + reader +
 			`"object":{"kind":"events"},"outcome":"failure","details":{"format":"text/csv","from":"2026-10-19T18:30:00.000Z","to":"2026-10-25T18:30:00.000Z","rows":2}}`},
 		"days that the caller has left": {accept: typeNDJSON, path: "berlin/analytics/daily?from=2026-10-24&to=2026-10-25", broken: true, want: begin + `days.exported","property":"default/berlin",` + reader +

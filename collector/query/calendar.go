@@ -53,6 +53,8 @@ const (
 	lastDay defaultPeriod = iota
 	// lastThirtyDays begins at the local midnight 29 days ago and ends now.
 	lastThirtyDays
+	// longestPeriod is as long as a period may be, and ends now.
+	longestPeriod
 )
 
 // rollingPeriods are the values of the parameter "period".
@@ -72,6 +74,8 @@ func parsePeriod(q periodQuery, now time.Time, loc *time.Location, fallback defa
 		return newPeriod(now.Add(-length), now, loc), nil
 	case fallback == lastThirtyDays:
 		return newPeriod(midnight(now.In(loc), 1-rollingDays), now, loc), nil
+	case fallback == longestPeriod:
+		return newPeriod(now.Add(-maxPeriodDays*day), now, loc), nil
 	}
 	return newPeriod(now.Add(-day), now, loc), nil
 }
@@ -164,21 +168,6 @@ func parseBound(field, text string, loc *time.Location, errs *event.Errors) boun
 		errs.Add(field, "The "+field+" field must be a date before or equal to 2199-12-31.")
 	}
 	return b
-}
-
-// days returns the local days of the period, the first and last cut to the period, oldest first. An empty
-// period has none.
-func (p period) days(loc *time.Location) []analytics.Range {
-	var days []analytics.Range
-	for start := p.From; start.Before(p.To); {
-		end := midnight(start.In(loc), 1)
-		if end.After(p.To) {
-			end = p.To
-		}
-		days = append(days, analytics.Range{From: start.UTC(), To: end.UTC()})
-		start = end
-	}
-	return days
 }
 
 // midnight returns the first instant of the local day that lies days after t's. Where clocks jump over

@@ -131,7 +131,7 @@ func TestDaysBeginAtLocalMidnight(t *testing.T) {
 				t.Fatal(errs)
 			}
 			var got []string
-			for _, day := range period.days(loc) {
+			for _, day := range period.buckets(everyDay, loc) {
 				got = append(got, day.From.In(loc).Format(time.DateOnly)+" "+day.From.Format("02T15:04")+" "+day.To.Format("02T15:04"))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -153,7 +153,7 @@ func TestDaysOfAYearFollowEachOtherInEveryKindOfZone(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			days := period.days(loc)
+			days := period.buckets(everyDay, loc)
 			date := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 			for i, day := range days {
 				if want := date.AddDate(0, 0, i).Format(time.DateOnly); day.From.In(loc).Format(time.DateOnly) != want {

@@ -129,7 +129,7 @@ func TestACursorOfEventStatisticsIsOfItsPeriod(t *testing.T) {
 		"with another start":           {"cursor=" + good + "&from=2026-10-25", 422},
 		"with another end":             {"cursor=" + good + "&to=2026-10-25", 422},
 		"cut off":                      {"cursor=" + good[:20], 422},
-		"a listing's":                  {"cursor=" + cursor{before: stream.At(fixtureNow), from: period.From}.String(), 422},
+		"a listing's":                  {"cursor=" + cursor{last: stream.At(fixtureNow), from: period.From}.String(), 422},
 		"of a period that is too long": {"cursor=" + statsCursor{analytics.Range{From: time.UnixMilli(0), To: fixtureNow}, analytics.StatsPlace{Count: 1, Event: "e"}}.String(), 422},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 )
@@ -37,7 +38,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	ranges := period.days(t.Location)
+	ranges := period.buckets(everyDay, t.Location)
 	days, err := t.View.Series(r.Context(), ranges, analytics.Filter{})
 	if err != nil {
 		h.fail(w, r, err, "from")
@@ -58,7 +59,10 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		}
 	}
 	if answerIn != typeJSON {
-		h.exportDays(w, r, t, answerIn, period.Range, answer)
+		exportFigures(h, w, r, t, answerIn, &figureTable[dayRecord]{
+			act: audit.DaysExported, object: audit.Party{Kind: audit.Days},
+			asked: period.Range, completeFrom: answer.CompleteFrom, rows: answer.Data,
+		})
 		return
 	}
 	server.JSON(w, http.StatusOK, answer)

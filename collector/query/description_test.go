@@ -201,6 +201,7 @@ func (d *description) propertyCalls() map[string]string {
 		}
 	}
 	all["/properties/{property}/analytics/funnel"] = "steps[]=pageview&steps[]=purchase"
+	all["/properties/{property}/analytics/breakdown"] = "by=page"
 	return all
 }
 

@@ -83,40 +83,23 @@ func (r eventRow) columns() []column {
 
 // appendJSON appends the event as it stands in a listing, and behind that everything else that was sent.
 func (r eventRow) appendJSON(b []byte) ([]byte, error) {
-	whole := wholeEvent{
-		Members: document.MembersOf(r.event), Country: document.Nullable(r.event.Country), Context: document.ContextOf(&r.event.Context),
+	b = appendRecord(b, r.Record)
+	b[len(b)-1] = ','
+	b, err := appendSent(b, r.event)
+	return append(b, '}'), err
+}
+
+// appendSent appends the members that tell what else was sent.
+func appendSent(b []byte, e *event.Event) ([]byte, error) {
+	whole := wholeEvent{Members: document.MembersOf(e), Country: document.Nullable(e.Country), Context: document.ContextOf(&e.Context)}
+	if !e.OccurredAt.IsZero() {
+		whole.Timestamp = new(instant(e.OccurredAt))
 	}
-	if !r.event.OccurredAt.IsZero() {
-		whole.Timestamp = new(instant(r.event.OccurredAt))
-	}
-	rest, err := json.Marshal(whole, document.Options)
+	text, err := json.Marshal(whole, document.Options)
 	if err != nil {
 		return b, err
 	}
-	b = appendRecord(b, r.Record)
-	b[len(b)-1] = ','
-	return append(b, rest[1:]...), nil
-}
-
-// dayColumns are the columns of days in CSV.
-const dayColumns = "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds,revenue_by_currency"
-
-// columns returns the day in the order of [dayColumns].
-func (d dayRecord) columns() []column {
-	byCurrency := []byte("{}")
-	if text, err := json.Marshal(d.RevenueByCurrency); err == nil { // codes and numbers: it never fails
-		byCurrency = text
-	}
-	return []column{
-		computed(d.Date), count(d.Purchases), count(d.AddToCarts), count(d.Pageviews), computed(d.Revenue.String()),
-		count(d.UniqueVisitors), count(d.Events), count(d.Refunds), computed(string(byCurrency)),
-	}
-}
-
-// appendJSON appends the day as it stands in the answer.
-func (d dayRecord) appendJSON(b []byte) ([]byte, error) {
-	text, err := json.Marshal(d)
-	return append(b, text...), err
+	return append(b, text[1:len(text)-1]...), nil
 }
 
 // exportEvents answers with all pages of a listing, a page at a time, so that what it takes does not depend on how
@@ -153,16 +136,25 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		}
 		query.After, query.Limit = page.Next, min(limit, exportPage)
 		page, err = h.page(r, q.tenant, query)
-		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, query.Range.From)) {
+		if err == nil && isCutShort(complete, page.CompleteFrom, query) {
 			err = errCutShort
 		}
 	}
 	if r.Method != http.MethodHead {
-		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Events, f, query.Range, rows.written, err})
+		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Party{Kind: audit.Events}, f, query.Range, rows.written, err})
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// isCutShort says whether events that an export had still to come to have been trimmed since it began. complete is what was
+// missing then, from is where trimming has come to.
+func isCutShort(complete *string, from time.Time, query analytics.ListingQuery) bool {
+	if query.Ascending {
+		return from.After(query.After.Time()) // all before have been written
+	}
+	return !reflect.DeepEqual(complete, completeFrom(from, query.Range.From))
 }
 
 func writeRecords(rows *rowWriter, records []analytics.Record) error {
@@ -233,24 +225,6 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		events[i], entries = &e, entries[1:]
 	}
 	return events, nil
-}
-
-// exportDays answers with a line for each day.
-func (h *Handler) exportDays(w http.ResponseWriter, r *http.Request, t *Tenant, f format, asked analytics.Range, answer dailyAnswer) {
-	noteCompleteFrom(w, answer.CompleteFrom)
-	rows, err := newRowWriter(w, f, dayColumns)
-	for i := 0; i < len(answer.Data) && err == nil && r.Method != http.MethodHead; i++ {
-		err = rows.write(answer.Data[i])
-	}
-	if err == nil {
-		err = rows.send()
-	}
-	if r.Method != http.MethodHead {
-		h.noteExport(r, t, exportAct{audit.DaysExported, audit.Days, f, asked, rows.written, err})
-	}
-	if err != nil {
-		panic(http.ErrAbortHandler)
-	}
 }
 
 // noteCompleteFrom says in a header what JSON has a member for.

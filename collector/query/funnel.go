@@ -4,18 +4,15 @@ import (
 	"net/http"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 )
 
-// Bounds and defaults of a funnel.
-const (
-	minSteps      = 2
-	maxSteps      = 10
-	defaultWindow = "7d"
-)
+// defaultWindow is the window of a funnel for which none is given.
+const defaultWindow = "7d"
 
-var funnelParameters = withPeriod(parameter{name: "steps", isList: true}, parameter{name: "window"})
+var funnelParameters = withFilters(parameter{name: "steps", isList: true}, parameter{name: "window"})
 
 type funnelAnswer struct {
 	Data funnelData `json:"data"`
@@ -29,9 +26,11 @@ type funnelData struct {
 	CompleteFrom   *string        `json:"complete_from,omitempty"`
 }
 
+// stepRecord is a step with the visitors who came to it. Event is what was asked for, Events the names that it has.
 type stepRecord struct {
 	Step               int            `json:"step"`
 	Event              string         `json:"event"`
+	Events             []string       `json:"events"`
 	Visitors           int            `json:"visitors"`
 	ConversionRate     analytics.Rate `json:"conversion_rate"`
 	StepConversionRate analytics.Rate `json:"step_conversion_rate"`
@@ -41,17 +40,22 @@ type stepRecord struct {
 
 // funnel answers GET /properties/{property}/analytics/funnel.
 func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
+	answerIn := negotiate(w, r, table)
+	if answerIn == "" {
 		return
 	}
 	q := h.read(r, t, funnelParameters)
-	steps := q.names("steps", minSteps, maxSteps)
-	period := q.period(lastThirtyDays)
+	steps := q.steps("steps")
+	period, filter := q.period(lastThirtyDays), q.filter()
 	windowText, window := q.duration("window", defaultWindow)
 	if !q.proceed(w) {
 		return
 	}
-	funnel, err := t.View.Funnel(r.Context(), analytics.FunnelQuery{Range: period.Range, Steps: alone(steps), Window: window})
+	query := analytics.FunnelQuery{Range: period.Range, Window: window, Filter: filter}
+	for _, step := range steps {
+		query.Steps = append(query.Steps, step)
+	}
+	funnel, err := t.View.Funnel(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
@@ -61,12 +65,13 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		Window:         windowText,
 		Steps:          make([]stepRecord, len(funnel.Steps)),
 		ConversionRate: funnel.ConversionRate,
-		CompleteFrom:   completeFrom(funnel.CompleteFrom, period.From),
+		CompleteFrom:   completeFrom(funnel.CompleteFrom, reachOf(period.From, filter)),
 	}
 	for i, step := range funnel.Steps {
 		data.Steps[i] = stepRecord{
 			Step:               i + 1,
-			Event:              step.Events[0],
+			Event:              steps[i].String(),
+			Events:             steps[i],
 			Visitors:           step.Visitors,
 			ConversionRate:     step.ConversionRate,
 			StepConversionRate: step.StepConversionRate,
@@ -74,14 +79,11 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 			MedianSeconds:      seconds(step.Median),
 		}
 	}
-	server.JSON(w, http.StatusOK, funnelAnswer{data})
-}
-
-// alone returns steps that one name each fills.
-func alone(names []string) [][]string {
-	steps := make([][]string, len(names))
-	for i := range names {
-		steps[i] = names[i : i+1]
+	if answerIn != typeJSON {
+		exportFigures(h, w, r, t, answerIn, &figureTable[stepRecord]{
+			act: audit.FiguresExported, object: figures("funnel"), asked: period.Range, completeFrom: data.CompleteFrom, rows: data.Steps,
+		})
+		return
 	}
-	return steps
+	server.JSON(w, http.StatusOK, funnelAnswer{data})
 }

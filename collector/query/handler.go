@@ -33,6 +33,8 @@ type Tenant struct {
 	Eraser Eraser
 	// Entries has the events themselves, of which the view keeps what it counts by.
 	Entries EntryReader
+	// Records has what became of the events, each step.
+	Records RecordReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
 	// Shadows has what platforms in the mode Shadow would have been sent.
@@ -90,7 +92,7 @@ const maxRows = 1000
 // fail answers a request that the view could not. smaller are the parameters by which a query that is too large can be
 // made smaller.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smaller ...string) {
-	if errors.Is(err, analytics.ErrTooCostly) {
+	if errors.Is(err, analytics.ErrTooCostly) && len(smaller) > 0 {
 		var errs event.Errors
 		for _, name := range smaller {
 			errs.Add(name, fmt.Sprintf("The %s field must ask for less: the query takes more memory than one may.", name))
@@ -113,6 +115,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 		return
 	case errors.Is(err, analytics.ErrReplaying):
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
+		return
+	case errors.Is(err, analytics.ErrTooCostly): // whatever the caller asks for instead
+		server.Unavailable(w, "The query takes more memory than one may.", replayRetryAfter)
 		return
 	case errors.Is(err, errQueueFull), errors.Is(err, analytics.ErrBusy):
 		server.Unavailable(w, "Too many queries are being answered.", busyRetryAfter)

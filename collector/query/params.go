@@ -21,6 +21,8 @@ type parameter struct {
 	name string
 	// isList says that it may be given several times, and with brackets.
 	isList bool
+	// isFilter says that it keeps some events.
+	isFilter bool
 }
 
 // periodParameters are those that all calls know.
@@ -70,6 +72,7 @@ func (p *parameters) check(known []parameter) {
 	for i, k := range known {
 		names[i] = k.name
 	}
+	filters := slices.ContainsFunc(known, func(k parameter) bool { return k.isFilter })
 	reported := map[string]bool{}
 	for _, pair := range p.pairs {
 		name, _, bracketed := strings.Cut(pair.name, "[")
@@ -88,8 +91,19 @@ func (p *parameters) check(known []parameter) {
 			p.errs.Add(name, fmt.Sprintf("The %s field must not be a list.", name))
 			continue
 		}
-		p.errs.Add(name, fmt.Sprintf("The %s parameter is unknown; known are %s.", name, strings.Join(names, ", ")))
+		p.errs.Add(name, unknown(name, names, filters))
 	}
+}
+
+// unknown says what is wrong with a parameter that a call does not know.
+func unknown(name string, known []string, filters bool) string {
+	switch {
+	case filters && strings.HasPrefix(name, customProperty):
+		return fmt.Sprintf("The %s field can name a custom property only where the Property has a history.", name)
+	case len(known) == 0:
+		return fmt.Sprintf("The %s parameter is unknown; the call takes none.", name)
+	}
+	return fmt.Sprintf("The %s parameter is unknown; known are %s.", name, strings.Join(known, ", "))
 }
 
 // shortened returns a name as it can be repeated in an answer.
@@ -154,16 +168,34 @@ type choice[T any] struct {
 
 // choose returns the value of the choice that a parameter names, fallback where it is absent.
 func choose[T any](p *parameters, name string, fallback T, choices []choice[T]) T {
+	return chosen(p, name, fallback, choices, fmt.Sprintf("The selected %s is invalid.", name))
+}
+
+// chooseListed is [choose] with an error that lists the choices.
+func chooseListed[T any](p *parameters, name string, fallback T, choices []choice[T]) T {
+	return chosen(p, name, fallback, choices, invalidChoice(name, choices))
+}
+
+func chosen[T any](p *parameters, name string, fallback T, choices []choice[T], invalid string) T {
 	text := p.one(name)
 	if text == "" {
 		return fallback
 	}
 	at := slices.IndexFunc(choices, func(c choice[T]) bool { return c.text == text })
 	if at < 0 {
-		p.errs.Add(name, fmt.Sprintf("The selected %s is invalid.", name))
+		p.errs.Add(name, invalid)
 		return fallback
 	}
 	return choices[at].value
+}
+
+// invalidChoice says what a parameter may be.
+func invalidChoice[T any](name string, choices []choice[T]) string {
+	texts := make([]string, len(choices))
+	for i, c := range choices {
+		texts[i] = c.text
+	}
+	return fmt.Sprintf("The selected %s is invalid: it can be %s.", name, strings.Join(texts, ", "))
 }
 
 // chooseAll returns the values of the choices that a list names.
@@ -242,23 +274,29 @@ func (p *parameters) list(name string) []string {
 // names returns a list of event names, the Property's aliases applied. low and high bound its length; a list
 // that may not be empty is required.
 func (p *parameters) names(name string, low, high int) []string {
-	before := len(p.errs)
-	names := p.list(name)
-	switch {
-	case len(p.errs) > before:
-		return nil
-	case len(names) == 0 && low > 0:
-		p.errs.Add(name, fmt.Sprintf("The %s field is required.", name))
-	case len(names) < low:
-		p.errs.Add(name, fmt.Sprintf("The %s field must have at least %d items.", name, low))
-	case len(names) > high:
-		p.errs.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
-		return nil
-	}
+	names := p.bounded(name, low, high)
 	for i := range names {
 		names[i] = p.eventName(fmt.Sprintf("%s.%d", name, i), names[i])
 	}
 	return names
+}
+
+// bounded returns a list whose length low and high bound; one that may not be empty is required.
+func (p *parameters) bounded(name string, low, high int) []string {
+	before := len(p.errs)
+	items := p.list(name)
+	switch {
+	case len(p.errs) > before:
+		return nil
+	case len(items) == 0 && low > 0:
+		p.errs.Add(name, fmt.Sprintf("The %s field is required.", name))
+	case len(items) < low:
+		p.errs.Add(name, fmt.Sprintf("The %s field must have at least %d items.", name, low))
+	case len(items) > high:
+		p.errs.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
+		return nil
+	}
+	return items
 }
 
 // name returns a parameter that is an event's name, the Property's aliases applied, fallback where it is

@@ -46,7 +46,10 @@ func TestSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &parameters{pairs: parseQuery(test.query), aliases: aliases}
-			got := p.names("steps", 2, 10)
+			var got []string
+			for _, step := range p.steps("steps") {
+				got = append(got, strings.Join(step, " or "))
+			}
 			if diff := cmp.Diff(test.fieldErr, errorText(p.errs)); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
 			}

@@ -76,7 +76,7 @@ func TestErrorsOfAPeriod(t *testing.T) {
 		"more than 366 days":      {"from=2025-01-01&to=2026-10-01", "from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-10-01."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, call := range []string{"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/attribution"} {
+			for _, call := range []string{"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/series", "analytics/attribution"} {
 				answer := get(api, tokens["berlin"], "berlin/"+call+"?"+test.query)
 				want := fmt.Sprintf(`{"message":%q,"errors":{%q:[%q]}}`, test.want, test.field, test.want)
 				if answer.Code != http.StatusUnprocessableEntity || answer.Body.String() != want {
@@ -177,7 +177,7 @@ func TestARequestThatEndsEarlyIsToldToComeBack(t *testing.T) {
 	_, api := serve(t)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, call := range []string{"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/funnel?steps=pageview&steps=purchase", "analytics/attribution"} {
+	for _, call := range []string{"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/series", "analytics/breakdown?by=page", "analytics/realtime", "analytics/funnel?steps=pageview&steps=purchase", "analytics/attribution"} {
 		request := httptest.NewRequestWithContext(ended, http.MethodGet, "/api/v1/properties/berlin/"+call, nil)
 		request.Header.Set("Authorization", "Bearer "+tokens["berlin"])
 		answer := httptest.NewRecorder()

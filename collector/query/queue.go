@@ -172,7 +172,7 @@ func (w *releasingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter
 func (h *Handler) page(r *http.Request, t *Tenant, q analytics.ListingQuery) (analytics.Page, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
 	defer cancel()
-	if len(q.Events) > 0 || len(q.Platforms) > 0 || len(q.Statuses) > 0 {
+	if len(q.Events) > 0 || len(q.Platforms) > 0 || len(q.Statuses) > 0 || looksUp(q) || q.Count {
 		who := auth.HashOf(bearerToken(r.Header))
 		if err := h.queue.acquire(ctx, who); err != nil {
 			return analytics.Page{}, err

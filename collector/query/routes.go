@@ -29,9 +29,14 @@ func bounded(handle func(http.ResponseWriter, *http.Request, *Tenant)) func(http
 
 // Routes mounts the read API below /api/v1 and the page that describes it at /docs. HEAD is answered wherever GET is.
 func (h *Handler) Routes(r chi.Router) {
-	r = r.With(server.SecurityHeaders)
+	r = r.With(server.SecurityHeaders, Compressed)
 	describe(r)
+	list := r.With(h.shared, tagged)
+	list.Get("/api/v1/properties", h.properties)
+	list.Head("/api/v1/properties", h.properties)
+	list.Options("/api/v1/properties", server.MethodNotAllowed)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
+		r.Use(h.shared, tagged)
 		get := func(scope auth.Scope, pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {
 			handler := h.authorised(scope, bounded(handle))
 			r.Get(pattern, handler)
@@ -39,9 +44,13 @@ func (h *Handler) Routes(r chi.Router) {
 		}
 		get(auth.ScopeRead, "/events", h.events)
 		get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
+		get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
 		get(auth.ScopeRead, "/rejections", h.rejections)
 		get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
 		get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))
+		get(auth.ScopeRead, "/analytics/series", h.queued(h.series))
+		get(auth.ScopeRead, "/analytics/breakdown", h.queued(h.breakdown))
+		get(auth.ScopeRead, "/analytics/realtime", h.queued(h.realtime))
 		get(auth.ScopeRead, "/analytics/funnel", h.queued(h.funnel))
 		get(auth.ScopeRead, "/analytics/attribution", h.queued(h.attribution))
 		get(auth.ScopeAdmin, "/platforms/{"+platformParameter+"}/shadow", h.shadow)

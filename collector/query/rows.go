@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -36,8 +35,6 @@ func sent(text string) column { return column{text: text} }
 
 // computed is a column that holds nothing of anybody's choice.
 func computed(text string) column { return column{text: text, computed: true} }
-
-func count(n int) column { return computed(strconv.Itoa(n)) }
 
 // rowWriter writes an export as it comes into being.
 type rowWriter struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -68,7 +69,8 @@ var statsParameters = withPeriod(parameter{name: "limit"}, parameter{name: "curs
 
 // eventStats answers GET /properties/{property}/events/stats.
 func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
+	answerIn := negotiate(w, r, table)
+	if answerIn == "" {
 		return
 	}
 	q := h.read(r, t, statsParameters)
@@ -89,6 +91,13 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 	}
 	for i := range stats.Events {
 		answer.Data[i] = renderStats(&stats.Events[i])
+	}
+	if answerIn != typeJSON {
+		exportFigures(h, w, r, t, answerIn, &figureTable[nameRecord]{
+			act: audit.FiguresExported, object: figures("event_statistics"),
+			asked: query.Range, completeFrom: answer.CompleteFrom, rows: answer.Data,
+		})
+		return
 	}
 	server.JSON(w, http.StatusOK, answer)
 }

@@ -3,7 +3,6 @@ package query
 import (
 	"net/http"
 
-	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
 )
@@ -14,12 +13,21 @@ type summaryAnswer struct {
 
 type summaryData struct {
 	Period   dateRange `json:"period"`
-	KPIs     kpis      `json:"kpis"`
+	KPIs     measures  `json:"kpis"`
 	Currency string    `json:"currency"`
 	TimeZone string    `json:"time_zone"`
 	// EventsByClass are all events of the period; the KPIs are those of humans.
 	EventsByClass eventsByClass `json:"events_by_class"`
-	CompleteFrom  *string       `json:"complete_from,omitempty"`
+	// Previous and Change are there where the period is compared.
+	Previous     *summaryBefore `json:"previous,omitempty"`
+	Change       *changes       `json:"change,omitempty"`
+	CompleteFrom *string        `json:"complete_from,omitempty"`
+}
+
+// summaryBefore are the figures that a summary is compared with.
+type summaryBefore struct {
+	Period dateRange `json:"period"`
+	KPIs   measures  `json:"kpis"`
 }
 
 // eventsByClass has a member for each class.
@@ -30,56 +38,48 @@ type eventsByClass struct {
 	Test     int `json:"test"`
 }
 
-type kpis struct {
-	Purchases         int             `json:"purchases"`
-	AddToCarts        int             `json:"add_to_carts"`
-	Pageviews         int             `json:"pageviews"`
-	Revenue           event.Sum       `json:"revenue"`
-	UniqueVisitors    int             `json:"unique_visitors"`
-	GrossRevenue      event.Sum       `json:"gross_revenue"`
-	Refunds           int             `json:"refunds"`
-	Refunded          event.Sum       `json:"refunded"`
-	AverageOrderValue event.Amount    `json:"average_order_value"`
-	ConversionRate    analytics.Rate  `json:"conversion_rate"`
-	RevenueByCurrency moneyByCurrency `json:"revenue_by_currency"`
-}
+var summaryParameters = withFilters(parameter{name: "compare"})
+
+// compareChoices are what a period can be compared with.
+var compareChoices = []choice[bool]{{"previous", true}}
 
 // summary answers GET /properties/{property}/analytics/summary.
 func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" {
 		return
 	}
-	q := h.read(r, t, periodParameters)
-	period := q.period(lastThirtyDays)
+	q := h.read(r, t, summaryParameters)
+	period, filter := q.period(lastThirtyDays), q.filter()
+	compare := chooseListed(&q.parameters, "compare", false, compareChoices)
 	if !q.proceed(w) {
 		return
 	}
-	figures, err := t.View.Summary(r.Context(), period.Range, analytics.Filter{})
+	figures, err := t.View.Summary(r.Context(), period.Range, filter)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
 	}
-	server.JSON(w, http.StatusOK, summaryAnswer{summaryData{
-		Period: period.dates,
-		KPIs: kpis{
-			Purchases:         figures.Purchases,
-			AddToCarts:        figures.AddToCarts,
-			Pageviews:         figures.Pageviews,
-			Revenue:           figures.Revenue,
-			UniqueVisitors:    figures.UniqueVisitors,
-			GrossRevenue:      figures.GrossRevenue,
-			Refunds:           figures.Refunds,
-			Refunded:          figures.Refunded,
-			AverageOrderValue: figures.AverageOrderValue,
-			ConversionRate:    figures.ConversionRate,
-			RevenueByCurrency: revenueByCurrency(figures.RevenueByCurrency),
-		},
+	data := summaryData{
+		Period:   period.dates,
+		KPIs:     measuresOf(&figures.Totals),
 		Currency: t.Property.Currency,
 		TimeZone: t.Location.String(),
 		EventsByClass: eventsByClass{
 			Human: figures.EventsByClass[event.Human], Bot: figures.EventsByClass[event.Bot],
 			Internal: figures.EventsByClass[event.Internal], Test: figures.EventsByClass[event.Test],
 		},
-		CompleteFrom: completeFrom(figures.CompleteFrom, period.From),
-	}})
+		CompleteFrom: completeFrom(figures.CompleteFrom, reachOf(period.From, filter)),
+	}
+	if compare {
+		before := period.before(t.Location)
+		then, err := t.View.Summary(r.Context(), before.Range, filter)
+		if err != nil {
+			h.fail(w, r, err, "from")
+			return
+		}
+		data.Previous = &summaryBefore{before.dates, measuresOf(&then.Totals)}
+		data.Change = changesSince(&then.Totals, &figures.Totals)
+		data.CompleteFrom = completeFrom(then.CompleteFrom, reachOf(before.From, filter))
+	}
+	server.JSON(w, http.StatusOK, summaryAnswer{data})
 }

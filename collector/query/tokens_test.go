@@ -14,7 +14,8 @@ import (
 
 // calls are all of the read API's, below a property.
 var calls = []string{
-	"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/funnel?steps=pageview&steps=purchase", "analytics/attribution",
+	"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/series", "analytics/breakdown?by=page",
+	"analytics/realtime", "analytics/funnel?steps=pageview&steps=purchase", "analytics/attribution",
 }
 
 func TestATokenReadsItsOwnPropertyAlone(t *testing.T) {

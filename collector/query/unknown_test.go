@@ -13,19 +13,23 @@ import (
 func TestParametersThatACallDoesNotTake(t *testing.T) {
 	_, api := serve(t)
 	long := strings.Repeat("ä", maxNameLength+1)
-	const period = "known are period, from, to."
-	const listing = "known are period, from, to, limit, cursor, event, status, platform, class."
+	const daily = "known are period, from, to."
+	const filters = "event, channel, source, medium, campaign, page, product."
+	const period = "known are period, from, to, compare, " + filters
+	const listing = "known are period, from, to, limit, cursor, event, status, platform, class, event_id, order_id, visitor, order, total."
 	for name, test := range map[string]struct {
 		call string
 		want map[string][]string
 	}{
 		"an unknown one is named":               {"analytics/summary?perod=7d", map[string][]string{"perod": {"The perod parameter is unknown; " + period}}},
-		"an empty unknown one is named as well": {"analytics/daily?foo=", map[string][]string{"foo": {"The foo parameter is unknown; " + period}}},
+		"an empty unknown one is named as well": {"analytics/daily?foo=", map[string][]string{"foo": {"The foo parameter is unknown; " + daily}}},
 		"case matters":                          {"events?Status=failed", map[string][]string{"Status": {"The Status parameter is unknown; " + listing}}},
 		"another call's is unknown":             {"analytics/summary?limit=5", map[string][]string{"limit": {"The limit parameter is unknown; " + period}}},
 		"an unknown list is named in full":      {"events?states[]=failed", map[string][]string{"states[]": {"The states[] parameter is unknown; " + listing}}},
 		"each is named once":                    {"analytics/summary?a=1&a=2&b=3", map[string][]string{"a": {"The a parameter is unknown; " + period}, "b": {"The b parameter is unknown; " + period}}},
 		"a long name is cut":                    {"analytics/summary?" + url.QueryEscape(long) + "=1", map[string][]string{long[:2*maxNameLength] + "…": {"The " + long[:2*maxNameLength] + "… parameter is unknown; " + period}}},
+		"one where there is none is unknown":    {"analytics/realtime?period=24h", map[string][]string{"period": {"The period parameter is unknown; the call takes none."}}},
+		"daily figures have no filters":         {"analytics/daily?channel=Direct", map[string][]string{"channel": {"The channel parameter is unknown; " + daily}}},
 		"brackets make no list of a date":       {"analytics/summary?from[]=2026-10-01", map[string][]string{"from": {"The from field must not be a list."}}},
 		"nor does a number in them":             {"events?limit[0]=5", map[string][]string{"limit": {"The limit field must not be a list."}}},
 		"nor of a model":                        {"analytics/attribution?model%5B%5D=linear", map[string][]string{"model": {"The model field must not be a list."}}},

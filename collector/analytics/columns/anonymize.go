@@ -32,7 +32,7 @@ func (t *Table) Anonymize() (more bool) {
 	before := t.fullSize(c)
 	for row := first; row < to; row++ {
 		t.visitors.leave(c.Visitor[row], from+uint64(row-first))
-		c.Visitor[row], c.Back[row] = 0, 0
+		c.Visitor[row], c.Back[row], c.origin[row] = 0, 0, origin{}
 	}
 	// From other chunks events still lead back to these rows: see [Snapshot.Anonymous].
 	for row := to; row < ChunkRows; row++ {
@@ -73,13 +73,7 @@ func (c *Chunk) editDetails(edit func(row int, detail []byte) []byte) {
 }
 
 // hasOwnClientID says whether the row's event has another client id than its visitor's, or none.
-func (c *Chunk) hasOwnClientID(row int) bool {
-	from := uint32(0)
-	if row > 0 {
-		from = c.detailEnd[row-1]
-	}
-	return c.details[from]&clientDetail != 0
-}
+func (c *Chunk) hasOwnClientID(row int) bool { return c.detail(row)[0]&clientDetail != 0 }
 
 // withoutClientID takes the client id out of a row's details, in place.
 func withoutClientID(b []byte) []byte {

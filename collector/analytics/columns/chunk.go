@@ -40,7 +40,11 @@ type Chunk struct {
 	Back  [ChunkRows]uint32
 	Value [ChunkRows]event.Amount
 	// Touch is 0 where the event is no touch.
-	Touch     [ChunkRows]uint32
+	Touch [ChunkRows]uint32
+	// Page is 0 where the event names none.
+	Page [ChunkRows]uint32
+	// origin is where the row's visitor comes from; [ChunkRange.Origins] says whether it still holds.
+	origin    [ChunkRows]origin
 	Currency  [ChunkRows]uint16
 	Platforms [ChunkRows]uint16
 	// detailEnd is where the row's details end in details; they begin where the row before ends.
@@ -49,8 +53,9 @@ type Chunk struct {
 	// index is made when the last row is written. It is there for whoever may read all of the chunk's rows.
 	index *ChunkIndex
 
-	// Mutex guards details and Deliveries.
+	// Mutex guards products, details and Deliveries.
 	sync.Mutex
+	products productLists
 	// details is what only the listing shows: see appendDetail.
 	details []byte
 	// Deliveries has a column per place in the events' lists of platforms.
@@ -59,7 +64,7 @@ type Chunk struct {
 
 // What the parts of a chunk take, in bytes: its columns, one of deliveries, and of its index a name, a touch and the rest.
 const (
-	chunkBytes       = 40 * ChunkRows
+	chunkBytes       = 52 * ChunkRows
 	deliveryBytes    = 12 * ChunkRows
 	indexBytes       = 2 * ChunkRows
 	indexedNameBytes = 192
@@ -70,21 +75,33 @@ const (
 func (c *Chunk) size() int64 {
 	c.Lock()
 	defer c.Unlock()
-	size := chunkBytes + cap(c.details) + deliveryBytes*len(c.Deliveries)
+	size := chunkBytes + c.products.size() + cap(c.details) + deliveryBytes*len(c.Deliveries)
 	if c.index != nil {
 		size += indexBytes + indexedNameBytes*len(c.index.Names) + touchRowBytes*len(c.index.touches.Rows)
 	}
 	return int64(size)
 }
 
-// IDs returns a row's event id, order id and client id, "" for none; visitor is the client id that the row's visitor has.
-// The caller holds the lock.
-func (c *Chunk) IDs(row int, visitor string) (eventID, orderID, clientID string) {
+// detail returns a row's details, nothing where it is of an erased event. The caller holds the lock.
+func (c *Chunk) detail(row int) []byte {
 	from := uint32(0)
 	if row > 0 {
 		from = c.detailEnd[row-1]
 	}
-	return readDetail(c.details[from:c.detailEnd[row]], visitor)
+	return c.details[from:c.detailEnd[row]]
+}
+
+// IDs returns a row's event id, order id and client id, "" for none; visitor is the client id that the row's visitor has.
+// The caller holds the lock.
+func (c *Chunk) IDs(row int, visitor string) (eventID, orderID, clientID string) {
+	d := splitDetail(c.detail(row))
+	if eventID = string(d.eventID); d.isUUID() {
+		eventID = uuid.UUID(d.eventID).String()
+	}
+	if clientID = visitor; d.kind&clientDetail != 0 {
+		clientID = string(d.clientID)
+	}
+	return eventID, string(d.orderID), clientID
 }
 
 // What the first byte of a row's details says of them.
@@ -111,23 +128,32 @@ func appendDetail(b []byte, r *Row, visitor string) []byte {
 	return append(b, r.OrderID...)
 }
 
-// readDetail reads what appendDetail wrote.
-func readDetail(b []byte, visitor string) (eventID, orderID, clientID string) {
-	kind, rest := b[0], b[1:]
-	text := func() string {
-		length, size := binary.Uvarint(rest)
-		found := string(rest[size : size+int(length)])
-		rest = rest[size+int(length):]
-		return found
-	}
-	if kind&uuidDetail != 0 {
-		eventID, rest = uuid.UUID(rest[:16]).String(), rest[16:]
+// detail is what appendDetail wrote, in its bytes.
+type detail struct {
+	kind                       byte
+	eventID, clientID, orderID []byte
+}
+
+// isUUID says that the event id is the 16 bytes of one.
+func (d *detail) isUUID() bool { return d.kind&uuidDetail != 0 }
+
+// splitDetail takes a row's details apart; there have to be some.
+func splitDetail(b []byte) (d detail) {
+	d.kind, d.orderID = b[0], b[1:]
+	if d.isUUID() {
+		d.eventID, d.orderID = d.orderID[:16], d.orderID[16:]
 	} else {
-		eventID = text()
+		d.eventID, d.orderID = cutText(d.orderID)
 	}
-	clientID = visitor
-	if kind&clientDetail != 0 {
-		clientID = text()
+	if d.kind&clientDetail != 0 {
+		d.clientID, d.orderID = cutText(d.orderID)
 	}
-	return eventID, string(rest), clientID
+	return d
+}
+
+// cutText cuts a text off that follows its length.
+func cutText(b []byte) (text, rest []byte) {
+	length, size := binary.Uvarint(b)
+	end := size + int(length)
+	return b[size:end], b[end:]
 }

@@ -111,6 +111,7 @@ func (t *Table) eraseRows(c *Chunk, ordinals []uint64, visitors []uint32) []uint
 		}
 		t.release(c, at)
 		c.Name[at], c.Touch[at], c.Value[at] = t.names.acquire(t.names.values[noName]), 0, NoValue
+		c.Page[at], c.origin[at] = 0, origin{}
 		c.Currency[at] = uint16(t.currencies.acquire(""))
 		c.Platforms[at] = uint16(t.platforms.acquire(""))
 		for _, column := range c.Deliveries {
@@ -123,6 +124,7 @@ func (t *Table) eraseRows(c *Chunk, ordinals []uint64, visitors []uint32) []uint
 			t.erased++
 		}
 	}
+	c.products.remove(func(row uint16) bool { return c.Name[row] == noName }, t.products)
 	c.editDetails(func(row int, detail []byte) []byte {
 		if c.Name[row] == noName {
 			return nil
@@ -132,12 +134,13 @@ func (t *Table) eraseRows(c *Chunk, ordinals []uint64, visitors []uint32) []uint
 	return visitors
 }
 
-// relink leads each of a visitor's events that are left to the one before. Where none is left the visitor goes; where none
+// relink leads each of a visitor's events that are left to the one before, and to where the visitor comes from. Where none is left the visitor goes; where none
 // has the client id that the visitor has, that goes.
 func (t *Table) relink(visitor uint32) {
 	floor, v := max(t.base, t.anonymous), t.visitors
 	var newer *uint32 // what leads back from the event behind
 	var newerAt uint64
+	var left []uint64 // from the newest to the oldest
 	hasClientID := false
 	for at := v.last[visitor]; ; {
 		c, row := t.rowAt(at)
@@ -151,6 +154,7 @@ func (t *Table) relink(visitor uint32) {
 				*newer = uint32(newerAt - at)
 			}
 			newer, newerAt = &c.Back[row], at
+			left = append(left, at)
 			hasClientID = hasClientID || !c.hasOwnClientID(row)
 		}
 		if uint64(back) > at-floor { // the one before is dropped or nobody's, or there is none
@@ -163,6 +167,10 @@ func (t *Table) relink(visitor uint32) {
 		return
 	}
 	*newer = NoPrevious
+	for _, at := range slices.Backward(left) {
+		c, row := t.rowAt(at)
+		t.setOrigin(c, row, at)
+	}
 	if !hasClientID {
 		v.text -= len(v.clientIDs[visitor])
 		v.clientIDs[visitor] = ""

@@ -68,14 +68,11 @@ func (s *RowRange) milliseconds(ordinal uint64) int64 {
 
 // Each calls visit for the rows chunk by chunk, in stream order. It stops where the context ends.
 func (s *RowRange) Each(ctx context.Context, visit func(ChunkRange)) error {
-	for ordinal := s.First; ordinal < s.End; {
+	for left := *s; left.First < left.End; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c, from := s.At(ordinal)
-		to := min(ChunkRows, from+int(s.End-ordinal))
-		visit(ChunkRange{Chunk: c, From: from, To: to, Ordinal: ordinal})
-		ordinal += uint64(to - from)
+		visit(left.TakeFirst())
 	}
 	return nil
 }
@@ -86,18 +83,25 @@ func (s *RowRange) EachBackwards(ctx context.Context, visit func(ChunkRange)) er
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c := left.LastChunk()
-		left.End = c.Ordinal
-		visit(c)
+		visit(left.TakeLast())
 	}
 	return nil
 }
 
-// LastChunk returns those of the rows that lie in the last chunk. There has to be a row.
-func (s *RowRange) LastChunk() ChunkRange {
+// TakeFirst takes those of the rows away that lie in the first chunk, and returns them. There has to be a row.
+func (s *RowRange) TakeFirst() ChunkRange {
+	c, from := s.At(s.First)
+	taken := ChunkRange{Chunk: c, From: from, To: min(ChunkRows, from+s.Len()), Ordinal: s.First}
+	s.First += uint64(taken.To - from)
+	return taken
+}
+
+// TakeLast takes those of the rows away that lie in the last chunk, and returns them. There has to be a row.
+func (s *RowRange) TakeLast() ChunkRange {
 	c, last := s.At(s.End - 1)
 	from := max(0, last+1-s.Len())
-	return ChunkRange{Chunk: c, From: from, To: last + 1, Ordinal: s.End - uint64(last+1-from)}
+	s.End -= uint64(last + 1 - from)
+	return ChunkRange{Chunk: c, From: from, To: last + 1, Ordinal: s.End}
 }
 
 // ChunkRange is a range of rows within one chunk.

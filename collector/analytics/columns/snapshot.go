@@ -15,7 +15,11 @@ type Snapshot struct {
 	Platforms   []PlatformList
 	VisitorKeys []event.Person
 	ClientIDs   []string
+	Pages       []string
+	Products    []string
 	reasons     *reasons
+	// freeTouches are the numbers that no row of a touch uses.
+	freeTouches []uint32
 	// Anonymous is the ordinal below which no row is of a visitor, though those behind it may lead back to there.
 	Anonymous uint64
 	// NobodyBefore is the position before which events are nobody's, whoever sent them.
@@ -28,6 +32,7 @@ func (t *Table) Snapshot() Snapshot {
 		RowRange: t.Rows(),
 		Names:    t.names.values, Touches: t.touches.values, Currencies: t.currencies.values, Platforms: t.platforms.values,
 		VisitorKeys: t.visitors.keys, ClientIDs: t.visitors.clientIDs, reasons: t.reasons,
+		Pages: t.pages.values, Products: t.products.values, freeTouches: t.touches.free,
 		Anonymous: t.anonymous, NobodyBefore: t.nobodyBefore,
 	}
 }
@@ -46,6 +51,27 @@ func (t *Table) NameNumber(name Name) uint32 { return t.names.numberOf(name) }
 
 // CurrencyNumber returns the number of a currency.
 func (t *Table) CurrencyNumber(code string) uint32 { return t.currencies.numberOf(code) }
+
+// PageNumber returns the number of a page.
+func (t *Table) PageNumber(page string) uint32 { return t.pages.numberOf(page) }
+
+// ProductNumber returns the number of a product.
+func (t *Table) ProductNumber(id string) uint32 { return t.products.numberOf(id) }
+
+// EachTouch calls visit for each touch that a row has, with its number.
+func (s *Snapshot) EachTouch(visit func(number uint32, touch Touch)) {
+	free := make([]bool, len(s.Touches))
+	for _, number := range s.freeTouches {
+		if int(number) < len(free) {
+			free[number] = true
+		}
+	}
+	for number := 1; number < len(s.Touches); number++ {
+		if !free[number] {
+			visit(uint32(number), s.Touches[number])
+		}
+	}
+}
 
 // First returns the ordinal of the oldest event that is retained, and Next the one of the event that comes next.
 func (t *Table) First() uint64 { return t.first }

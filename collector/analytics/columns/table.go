@@ -3,6 +3,7 @@ package columns
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
@@ -22,8 +23,13 @@ type Row struct {
 	Value    event.Amount
 	Currency string
 	// Touch is where the visitor came from where IsTouch says that the event tells.
-	Touch     Touch
-	IsTouch   bool
+	Touch   Touch
+	IsTouch bool
+	// Page is "" where the event names none.
+	Page string
+	// Products are those of the event, each once. IsSale says that their amounts and quantities are kept.
+	Products  []Product
+	IsSale    bool
 	Platforms PlatformList
 	EventID   string
 	OrderID   string
@@ -62,6 +68,8 @@ type Table struct {
 	touches    *dictionary[Touch]
 	currencies *dictionary[string]
 	platforms  *dictionary[PlatformList]
+	pages      *dictionary[string]
+	products   *dictionary[string]
 	visitors   *visitors
 	reasons    *reasons
 
@@ -86,13 +94,16 @@ type Table struct {
 func NewTable() *Table {
 	t := &Table{
 		names: newDictionary(textOfName), touches: newDictionary(textOfTouch), currencies: newDictionary(lengthOf[string]),
-		platforms: newDictionary(lengthOf[PlatformList]), visitors: newVisitors(), reasons: newReasons(),
+		platforms: newDictionary(lengthOf[PlatformList]), pages: newDictionary(lengthOf[string]), products: newDictionary(lengthOf[string]),
+		visitors: newVisitors(), reasons: newReasons(),
 		unread: map[stream.Position]struct{}{}, early: map[stream.Position][]stream.Record{},
 	}
 	// 0 means in these columns that there is nothing; it is never released.
 	t.names.acquire(Name{Class: event.Class(event.Classes)})
 	t.touches.acquire(Touch{})
 	t.currencies.acquire("")
+	t.pages.acquire("")
+	t.products.acquire("")
 	return t
 }
 
@@ -154,7 +165,11 @@ func (t *Table) Add(r *Row) error {
 	if r.IsTouch {
 		c.Touch[at] = t.touches.acquire(r.Touch)
 	}
-	c.append(at, r, t.visitors.clientIDs[c.Visitor[at]])
+	if r.Page != "" {
+		c.Page[at] = t.pageNumber(r.Page)
+	}
+	t.setOrigin(c, at, t.next)
+	c.append(at, r, t.visitors.clientIDs[c.Visitor[at]], t.products)
 	if at == ChunkRows-1 {
 		c.index = newChunkIndex(c, t.names.values)
 		t.full += c.size()
@@ -168,14 +183,24 @@ func (t *Table) Add(r *Row) error {
 	return nil
 }
 
+// pageNumber counts one more row of a page. The text is a part of a longer one that is not to stay in memory.
+func (t *Table) pageNumber(page string) uint32 {
+	if t.pages.numberOf(page) == NoNumber {
+		page = strings.Clone(page)
+	}
+	return t.pages.acquire(page)
+}
+
 // append writes the parts of a row that the lock guards; visitor is the client id that the row's visitor has.
-func (c *Chunk) append(at int, r *Row, visitor string) {
+func (c *Chunk) append(at int, r *Row, visitor string, products *dictionary[string]) {
 	c.Lock()
 	defer c.Unlock()
+	c.products.add(uint16(at), r, products)
 	c.details = appendDetail(c.details, r, visitor)
 	c.detailEnd[at] = uint32(len(c.details))
 	if at == ChunkRows-1 {
 		c.details = slices.Clip(slices.Clone(c.details))
+		c.products = c.products.clone()
 	}
 	for len(c.Deliveries) < r.Platforms.Count() {
 		c.Deliveries = append(c.Deliveries, new([ChunkRows]Delivery))
@@ -220,6 +245,7 @@ func (t *Table) Drop() {
 			t.release(c, at)
 			t.visitors.leave(c.Visitor[at], t.base+uint64(at))
 		}
+		c.products.release(t.products)
 		t.base += ChunkRows
 		t.full -= c.size()
 	}
@@ -234,6 +260,9 @@ func (t *Table) release(c *Chunk, at int) {
 	if c.Touch[at] != 0 {
 		t.touches.release(c.Touch[at])
 	}
+	if c.Page[at] != 0 {
+		t.pages.release(c.Page[at])
+	}
 }
 
 // earlyBytes is about what a record takes that waits for its event.
@@ -241,7 +270,8 @@ const earlyBytes = 160
 
 // Size is about how many bytes the table takes.
 func (t *Table) Size() int64 {
-	size := t.full + t.names.size() + t.touches.size() + t.currencies.size() + t.platforms.size() + t.visitors.size()
+	size := t.full + t.names.size() + t.touches.size() + t.currencies.size() + t.platforms.size() + t.visitors.size() +
+		t.pages.size() + t.products.size()
 	if count := len(t.chunks); count > 0 && t.chunks[count-1].index == nil {
 		size += t.chunks[count-1].size()
 	}
