@@ -152,6 +152,7 @@ func (p *property) queryTenant() query.Tenant {
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Records: p.stream, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
+		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
 	}
 }
 

@@ -63,7 +63,7 @@ func (a *TestAnswer) text() (string, error) {
 	text, err := json.Marshal(a)
 	if err == nil && len(text) > maxTestAnswer && a.Request != nil {
 		short, request := *a, *a.Request
-		request.Body, request.Encoding = nil, ""
+		request.Body = nil
 		short.Request, short.TooLong = &request, true
 		text, err = json.Marshal(short)
 	}
