@@ -75,6 +75,18 @@ func TestAnAnswerToATestIsBounded(t *testing.T) {
 	}
 }
 
+func TestALongResponseToATestIsCut(t *testing.T) {
+	a := TestAnswer{Verdict: TestRefused, Response: strings.Repeat("\x01", maxTestAnswer/2)} // six bytes each, as JSON
+	text, err := a.text()
+	var got TestAnswer
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil || len(text) > maxTestAnswer || got.Response == "" || !strings.HasPrefix(a.Response, got.Response) {
+		t.Errorf("%d bytes are answered, error %v, %d of the response; want its beginning", len(text), err, len(got.Response))
+	}
+}
+
 func TestATestThatIsNoneOfAQueryPodsIsDropped(t *testing.T) {
 	for sentence, text := range map[string]string{
 		"no JSON":             "junk",
