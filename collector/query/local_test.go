@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/collector/dashboard"
+	"github.com/weir-dev/weir/collector/session"
 )
 
 const (
@@ -89,6 +91,50 @@ func TestOneClickTakesNoTokenAndNeedsAProperty(t *testing.T) {
 	}
 }
 
+func TestASessionThatNamesNoTokenIsTakenOnTheMachineOfWeirDevAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		local      *Local
+		peer, host string
+		want       int
+	}{
+		"there":                        {&Local{}, machine, localhost, 200},
+		"not in a pod":                 {nil, machine, localhost, 401},
+		"not there from elsewhere":     {&Local{}, "192.0.2.1:54321", localhost, 401},
+		"not there by another's name":  {&Local{}, machine, "evil.example", 401},
+		"not in a pod, from elsewhere": {nil, "192.0.2.1:54321", "api.example.com", 401},
+	} {
+		t.Run(name, func(t *testing.T) {
+			handler, api := servePages(t, c.local)
+			key := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].SessionKeys[0]
+			value := key.Seal("default/berlin", session.Session{Loopback: true, ExpirationTime: fixtureNow.Add(time.Hour)})
+			answer := call{
+				method: "GET", target: "/properties/berlin/api/events", peer: c.peer, host: c.host, cookies: []*http.Cookie{{Name: sessionCookie, Value: value}},
+			}.ask(api)
+			if answer.Code != c.want {
+				t.Errorf("got %d %s, want %d", answer.Code, answer.Body, c.want)
+			}
+		})
+	}
+}
+
+func TestTheAuditLogNamesWhoIsSignedIn(t *testing.T) {
+	handler, api := servePages(t, &Local{})
+	lines := audited(handler)
+	for body, want := range map[string]string{
+		`{"loopback":true}`:     `"actor":{"kind":"developer"}`,
+		`{"token":"wt_berlin"}`: `"actor":{"kind":"access_token","name":"default","scope":"read"}`,
+	} {
+		lines.Reset()
+		cookies := call{method: "POST", target: "/properties/berlin/session", body: body, peer: machine, host: localhost}.ask(api).Result().Cookies()
+		export := call{
+			method: "GET", target: "/properties/berlin/api/events", peer: machine, host: localhost, cookies: cookies, header: map[string]string{"Accept": "text/csv"},
+		}.ask(api)
+		if export.Code != 200 || !strings.Contains(lines.String(), want) || !strings.Contains(lines.String(), `"act":"events.exported"`) {
+			t.Errorf("%s: got %d, and the log\n%swant %s", body, export.Code, lines, want)
+		}
+	}
+}
+
 func TestTheFrontLeadsToTheOneProperty(t *testing.T) {
 	handler, api := servePages(t, &Local{})
 	answer := call{method: "GET", target: "/"}.ask(api)
@@ -106,4 +152,3 @@ func TestTheFrontLeadsToTheOneProperty(t *testing.T) {
 		t.Errorf("got %d %q", answer.Code, answer.Header().Get("Location"))
 	}
 }
-

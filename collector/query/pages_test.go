@@ -254,4 +254,3 @@ func TestNobodySignsInWithoutKeys(t *testing.T) {
 		t.Errorf("got %d %s", answer.Code, answer.Body)
 	}
 }
-

@@ -164,4 +164,3 @@ func TestSigningInAnewReplacesTheSessionAndSigningOutEndsIt(t *testing.T) {
 		t.Errorf("got %d %v", out.Code, cookies)
 	}
 }
-
