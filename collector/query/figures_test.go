@@ -37,10 +37,7 @@ func rowsAt(t *testing.T, answer *httptest.ResponseRecorder, at jsontext.Pointer
 	}
 	decoder := jsontext.NewDecoder(answer.Body)
 	var rows []jsontext.Value
-	for {
-		if decoder.StackPointer() == at && decoder.PeekKind() == '[' {
-			break
-		}
+	for decoder.StackPointer() != at || decoder.PeekKind() != '[' {
 		if _, err := decoder.ReadToken(); err != nil {
 			t.Fatalf("there is nothing at %s: %v", at, err)
 		}

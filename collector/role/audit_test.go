@@ -111,6 +111,11 @@ func TestTheAuditLogTellsOfNobody(t *testing.T) {
 	if got := p.request(http.MethodGet, read+"analytics/daily?period=7d", "", exporting("text/csv")); got != http.StatusOK {
 		t.Errorf("days: %d", got)
 	}
+	for _, call := range []string{"breakdown?by=page&channel=Direct&page=zq9jane&page=(none)", "funnel?steps=zq9jane|purchase&steps=zq9jane@example.com"} {
+		if got := p.request(http.MethodGet, read+"analytics/"+call, "", exporting("text/csv")); got != http.StatusOK {
+			t.Errorf("%s: %d", call, got)
+		}
+	}
 	if got := p.request(http.MethodPost, read+"deliveries/replay", `{"platform": "console", "from": "2026-10-20", "status": ["failed"]}`, with("Authorization", "Bearer token-2")); got != http.StatusAccepted {
 		t.Errorf("replay: %d", got)
 	}
@@ -138,6 +143,8 @@ func TestTheAuditLogTellsOfNobody(t *testing.T) {
 		"audit days.exported default/audited access_token warehouse read days success format=text/csv rows=8",
 		"audit deliveries.replayed default/audited access_token operations write platform console success deliveries=0 statuses=[failed]",
 		"audit events.exported default/audited access_token warehouse read events success format=application/x-ndjson rows=1",
+		"audit figures.exported default/audited access_token warehouse read figures breakdown success format=text/csv rows=1",
+		"audit figures.exported default/audited access_token warehouse read figures funnel success format=text/csv rows=2",
 	}
 	got := slices.DeleteFunc(slices.Sorted(slices.Values(p.audited())), func(line string) bool { return strings.HasSuffix(line, "rows=0") })
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
