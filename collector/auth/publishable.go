@@ -32,7 +32,12 @@ func ValidOrigin(entry string) bool {
 
 // AllowsOrigin says whether pages of an origin may use the key; origin is the value of the header Origin.
 func (p *Publishable) AllowsOrigin(origin string) bool {
-	for _, allowed := range p.AllowedOrigins {
+	return OriginAllowed(p.AllowedOrigins, origin)
+}
+
+// OriginAllowed says whether an origin, the value of the header Origin, is one of a list, each as [ValidOrigin] wants it.
+func OriginAllowed(list []string, origin string) bool {
+	for _, allowed := range list {
 		scheme, domain, wildcard := strings.Cut(allowed, "*")
 		if !wildcard {
 			if origin == allowed {

@@ -146,6 +146,7 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"two platforms of one name":               {`"name": "crm"`, `"name": "meta"`, "platforms[1].name: must be unique"},
 		"a platform's name with a path in it":     {`"name": "crm"`, `"name": "../crm"`, "platforms[1].name: must be lower-case letters"},
 		"another word for what is absent":         {`"retention": {`, `"consent": {"whenAbsent": "Drop"}, "retention": {`, "consent.whenAbsent: must be Send or Withhold, or absent"},
+		"an origin of the read API with a path":   {`"retention": {`, `"query": {"allowedOrigins": ["https://a.example/"]}, "retention": {`, "query.allowedOrigins[0]: must be an origin as browsers send it"},
 		"a category of an unknown purpose":        {`"retention": {`, `"consent": {"categories": {"a": ["sale", "ads"]}}, "retention": {`, `consent.categories["a"][1]: must be one of ad_storage, ad_user_data, ad_personalization, analytics_storage, sale`},
 		"a category without a name":               {`"retention": {`, `"consent": {"categories": {"": []}}, "retention": {`, `consent.categories[""]: must be 1 to 100 characters`},
 		"a rule of a platform that there is not":  {`"retention": {`, `"consent": {"platforms": [{"name": "tiktok"}]}, "retention": {`, "consent.platforms[0].name: must be the name of one of the platforms"},

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
@@ -33,13 +34,16 @@ const (
 	maxClientIDLength  = 255
 )
 
+// IsPropertyName says whether a Property can have the name.
+func IsPropertyName(s string) bool { return propertyNamePattern.MatchString(s) }
+
 func isName(s string) bool { return namePattern.MatchString(s) }
 
 // Validate returns every error of the property, joined: each names the field and what would be right.
 func (p *Property) Validate() error {
 	var f errs
 	f.check(isName(p.Namespace), "namespace", nameRule)
-	f.check(propertyNamePattern.MatchString(p.Name), "name", "must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end")
+	f.check(IsPropertyName(p.Name), "name", "must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end")
 	f.check(event.IsCurrency(p.Currency), "currency", "must be an ISO 4217 code in capitals, such as EUR")
 	f.check(isTimeZone(p.TimeZone), "timeZone", "must be an IANA time zone, such as Europe/Berlin or UTC")
 	for _, sent := range slices.Sorted(maps.Keys(p.EventAliases)) {
@@ -62,6 +66,9 @@ func (p *Property) Validate() error {
 	}
 	for i, prefix := range p.Proxies.TrustedCIDRs {
 		f.check(prefix.IsValid(), fmt.Sprintf("proxies.trustedCIDRs[%d]", i), "must be a range such as 10.0.0.0/8 or fd00::/8")
+	}
+	for i, origin := range p.Query.AllowedOrigins {
+		f.check(auth.ValidOrigin(origin), fmt.Sprintf("query.allowedOrigins[%d]", i), auth.OriginRule)
 	}
 	names := map[string]bool{}
 	for i := range p.Platforms {

@@ -53,6 +53,8 @@ const (
 	lastDay defaultPeriod = iota
 	// lastThirtyDays begins at the local midnight 29 days ago and ends now.
 	lastThirtyDays
+	// longestPeriod is as long as a period may be, and ends now.
+	longestPeriod
 )
 
 // rollingPeriods are the values of the parameter "period".
@@ -72,6 +74,8 @@ func parsePeriod(q periodQuery, now time.Time, loc *time.Location, fallback defa
 		return newPeriod(now.Add(-length), now, loc), nil
 	case fallback == lastThirtyDays:
 		return newPeriod(midnight(now.In(loc), 1-rollingDays), now, loc), nil
+	case fallback == longestPeriod:
+		return newPeriod(now.Add(-maxPeriodDays*day), now, loc), nil
 	}
 	return newPeriod(now.Add(-day), now, loc), nil
 }

@@ -163,7 +163,7 @@ func TestACursorOfEventStatisticsIsOfItsPeriod(t *testing.T) {
 		"with another start":           {"cursor=" + good + "&from=2026-10-25", 422},
 		"with another end":             {"cursor=" + good + "&to=2026-10-25", 422},
 		"cut off":                      {"cursor=" + good[:20], 422},
-		"a listing's":                  {"cursor=" + cursor{before: stream.At(fixtureNow), from: period.From}.String(), 422},
+		"a listing's":                  {"cursor=" + cursor{last: stream.At(fixtureNow), from: period.From}.String(), 422},
 		"of a period that is too long": {"cursor=" + statsCursor{analytics.Range{From: time.UnixMilli(0), To: fixtureNow}, analytics.StatsPlace{Count: 1, Event: "e"}}.String(), 422},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +192,11 @@ func TestWhatTakesTooMuchMemorySaysWhatWouldTakeLess(t *testing.T) {
 		t.Errorf("got %d %.300s for a page that takes little, want 200", answer.Code, answer.Body)
 	}
 
+	// An event cannot be asked for smaller.
+	if answer := get(api, tokens["berlin"], "berlin/events/1"); answer.Code != http.StatusServiceUnavailable ||
+		answer.Body.String() != message("The query takes more memory than one may.") {
+		t.Errorf("got %d %.300s for an event, want 503", answer.Code, answer.Body)
+	}
 	release, err := budget.Hold(1 << 20)
 	if err != nil {
 		t.Fatal(err)

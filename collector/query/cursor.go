@@ -10,23 +10,28 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// cursor is a place in a listing: the last event of a page, and the start of the period that the walk began
-// with, so that a rolling period does not run away from a caller who is still reading it.
+// cursor is a place in a listing: the last event of a page, and the period that the walk began with as far as new events do not
+// tell it anyway. So a rolling period does not run away from a caller who is still reading it, and a walk that began with the
+// oldest event has an end.
 //
 // It also knows the query that it is a place in, so that it cannot be taken for one in another.
 type cursor struct {
-	// before is the position of the page's last event; the next page begins behind it.
-	before stream.Position
-	// from is the start of the period; its text rounds it up to the millisecond, as events have theirs.
-	from time.Time
+	// last is the position of the page's last event; the next page begins behind it.
+	last stream.Position
+	// from is the start of the period; its text rounds it up to the millisecond, as events have theirs. to is its end where the
+	// oldest event comes first, else the zero time: nothing behind last is asked for then.
+	from, to time.Time
 	// query stands for the period and the filters that were asked for: see [request.fingerprint].
 	query uint64
 }
 
-// A cursor's bytes: the version, before, from (milliseconds) and query, all big-endian.
+// A cursor's bytes: the version, last, from and to (milliseconds) and query, all big-endian. Where the newest event comes first
+// it is the version that has no to.
 const (
-	cursorVersion = 2
-	cursorLength  = 1 + 8 + 8 + 8
+	cursorVersion          = 2
+	cursorLength           = 1 + 8 + 8 + 8
+	ascendingCursorVersion = 4
+	ascendingCursorLength  = cursorLength + 8
 )
 
 // cursorText is strict so that there is one text for each cursor.
@@ -36,28 +41,46 @@ var errCursor = errors.New("not a cursor of this version")
 
 // String returns the cursor as callers see it. It is opaque to them.
 func (c cursor) String() string {
-	b := make([]byte, 0, cursorLength)
-	b = append(b, cursorVersion)
-	b = binary.BigEndian.AppendUint64(b, uint64(c.before))
-	b = binary.BigEndian.AppendUint64(b, uint64(c.from.Add(time.Millisecond-1).UnixMilli()))
+	b := make([]byte, 1, ascendingCursorLength)
+	b[0] = cursorVersion
+	b = binary.BigEndian.AppendUint64(b, uint64(c.last))
+	b = appendMillisecond(b, c.from)
+	if !c.to.IsZero() {
+		b[0] = ascendingCursorVersion
+		b = appendMillisecond(b, c.to)
+	}
 	b = binary.BigEndian.AppendUint64(b, c.query)
 	return cursorText.EncodeToString(b)
+}
+
+// appendMillisecond appends a time, rounded up to the millisecond.
+func appendMillisecond(b []byte, t time.Time) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(t.Add(time.Millisecond-1).UnixMilli()))
 }
 
 // parseCursor reads what String returned.
 func parseCursor(text string) (cursor, error) {
 	b, err := cursorText.DecodeString(text)
 	// The decoder skips line breaks, so the text's length is checked too.
-	if err != nil || len(b) != cursorLength || len(text) != cursorText.EncodedLen(cursorLength) || b[0] != cursorVersion {
+	if err != nil || len(b) == 0 || len(text) != cursorText.EncodedLen(len(b)) {
+		return cursor{}, errCursor
+	}
+	ascending := b[0] == ascendingCursorVersion
+	switch {
+	case ascending && len(b) == ascendingCursorLength, b[0] == cursorVersion && len(b) == cursorLength:
+	default:
 		return cursor{}, errCursor
 	}
 	c := cursor{
-		before: stream.Position(binary.BigEndian.Uint64(b[1:])),
-		from:   time.UnixMilli(int64(binary.BigEndian.Uint64(b[9:]))).UTC(),
-		query:  binary.BigEndian.Uint64(b[17:]),
+		last:  stream.Position(binary.BigEndian.Uint64(b[1:])),
+		from:  time.UnixMilli(int64(binary.BigEndian.Uint64(b[9:]))).UTC(),
+		query: binary.BigEndian.Uint64(b[len(b)-8:]),
+	}
+	if ascending {
+		c.to = time.UnixMilli(int64(binary.BigEndian.Uint64(b[17:]))).UTC()
 	}
 	// A page ends with an event of its period.
-	if c.before == 0 || c.from.UnixMilli() < 0 || c.from.After(c.before.Time()) {
+	if c.last == 0 || c.from.UnixMilli() < 0 || c.from.After(c.last.Time()) || ascending && !c.last.Time().Before(c.to) {
 		return cursor{}, errCursor
 	}
 	return c, nil
@@ -80,9 +103,7 @@ const (
 // String returns the cursor as callers see it. It is opaque to them.
 func (c statsCursor) String() string {
 	b := []byte{statsCursorVersion}
-	for _, end := range []time.Time{c.period.From, c.period.To} {
-		b = binary.BigEndian.AppendUint64(b, uint64(end.Add(time.Millisecond-1).UnixMilli()))
-	}
+	b = appendMillisecond(appendMillisecond(b, c.period.From), c.period.To)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.after.Count))
 	return cursorText.EncodeToString(append(b, c.after.Event...))
 }

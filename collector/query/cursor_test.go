@@ -5,14 +5,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 func TestCursorSurvivesItsText(t *testing.T) {
 	for name, c := range map[string]cursor{
-		"an event in the middle of a period": {before: stream.At(time.UnixMilli(1_795_000_000_123)) + 7, from: time.UnixMilli(1_794_000_000_000).UTC()},
-		"an event at the period's start":     {before: stream.At(time.UnixMilli(1_795_000_000_000)), from: time.UnixMilli(1_795_000_000_000).UTC(), query: 1<<63 + 1},
-		"a period from the epoch":            {before: 1, from: time.UnixMilli(0).UTC()},
+		"an event in the middle of a period": {last: stream.At(time.UnixMilli(1_795_000_000_123)) + 7, from: time.UnixMilli(1_794_000_000_000).UTC()},
+		"an event at the period's start":     {last: stream.At(time.UnixMilli(1_795_000_000_000)), from: time.UnixMilli(1_795_000_000_000).UTC(), query: 1<<63 + 1},
+		"a period from the epoch":            {last: 1, from: time.UnixMilli(0).UTC()},
+		"a walk from the oldest event on": {
+			last: stream.At(time.UnixMilli(1_795_000_000_123)) + 7, from: time.UnixMilli(1_794_000_000_000).UTC(), to: time.UnixMilli(1_795_000_000_124).UTC(), query: 5,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parseCursor(c.String())
@@ -24,7 +28,8 @@ func TestCursorSurvivesItsText(t *testing.T) {
 }
 
 func TestCursorRefuses(t *testing.T) {
-	good := cursor{before: stream.At(time.UnixMilli(1_795_000_000_123)), from: time.UnixMilli(1_794_000_000_000)}.String()
+	good := cursor{last: stream.At(time.UnixMilli(1_795_000_000_123)), from: time.UnixMilli(1_794_000_000_000)}.String()
+	ascending := cursor{last: stream.At(time.UnixMilli(5)), from: time.UnixMilli(1), to: time.UnixMilli(6)}.String()
 	encode := func(c cursor) string { return c.String() }
 	for name, text := range map[string]string{
 		"nothing":                              "",
@@ -36,8 +41,12 @@ func TestCursorRefuses(t *testing.T) {
 		"bits behind the end":                  good[:len(good)-1] + "B",
 		"line breaks that decoders skip":       good[:4] + "\n" + good[4:],
 		"no position":                          encode(cursor{from: time.UnixMilli(0)}),
-		"a period that begins behind it":       encode(cursor{before: stream.At(time.UnixMilli(5)), from: time.UnixMilli(6)}),
-		"a period that begins before all time": encode(cursor{before: stream.At(time.UnixMilli(5)), from: time.UnixMilli(-1)}),
+		"a period that begins behind it":       encode(cursor{last: stream.At(time.UnixMilli(5)), from: time.UnixMilli(6)}),
+		"a period that ends before it":         encode(cursor{last: stream.At(time.UnixMilli(5)), from: time.UnixMilli(1), to: time.UnixMilli(5)}),
+		"an end where there is none":           "Ag" + strings.TrimPrefix(ascending, "BA"),
+		"no end where there is one":            "BA" + strings.TrimPrefix(good, "Ag"),
+		"a place in event statistics":          statsCursor{after: analytics.StatsPlace{Count: 1, Event: "purchase"}}.String(),
+		"a period that begins before all time": encode(cursor{last: stream.At(time.UnixMilli(5)), from: time.UnixMilli(-1)}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := parseCursor(text); err == nil {
@@ -48,9 +57,11 @@ func TestCursorRefuses(t *testing.T) {
 }
 
 func FuzzCursor(f *testing.F) {
-	f.Add(cursor{before: 1 << 40, from: time.UnixMilli(1)}.String())
+	f.Add(cursor{last: 1 << 40, from: time.UnixMilli(1)}.String())
+	f.Add(cursor{last: 1 << 40, from: time.UnixMilli(1), to: time.UnixMilli(1 << 30)}.String())
 	f.Add("")
 	f.Add("Ag")
+	f.Add("BA")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseCursor(text)
 		if err == nil && c.String() != text {

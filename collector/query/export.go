@@ -83,19 +83,23 @@ func (r eventRow) columns() []column {
 
 // appendJSON appends the event as it stands in a listing, and behind that everything else that was sent.
 func (r eventRow) appendJSON(b []byte) ([]byte, error) {
-	whole := wholeEvent{
-		Members: document.MembersOf(r.event), Country: document.Nullable(r.event.Country), Context: document.ContextOf(&r.event.Context),
+	b = appendRecord(b, r.Record)
+	b[len(b)-1] = ','
+	b, err := appendSent(b, r.event)
+	return append(b, '}'), err
+}
+
+// appendSent appends the members that tell what else was sent.
+func appendSent(b []byte, e *event.Event) ([]byte, error) {
+	whole := wholeEvent{Members: document.MembersOf(e), Country: document.Nullable(e.Country), Context: document.ContextOf(&e.Context)}
+	if !e.OccurredAt.IsZero() {
+		whole.Timestamp = new(instant(e.OccurredAt))
 	}
-	if !r.event.OccurredAt.IsZero() {
-		whole.Timestamp = new(instant(r.event.OccurredAt))
-	}
-	rest, err := json.Marshal(whole, document.Options)
+	text, err := json.Marshal(whole, document.Options)
 	if err != nil {
 		return b, err
 	}
-	b = appendRecord(b, r.Record)
-	b[len(b)-1] = ','
-	return append(b, rest[1:]...), nil
+	return append(b, text[1:len(text)-1]...), nil
 }
 
 // exportEvents answers with all pages of a listing, a page at a time, so that what it takes does not depend on how
@@ -132,7 +136,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		}
 		query.After, query.Limit = page.Next, min(limit, exportPage)
 		page, err = h.page(r, q.tenant, query)
-		if err == nil && !reflect.DeepEqual(complete, completeFrom(page.CompleteFrom, query.Range.From)) {
+		if err == nil && isCutShort(complete, page.CompleteFrom, query) {
 			err = errCutShort
 		}
 	}
@@ -142,6 +146,15 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// isCutShort says whether events that an export had still to come to have been trimmed since it began. complete is what was
+// missing then, from is where trimming has come to.
+func isCutShort(complete *string, from time.Time, query analytics.ListingQuery) bool {
+	if query.Ascending {
+		return from.After(query.After.Time()) // all before have been written
+	}
+	return !reflect.DeepEqual(complete, completeFrom(from, query.Range.From))
 }
 
 func writeRecords(rows *rowWriter, records []analytics.Record) error {

@@ -476,8 +476,10 @@ func serveStream(t *testing.T, source *memory) (http.Handler, *analytics.View) {
 	fill(t, view, source)
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 	handler.Serve([]Tenant{{
-		Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), View: view,
-		Entries: source,
+		Property: config.Property{
+			Namespace: "default", Name: "berlin", Currency: "EUR", Platforms: []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook}},
+		},
+		Location: time.UTC, Tokens: tokensOf("berlin"), View: view, Entries: source, Records: source,
 	}})
 	return routes(handler), view
 }

@@ -152,6 +152,7 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 			Tokens:     tokensOf(name),
 			View:       view,
 			Entries:    source,
+			Records:    source,
 			Rejections: refused[name],
 			Shadows:    shadowed{},
 		})

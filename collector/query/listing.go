@@ -19,13 +19,22 @@ const (
 	defaultLimit    = 100
 	maxLimit        = 1000
 	maxListedEvents = 100
+	// maxLookedUp is how many ids or visitors of a kind one listing is asked for.
+	maxLookedUp = 100
 )
 
 var listingParameters = withPeriod(
 	parameter{name: "limit"}, parameter{name: "cursor"}, parameter{name: "event", isList: true},
 	parameter{name: "status", isList: true}, parameter{name: "platform", isList: true},
 	parameter{name: "class"},
+	parameter{name: "event_id", isList: true}, parameter{name: "order_id", isList: true}, parameter{name: "visitor", isList: true},
+	parameter{name: "order"}, parameter{name: "total"},
 )
+
+// listingOrders are the orders of a listing, by whether the oldest event comes first.
+var listingOrders = []choice[bool]{{"desc", false}, {"asc", true}}
+
+var yesOrNo = []choice[bool]{{"false", false}, {"true", true}}
 
 var statusChoices = []choice[stream.Status]{
 	{"pending", stream.Pending}, {"retrying", stream.Retrying}, {"delivered", stream.Delivered},
@@ -68,11 +77,15 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	var next *string
 	if page.Next != 0 {
-		next = optional(cursor{before: page.Next, from: query.Range.From, query: fingerprint}.String())
+		place := cursor{last: page.Next, from: query.Range.From, query: fingerprint}
+		if query.Ascending {
+			place.to = query.Range.To
+		}
+		next = optional(place.String())
 		w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), q.withCursor(*next)))
 	}
 	text := make([]byte, 0, recordSize*(1+len(page.Records)))
-	text = appendListing(text, page.Records, next, completeFrom(page.CompleteFrom, query.Range.From))
+	text = appendListing(text, &page, next, completeFrom(page.CompleteFrom, query.Range.From))
 	w.Header().Set("Content-Type", typeJSON)
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	_, _ = w.Write(text) // an error says that the caller has gone
@@ -86,31 +99,53 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 		usual, most = maxExport, maxExport
 	}
 	query = analytics.ListingQuery{
-		Range:     q.period(lastDay).Range,
-		Limit:     q.limit(usual, most),
-		Class:     q.class(),
-		Events:    q.names("event", 0, maxListedEvents),
-		Platforms: q.texts("platform", maxListedEvents),
+		EventIDs: q.texts("event_id", maxLookedUp),
+		OrderIDs: q.texts("order_id", maxLookedUp),
+		Visitors: q.texts("visitor", maxLookedUp),
 	}
-	cursorText := q.one("cursor")
-	var c cursor
-	if cursorText != "" {
-		var err error
-		if c, err = parseCursor(cursorText); err != nil {
-			q.errs.Add("cursor", "The cursor field format is invalid.")
-			cursorText = ""
-		}
+	fallback := lastDay
+	if looksUp(query) {
+		fallback = longestPeriod
 	}
+	query.Range = q.period(fallback).Range
+	query.Limit = q.limit(usual, most)
+	query.Class = q.class()
+	query.AnyClass = len(query.EventIDs)+len(query.OrderIDs) > 0 && q.said("class") == ""
+	query.Events = q.names("event", 0, maxListedEvents)
+	query.Platforms = q.texts("platform", maxListedEvents)
 	query.Statuses = chooseAll(&q.parameters, "status", statusChoices)
+	query.Ascending = choose(&q.parameters, "order", false, listingOrders)
+	query.Count = choose(&q.parameters, "total", false, yesOrNo)
+	if query.Count && answerIn != typeJSON {
+		q.errs.Add("total", "The total field is for JSON alone: an export has every event.")
+	}
 	fingerprint = q.fingerprint(query)
-	if cursorText != "" {
-		if c.query != fingerprint && len(q.errs) == 0 {
-			q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status, platform and "+
-				"class must be those of the page before.")
-		}
-		query.After, query.Range.From = c.before, c.from
+	if text := q.one("cursor"); text != "" {
+		q.goOn(&query, text, fingerprint)
 	}
 	return query, fingerprint
+}
+
+// looksUp says whether events are asked for by an id or a visitor.
+func looksUp(query analytics.ListingQuery) bool {
+	return len(query.EventIDs)+len(query.OrderIDs)+len(query.Visitors) > 0
+}
+
+// goOn has a listing begin behind a cursor.
+func (q *request) goOn(query *analytics.ListingQuery, text string, fingerprint uint64) {
+	c, err := parseCursor(text)
+	if err != nil {
+		q.errs.Add("cursor", "The cursor field format is invalid.")
+		return
+	}
+	if len(q.errs) == 0 && (c.query != fingerprint || c.to.IsZero() == query.Ascending) {
+		q.errs.Add("cursor", "The cursor field belongs to another listing: period, from, to, event, status, platform, class, event_id, "+
+			"order_id, visitor and order must be those of the page before.")
+	}
+	query.After, query.Range.From = c.last, c.from
+	if query.Ascending {
+		query.Range.To = c.to
+	}
 }
 
 // fingerprint stands for what is asked, in whatever spelling and order: the period as it was asked for, which for one
@@ -125,15 +160,23 @@ func (q *request) fingerprint(query analytics.ListingQuery) uint64 {
 		if to != "" {
 			period += " to " + instant(query.Range.To)
 		}
-	} else if period == "" {
+	} else if period == "" && !looksUp(query) {
 		period = "24h" // which is the same
 	}
 	statuses := make([]string, len(query.Statuses))
 	for i, status := range query.Statuses {
 		statuses[i] = status.String()
 	}
+	class := query.Class.String()
+	if query.AnyClass {
+		class = "any"
+	}
+	lists := [][]string{{period}, query.Events, statuses, query.Platforms, {class}}
+	if looksUp(query) || query.Ascending { // a cursor of a listing without has always been without
+		lists = append(lists, query.EventIDs, query.OrderIDs, query.Visitors, []string{strconv.FormatBool(query.Ascending)})
+	}
 	sum := fnv.New64a()
-	for _, list := range [][]string{{period}, query.Events, statuses, query.Platforms, {query.Class.String()}} {
+	for _, list := range lists {
 		for _, text := range slices.Compact(slices.Sorted(slices.Values(list))) {
 			fmt.Fprintf(sum, "%q ", text)
 		}

@@ -123,7 +123,7 @@ func (h *Handler) queued(handle func(http.ResponseWriter, *http.Request, *Tenant
 		ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		who := auth.HashOf(bearerToken(r.Header))
+		who := t.reader.Hash
 		if err := h.queue.acquire(ctx, who); err != nil {
 			h.fail(w, r, err)
 			return
@@ -172,8 +172,8 @@ func (w *releasingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter
 func (h *Handler) page(r *http.Request, t *Tenant, q analytics.ListingQuery) (analytics.Page, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
 	defer cancel()
-	if len(q.Events) > 0 || len(q.Platforms) > 0 || len(q.Statuses) > 0 {
-		who := auth.HashOf(bearerToken(r.Header))
+	if len(q.Events) > 0 || len(q.Platforms) > 0 || len(q.Statuses) > 0 || looksUp(q) || q.Count {
+		who := t.reader.Hash
 		if err := h.queue.acquire(ctx, who); err != nil {
 			return analytics.Page{}, err
 		}

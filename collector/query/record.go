@@ -14,16 +14,19 @@ const recordSize = 768
 
 // appendListing appends the answer with a page of events. Pages are asked for most of all and are long, so they are
 // written as they stand here, not by way of reflection.
-func appendListing(b []byte, records []analytics.Record, nextCursor, completeFrom *string) []byte {
+func appendListing(b []byte, page *analytics.Page, nextCursor, completeFrom *string) []byte {
 	b = append(b, `{"data":[`...)
-	for i := range records {
+	for i := range page.Records {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendRecord(b, &records[i])
+		b = appendRecord(b, &page.Records[i])
 	}
 	b = append(b, `],"next_cursor":`...)
 	b = appendOptional(b, nextCursor)
+	if page.Total != nil {
+		b = strconv.AppendInt(append(b, `,"total":`...), int64(*page.Total), 10)
+	}
 	if completeFrom != nil {
 		b = append(b, `,"complete_from":`...)
 		b = appendText(b, *completeFrom)
@@ -33,6 +36,13 @@ func appendListing(b []byte, records []analytics.Record, nextCursor, completeFro
 
 // appendRecord appends an event as JSON.
 func appendRecord(b []byte, r *analytics.Record) []byte {
+	b = appendDeliveries(append(appendReceived(b, r), `,"delivery":`...), r.Deliveries)
+	b = appendText(append(b, `,"class":`...), r.Class.String())
+	return append(b, '}')
+}
+
+// appendReceived appends the beginning of an event's JSON: all that stands before its deliveries.
+func appendReceived(b []byte, r *analytics.Record) []byte {
 	touch := &r.Touch
 	b = appendText(append(b, `{"event_id":`...), r.EventID)
 	b = appendText(append(b, `,"event":`...), r.Event)
@@ -49,9 +59,7 @@ func appendRecord(b []byte, r *analytics.Record) []byte {
 	} {
 		b = appendOptional(append(b, member.name...), optional(member.text))
 	}
-	b = appendDeliveries(append(b, `,"delivery":`...), r.Deliveries)
-	b = appendText(append(b, `,"class":`...), r.Class.String())
-	return append(b, '}')
+	return b
 }
 
 // appendDeliveries appends what became of an event as JSON.

@@ -16,7 +16,7 @@ func TestParametersThatACallDoesNotTake(t *testing.T) {
 	const daily = "known are period, from, to."
 	const filters = "event, channel, source, medium, campaign, page, product."
 	const period = "known are period, from, to, compare, " + filters
-	const listing = "known are period, from, to, limit, cursor, event, status, platform, class."
+	const listing = "known are period, from, to, limit, cursor, event, status, platform, class, event_id, order_id, visitor, order, total."
 	for name, test := range map[string]struct {
 		call string
 		want map[string][]string

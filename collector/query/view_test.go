@@ -18,6 +18,8 @@ type memory struct {
 	records []stream.Record
 	// away is a Redis that does not answer.
 	away bool
+	// recordsRead counts the records that were read.
+	recordsRead int
 }
 
 func (m *memory) ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error) {
@@ -29,12 +31,33 @@ func (m *memory) ReadEvents(ctx context.Context, after stream.Position, count in
 	return nil, m.wait(ctx, block)
 }
 
-func (m *memory) ReadRecords(ctx context.Context, after stream.Position, _ int, block time.Duration) (stream.Records, error) {
-	// The records' own stream is one entry at position 1 that holds them all.
-	if len(m.records) > 0 && after == 0 {
-		return stream.Records{Records: m.records, Last: 1}, nil
+// ReadRecords has an entry for each record, dated like it.
+func (m *memory) ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error) {
+	if m.away {
+		return stream.Records{Last: after}, errors.New("connection refused")
 	}
-	return stream.Records{Last: after}, m.wait(ctx, block)
+	found := stream.Records{Last: after}
+	for i, position := range m.recordPositions() {
+		if position > after && len(found.Records) < count {
+			found.Records, found.Last = append(found.Records, m.records[i]), position
+		}
+	}
+	m.recordsRead += len(found.Records)
+	if len(found.Records) > 0 {
+		return found, nil
+	}
+	return found, m.wait(ctx, block)
+}
+
+// recordPositions are where the records stand in their stream.
+func (m *memory) recordPositions() []stream.Position {
+	positions := make([]stream.Position, len(m.records))
+	var last stream.Position
+	for i := range m.records {
+		last = max(last+1, stream.At(m.records[i].At))
+		positions[i] = last
+	}
+	return positions
 }
 
 // Entries finds what is at the positions.
@@ -71,10 +94,12 @@ func (m *memory) Bounds(context.Context) (stream.Bounds, error) {
 func (m *memory) Dropped(context.Context) (stream.Dropped, error) { return stream.Dropped{}, nil }
 
 func (m *memory) RecordBounds(context.Context) (stream.Bounds, error) {
-	if len(m.records) == 0 {
+	positions := m.recordPositions()
+	if len(positions) == 0 {
 		return stream.Bounds{}, nil
 	}
-	return stream.Bounds{First: 1, Last: 1, Newest: 1, Length: 1}, nil
+	first, last := positions[0], positions[len(positions)-1]
+	return stream.Bounds{First: first, Last: last, Newest: last, Length: int64(len(positions))}, nil
 }
 
 // fill lets the view follow streams until it is ready.

@@ -1,0 +1,63 @@
+package query
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+type propertiesAnswer struct {
+	Data []propertyRecord `json:"data"`
+}
+
+// propertyRecord is a property that a token may see.
+type propertyRecord struct {
+	Property  string     `json:"property"`
+	Namespace string     `json:"namespace"`
+	TimeZone  string     `json:"time_zone"`
+	Currency  string     `json:"currency"`
+	Scope     auth.Scope `json:"scope"`
+}
+
+// properties answers GET /properties: which properties the token may see.
+func (h *Handler) properties(w http.ResponseWriter, r *http.Request, _ *Tenant) {
+	token, now := bearerToken(r.Header), h.now()
+	seen, known := []propertyRecord{}, false
+	tenants := *h.tenants.Load()
+	// All are compared, as findGrant does.
+	for i := range tenants {
+		credential, ok := auth.Match(tenants[i].Tokens, token, now)
+		if !ok {
+			continue
+		}
+		known = true
+		tenants[i].FirstUses.Of(credential).Note()
+		if p := &tenants[i].Property; credential.Scope.Allows(auth.ScopeRead) {
+			seen = append(seen, propertyRecord{p.Name, p.Namespace, p.TimeZone, p.Currency, credential.Scope})
+		}
+	}
+	if !known {
+		h.refuse(w, r)
+		return
+	}
+	server.Authenticated(r)
+	if len(seen) == 0 {
+		server.Message(w, http.StatusForbidden, "This action is unauthorized.")
+		return
+	}
+	if negotiate(w, r, object) == "" {
+		return
+	}
+	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
+	if p.check(nil); len(p.errs) > 0 {
+		server.Invalid(w, p.errs)
+		return
+	}
+	slices.SortFunc(seen, func(a, b propertyRecord) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Property, b.Property))
+	})
+	server.JSON(w, http.StatusOK, propertiesAnswer{seen})
+}
