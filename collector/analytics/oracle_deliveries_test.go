@@ -1,7 +1,9 @@
 package analytics
 
 import (
+	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/weir-dev/weir/collector/stream"
@@ -69,4 +71,27 @@ func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
 	}
 	s.LatencyP50, s.LatencyP95 = smallest(50), smallest(95)
 	return s
+}
+
+// checkDeliveries asks for some parts of a range.
+func (w *world) checkDeliveries(t testing.TB, r Range) {
+	t.Helper()
+	q := DeliveriesQuery{
+		Platforms: pick(w.Rand, nil, nil, []string{"meta"}, []string{"crm", "unknown"}),
+		Events:    pick(w.Rand, nil, nil, []string{"purchase"}, []string{"pageview", "lead", "unknown"}),
+	}
+	parts := time.Duration(1 + w.IntN(5))
+	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/parts + 1) {
+		if to := from.Add(r.To.Sub(r.From)/parts + 1); w.IntN(4) > 0 {
+			q.Ranges = append(q.Ranges, Range{from, to})
+		}
+	}
+	want := w.oracle.deliveries(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	got, err := w.view.Deliveries(t.Context(), q)
+	mustNot(t, err)
+	if len(got.Ranges) == 0 {
+		got.Ranges = nil
+	}
+	sameAs(t, fmt.Sprintf("deliveries %+v", q), got, want)
 }

@@ -257,7 +257,7 @@ func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 func (o *oracle) attribution(q AttributionQuery) Attribution {
 	var a Attribution
 	byCurrency := map[string]bool{}
-	conversions := slices.DeleteFunc(o.within(q.Range), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
+	conversions := slices.DeleteFunc(o.keep(o.within(q.Range), q.Filter), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
 	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
 	histories := map[string][]oracleEvent{}
 	for _, e := range o.events {
