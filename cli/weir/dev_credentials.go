@@ -161,7 +161,7 @@ func (c devCredentials) pageLines(roles []role.Name) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("\nThe numbers, in a browser on this machine:\n\n")
+	b.WriteString("The numbers, in a browser on this machine:\n\n")
 	for _, p := range c.Properties {
 		fmt.Fprintf(&b, "  %s\n", p.page())
 	}

@@ -152,8 +152,7 @@ func (l *propertyLoader) resolvePlatform(property *loadedProperty, i int) {
 	values := map[string]string{}
 	complete := true
 	if secret := spec.SecretName(); secret != "" {
-		traits, _ := spec.Type.Traits()
-		for _, key := range traits.Credentials {
+		for _, key := range spec.Type.SecretKeys(spec.ForwardErasure) {
 			value, found := l.lookUp(property, field, v1alpha1.SecretKeyReference{Name: secret, Key: key})
 			values[key], complete = value, complete && found
 		}

@@ -103,6 +103,8 @@ spec:
   - {name: meta, type: Meta, meta: {pixelID: "1"}, credentialsSecretRef: {name: keys}}
   - {name: crm, type: Webhook, webhook: {url: "http://crm"}, credentialsSecretRef: {name: keys}}
   - {name: console, type: Log}
+  - {name: product, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: mixpanel}, forwardErasure: true}
+  - {name: plain, type: Mixpanel, mixpanel: {projectID: "1"}, credentialsSecretRef: {name: mixpanel}}
   sources:
   - {name: woo, type: WooCommerce, secretRef: {name: keys}, url: "https://shop.example.com", apiSecretRef: {name: keys}}
 `,
@@ -116,7 +118,13 @@ stringData:
   legacy: |
     a-key-of-old-days
   redis: "redis://weir:secret@redis:6379/0\n"
-  signingSecret: ` + signingSecret + "\n",
+  signingSecret: ` + signingSecret + `
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: mixpanel, namespace: tenants}
+stringData: {serviceAccountUsername: u, serviceAccountSecret: s, projectToken: p, gdprToken: g}
+`,
 		"ignored.txt": "no manifest",
 	})
 	properties, err := loadProperties(t.Context(), []string{folder})
@@ -129,6 +137,9 @@ stringData:
 	}
 	if diff := cmp.Diff(map[string]map[string]string{
 		"meta": {"accessToken": "token"}, "crm": {"signingSecret": signingSecret}, "console": {},
+		// What erasures need is read where they are handed on, and nowhere else.
+		"product": {"serviceAccountUsername": "u", "serviceAccountSecret": "s", "projectToken": "p", "gdprToken": "g"},
+		"plain":   {"serviceAccountUsername": "u", "serviceAccountSecret": "s"},
 	}, got.platformSecrets); diff != "" {
 		t.Errorf("platform secrets (-want +got):\n%s", diff)
 	}

@@ -159,18 +159,3 @@ func MatchHash(credentials []Credential, hash Hash, now time.Time) (Credential, 
 	}
 	return credentials[i], true
 }
-
-// Strongest returns the credential of the widest scope among those that have not expired at now; the first where several are.
-func Strongest(credentials []Credential, now time.Time) (Credential, bool) {
-	best := -1
-	for i := range credentials {
-		c := &credentials[i]
-		if c.Scope.Valid() && !c.expired(now) && (best < 0 || scopeRank[c.Scope] > scopeRank[credentials[best].Scope]) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return Credential{}, false
-	}
-	return credentials[best], true
-}

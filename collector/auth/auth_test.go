@@ -170,29 +170,6 @@ func TestMatchFindsTheCredentialThatHasNotExpired(t *testing.T) {
 	}
 }
 
-func TestTheStrongestTokenIsTheOneOfTheWidestScope(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	read, write := auth.Credential{Name: "read", Scope: auth.ScopeRead}, auth.Credential{Name: "write", Scope: auth.ScopeWrite}
-	over := auth.Credential{Name: "over", Scope: auth.ScopeAdmin, ExpirationTime: &now}
-	key := auth.Credential{Name: "key"}
-	for name, c := range map[string]struct {
-		credentials []auth.Credential
-		want        string
-	}{
-		"of a narrow one and a wide one the wide one": {[]auth.Credential{read, write}, "write"},
-		"of two alike the first":                      {[]auth.Credential{read, {Name: "another", Scope: auth.ScopeRead}}, "read"},
-		"not one that has expired":                    {[]auth.Credential{over, read}, "read"},
-		"not one without a scope":                     {[]auth.Credential{key}, ""},
-		"none of none":                                {nil, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got, found := auth.Strongest(c.credentials, now); got.Name != c.want || found != (c.want != "") {
-				t.Errorf("got %q, %v, want %q", got.Name, found, c.want)
-			}
-		})
-	}
-}
-
 func TestCredentialsAreWrittenAsTheyAreRead(t *testing.T) {
 	expires := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 	want := []auth.Credential{

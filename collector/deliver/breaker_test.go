@@ -27,7 +27,7 @@ func testBreaker() *breaker {
 	if err != nil {
 		panic(err)
 	}
-	return newBreaker(b, defaultTiming().slow, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm"), newLimiter(1))
+	return newBreaker(b, defaultTiming().slow, time.Now, slog.New(slog.DiscardHandler), metrics.pauses("crm", time.Now), newLimiter(1))
 }
 
 func mustAcquire(t *testing.T, b *breaker) permit {

@@ -81,7 +81,7 @@ type timing struct {
 	lease time.Duration
 	// pendingIdle is the age at which a pending entry counts as abandoned, reclaim how often to look for such.
 	pendingIdle, reclaim time.Duration
-	// replay is how often to look for requests for replays.
+	// replay is how often to look for requests for replays and for test events.
 	replay time.Duration
 	// erase is how often to look for persons who are to be erased, eraseGrace for how long collectors must have had the time to
 	// learn of them, and erasePatience for how long to wait for another that erases, or for whoever keeps the ledger.
@@ -187,6 +187,7 @@ func (e *Engine) Run(taking context.Context) error {
 	platforms.Go(func() { e.trim(taking) })
 	platforms.Go(func() { e.measureLag(taking) })
 	platforms.Go(func() { e.answerReplays(taking) })
+	platforms.Go(func() { e.answerTests(taking) })
 	if e.options.Ledger != nil {
 		platforms.Go(func() { e.eraser().run(taking) })
 	}
@@ -212,7 +213,7 @@ func (e *Engine) serve(taking context.Context, cfg platforms.Platform) {
 	if !ok {
 		return
 	}
-	pauses := e.options.Metrics.pauses(cfg.Name)
+	pauses := e.options.Metrics.pauses(cfg.Name, e.options.Now)
 	defer context.AfterFunc(taking, pauses.retire)()
 	opened := e.open(taking, cfg, pauses)
 	if opened == nil {

@@ -20,11 +20,15 @@ func lakeOf(
 ) *lake.Lake {
 	options, _ := opened.Bucket()
 	options.Client, options.Put = client, put
-	prefix := cfg.S3.Prefix
-	if prefix == "" {
-		prefix = property + "/" + cfg.Name
+	return lake.New(lake.NewBucket(options), lakePrefix(cfg, property), erased)
+}
+
+// lakePrefix is what the keys of a platform's files begin with.
+func lakePrefix(cfg platforms.Platform, property string) string {
+	if cfg.S3.Prefix == "" {
+		return property + "/" + cfg.Name + "/"
 	}
-	return lake.New(lake.NewBucket(options), prefix+"/", erased)
+	return cfg.S3.Prefix + "/"
 }
 
 // bucketError is a failure of a platform's bucket.

@@ -2,7 +2,9 @@ package deliver
 
 import (
 	"fmt"
+	"maps"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,6 +29,8 @@ type Metrics struct {
 	mu sync.Mutex
 	// misconfigured is what a person has to mend, by platform.
 	misconfigured map[string]Misconfiguration
+	// pausing is why and since when platforms are paused, by platform.
+	pausing map[string]stream.Pause
 }
 
 // NewMetrics makes the metrics and registers them. It fails where the registerer has them already.
@@ -39,6 +43,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	}
 	m := &Metrics{
 		misconfigured: map[string]Misconfiguration{},
+		pausing:       map[string]stream.Pause{},
 		settled: counter("weir_deliveries_total",
 			"Delivery records written, by the status that they carry.", "platform", "status"),
 		deadLetters: counter("weir_dead_letters_total",
@@ -80,6 +85,7 @@ func (m *Metrics) forget(platform string) {
 		gauge.DeletePartialMatch(prometheus.Labels{"platform": platform})
 	}
 	m.misconfigure(platform, "")
+	m.pause(platform, "", "", time.Time{})
 }
 
 // speaks notes which version is spoken to a platform from now on: when it ends, where an end is announced.
@@ -114,8 +120,8 @@ func (m *Metrics) expired(platform, reason string, n int) {
 }
 
 // pauses returns what tells whether a platform is paused; it is not yet.
-func (m *Metrics) pauses(platform string) *pauseMetrics {
-	p := &pauseMetrics{platform: platform, metrics: m}
+func (m *Metrics) pauses(platform string, now func() time.Time) *pauseMetrics {
+	p := &pauseMetrics{platform: platform, metrics: m, now: now}
 	p.resumed()
 	return p
 }
@@ -124,6 +130,7 @@ func (m *Metrics) pauses(platform string) *pauseMetrics {
 type pauseMetrics struct {
 	platform string
 	metrics  *Metrics
+	now      func() time.Time
 
 	mu      sync.Mutex
 	reason  string
@@ -143,6 +150,7 @@ func (p *pauseMetrics) set(paused float64, reason string, what Misconfiguration)
 	}
 	p.metrics.paused.WithLabelValues(p.platform).Set(paused)
 	p.metrics.misconfigure(p.platform, what)
+	p.metrics.pause(p.platform, reason, what, p.now())
 	p.metrics.errors.DeletePartialMatch(prometheus.Labels{"platform": p.platform})
 	if reason != "" {
 		p.metrics.errors.WithLabelValues(p.platform, reason).Set(1)
@@ -154,4 +162,26 @@ func (p *pauseMetrics) retire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.retired = true
+}
+
+// pause notes why a platform is paused, and since when unless it was before; reason is "" where it is not.
+func (m *Metrics) pause(platform, reason string, what Misconfiguration, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if reason == "" {
+		delete(m.pausing, platform)
+		return
+	}
+	since := now.UTC()
+	if before, paused := m.pausing[platform]; paused {
+		since = before.Since
+	}
+	m.pausing[platform] = stream.Pause{Misconfiguration: string(what), Reason: reason, Since: since}
+}
+
+// pausedPlatforms returns why and since when platforms are paused.
+func (m *Metrics) pausedPlatforms() map[string]stream.Pause {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.pausing)
 }

@@ -28,7 +28,7 @@ func newConsents(property *config.Property) consents {
 	for i := range property.Platforms {
 		platform := &property.Platforms[i]
 		traits, _ := platform.Type.Traits()
-		if needed := event.Needed(traits.Consent.Identifiers); needed != (event.Needed{}) {
+		if needed := event.Needed(traits.ConsentOf(&platform.Settings).Identifiers); needed != (event.Needed{}) {
 			c.recognisers = append(c.recognisers, recogniser{consent.NewRule(property.Consent.Rule(platform)), platform.Events, needed})
 		}
 	}

@@ -26,6 +26,9 @@ func TestWhoDeniesAnalyticsLeavesNoIdentifierThatNobodyNeeds(t *testing.T) {
 	purchases := meta
 	purchases.Events = []string{"purchase"}
 	ga4 := platforms.Platform{Name: "ga4", Type: platforms.TypeGA4, Settings: platforms.Settings{GA4: &platforms.GA4{MeasurementID: "G-1"}}}
+	analytics := platforms.Platform{Name: "google", Type: platforms.TypeGoogle, Settings: platforms.Settings{
+		Google: &platforms.Google{Product: platforms.GoogleAnalytics, AccountID: "1", MeasurementID: "G-1"},
+	}}
 	crm := platforms.Platform{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example/"}}}
 	noStorage := consenttest.TCF{Purposes: []int{3, 4, 7}}.String()
 	for sentence, test := range map[string]struct {
@@ -57,6 +60,10 @@ func TestWhoDeniesAnalyticsLeavesNoIdentifierThatNobodyNeeds(t *testing.T) {
 		"one that does not get the event gets none": {platforms: []platforms.Platform{purchases}, members: `{"analytics_storage":"denied"}`, want: none},
 		"a platform of statistics that demands nothing needs all": {
 			platforms: []platforms.Platform{ga4}, rules: config.Consent{Platforms: []config.PlatformConsent{{Name: "ga4", Requires: []platforms.Purpose{}}}},
+			members: `{"analytics_storage":"denied"}`, want: kept{"c-1", "u-1", "s-1", true},
+		},
+		"one that is of statistics by its settings needs all as well": {
+			platforms: []platforms.Platform{analytics}, rules: config.Consent{Platforms: []config.PlatformConsent{{Name: "google", Requires: []platforms.Purpose{}}}},
 			members: `{"analytics_storage":"denied"}`, want: kept{"c-1", "u-1", "s-1", true},
 		},
 	} {

@@ -23,7 +23,8 @@ var amplitudeTraits = Traits{
 	Limits:      Limits{Events: 200, Bytes: 900_000},
 	HasEndpoint: true,
 	// It is the customer's own statistics, only elsewhere.
-	Consent: Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	Consent:  Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	TestMode: without("Amplitude"),
 	Erasure: Erasure{
 		Instruction: "Send the person's user_id to POST https://amplitude.com/api/2/deletions/users " +
 			"(https://analytics.eu.amplitude.com/api/2/deletions/users for projects in Europe), with the project's API key and " +

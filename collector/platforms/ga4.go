@@ -43,6 +43,11 @@ var ga4Traits = Traits{
 		{ByFake, "a server that checks by the rules of Google's documents, its Event Builder and its validation of events", "2026-11-20"},
 		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
 	}},
+	TestMode: TestMode{
+		Sends: true,
+		Text: "The event is sent to Google's validation server, which checks its form and keeps nothing, so that it shows nowhere. " +
+			"It checks neither the API secret nor the measurement id: set debugMode, and see an event arrive in DebugView.",
+	},
 	Erasure: Erasure{
 		Instruction: "Submit the person's client_id, and the user_id in a request of its own, to submitUserDeletion of the " +
 			"Google Analytics Admin API, or delete the user in the report User explorer. What was exported to " +

@@ -88,6 +88,12 @@ var googleTraits = Traits{
 		{Kind: BySchema, What: "the discovery document of the Data Manager API v1, revision 20260924", Since: "2026-11-24"},
 		{Kind: ByLibrary, What: "golang.org/x/oauth2 0.37 makes the grants", Since: "2026-11-24"},
 	}},
+	TestMode: TestMode{
+		Sends: true,
+		Text: "The event is sent with validateOnly. Google checks it and the service account's rights, and takes nothing, so that " +
+			"it shows nowhere.",
+		enter: func(s *Settings, _ string) { s.Google.Test = true },
+	},
 	Erasure: Erasure{
 		Instruction: "For Google Ads there is no interface that removes a conversion: ask Google by its form for personal data, " +
 			"with the order's id. In Google Analytics submit the person's client_id, and the user_id in a request of its own, to " +

@@ -29,6 +29,7 @@ var klaviyoTraits = Traits{
 		Requires:    []Purpose{AdStorage, AdUserData, AdPersonalization},
 		Identifiers: Identifiers{ClientID: true, UserID: true},
 	},
+	TestMode: without("Klaviyo"),
 	Erasure: Erasure{
 		Instruction: "Find the profile whose external_id is the user_id, by GET /api/profiles of Klaviyo's API with the filter " +
 			`equals(external_id,"USER_ID"), and send its id to POST /api/data-privacy-deletion-jobs with the scope ` +

@@ -27,6 +27,7 @@ var linkedinTraits = Traits{
 		Identifiers: Identifiers{ClientID: true, UserID: true},
 	},
 	HasEndpoint: true,
+	TestMode:    without("LinkedIn"),
 	Erasure: Erasure{
 		Instruction: "LinkedIn documents no interface for it, and says that it erases conversions after 180 days, but for what is " +
 			"counted. Ask LinkedIn's support for advertisers, naming the ad account and the SHA-256 of the person's e-mail " +

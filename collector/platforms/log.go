@@ -11,6 +11,10 @@ var logTraits = Traits{
 	Proof: Proof{Live: day(2026, time.November, 20), Judges: []Judge{
 		{ByServer, "the log of a deliverer that runs, as the tests of the whole program read it", "2026-11-20"},
 	}},
+	TestMode: TestMode{
+		Sends: true,
+		Text:  "The event is a line in the deliverer's log.",
+	},
 	Erasure: Erasure{
 		Instruction: "Delete the deliverer's log, or wait until the cluster does: its lines have the events' " +
 			"ids and order ids.",

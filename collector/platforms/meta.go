@@ -44,6 +44,13 @@ var metaTraits = Traits{
 	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	TestMode: TestMode{
+		Sends: true, Code: "Meta's Events Manager → the dataset → Test events",
+		Text: "The event is sent with test_event_code. Meta shows it in the Events Manager → the dataset → Test events, and counts it " +
+			"all the same.",
+		code:  func(s *Settings) string { return s.Meta.TestEventCode },
+		enter: func(s *Settings, code string) { s.Meta.TestEventCode = code },
+	},
 	Erasure: Erasure{
 		Instruction: "Meta documents no interface that deletes the events of one person. Remove the person from the " +
 			"customer lists in Audiences of the Ads Manager, and ask Meta's support for businesses to erase what " +

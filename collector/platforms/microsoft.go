@@ -40,6 +40,7 @@ var microsoftTraits = Traits{
 		Identifiers: Identifiers{ClientID: true, UserID: true},
 	},
 	HasEndpoint: true,
+	TestMode:    without("Microsoft"),
 	Erasure: Erasure{
 		Instruction: "Microsoft documents no interface for it. Ask Microsoft Advertising's support, naming the UET tag, the " +
 			"SHA-256 of the person's e-mail address and phone number, the SHA-256 of the user_id and the client_id; the person " +

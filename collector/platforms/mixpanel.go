@@ -27,7 +27,8 @@ var mixpanelTraits = Traits{
 		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
 	}},
 	// It is the customer's own statistics, only elsewhere.
-	Consent: Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	Consent:  Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	TestMode: without("Mixpanel"),
 	Erasure: Erasure{
 		Instruction: "Create a deletion with the person's distinct_id, which is the client_id or user_id, in Mixpanel's " +
 			"organization settings under Data & Privacy, or by POST " +

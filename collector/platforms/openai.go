@@ -27,6 +27,11 @@ var openaiTraits = Traits{
 	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	TestMode: TestMode{
+		Sends: true,
+		Text:  "The event is sent with validate_only. OpenAI checks it and the key, and keeps nothing, so that it shows nowhere.",
+		enter: func(s *Settings, _ string) { s.OpenAI.ValidateOnly = true },
+	},
 	Erasure: Erasure{
 		Instruction: "Ask OpenAI at privacy.openai.com, or whoever attends to your ad account: there is no interface for it. OpenAI " +
 			"knows the person by the SHA-256 of their e-mail addresses, phone numbers, user_id and client_id, and by the oppref of " +

@@ -31,6 +31,11 @@ var pinterestTraits = Traits{
 		{ByFake, "a server that checks by the rules of Pinterest's documents and of its OpenAPI description, 5.23", "2026-11-20"},
 		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
 	}},
+	TestMode: TestMode{
+		Sends: true,
+		Text:  "The event is sent with test=true. Pinterest checks it, shows it as a test event of the ad account and does not count it.",
+		enter: func(s *Settings, _ string) { s.Pinterest.Test = true },
+	},
 	Erasure: Erasure{
 		Instruction: "Send the person's e-mail address, in plain text, or epik to POST " +
 			"/v5/ad_accounts/AD_ACCOUNT/conversion_deletion_requests of Pinterest's API with the scopes ads:read " +

@@ -205,6 +205,8 @@ type Traits struct {
 	Consent Consent
 	// HasEndpoint says that the platform has a base URL of its own, which [Platform.Endpoint] may replace.
 	HasEndpoint bool
+	// TestMode is how a made-up event is sent there.
+	TestMode TestMode
 	// Erasure is what the owner has to do there when a person is erased here.
 	Erasure Erasure
 	// Texts are the settings that are texts.

@@ -45,7 +45,8 @@ var posthogTraits = Traits{
 	Limits:      Limits{Events: 200, Bytes: 2 << 20},
 	HasEndpoint: true,
 	// It is the customer's own statistics, only elsewhere.
-	Consent: Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	Consent:  Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	TestMode: without("PostHog"),
 	Erasure: Erasure{
 		Instruction: "Delete the person with all their events: in PostHog under People, or by POST " +
 			"/api/projects/PROJECT/persons/bulk_delete/ of the region's PostHog (us.posthog.com, eu.posthog.com or your own host) " +

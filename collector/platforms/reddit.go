@@ -29,6 +29,13 @@ var redditTraits = Traits{
 	MaxAge:      7 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	TestMode: TestMode{
+		Sends: true, Code: "Reddit Ads → Events Manager → Event Testing",
+		Text: "The event is sent with test_id. Reddit shows it within seconds in Reddit Ads → Events Manager → Event Testing, and it " +
+			"is no conversion.",
+		code:  func(s *Settings) string { return s.Reddit.TestID },
+		enter: func(s *Settings, code string) { s.Reddit.TestID = code },
+	},
 	Erasure: Erasure{
 		Instruction: "Send the person's e-mail address, phone number or external id, or the SHA-256 of it, to POST " +
 			"/api/v3/pixels/PIXEL/data_deletion_jobs of Reddit's Ads API. That wants another token than events do: of " +

@@ -73,6 +73,11 @@ var s3Traits = Traits{
 	// Not of a request, but of what is taken up at a time of what was taken before.
 	Limits:      Limits{Events: 1000},
 	HasEndpoint: true,
+	TestMode: TestMode{
+		Sends: true,
+		Text: "The bucket is asked for the names of objects below the prefix, which needs the credentials. Nothing is written. The " +
+			"right to write shows with the first file.",
+	},
 	Erasure: Erasure{
 		Instruction: "The person's rows are taken out of the files. What they were before that is yours: delete earlier " +
 			"versions where the bucket keeps such, and the person in what you have loaded from the files.",

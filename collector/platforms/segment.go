@@ -27,7 +27,8 @@ var segmentTraits = Traits{
 	Limits:      Limits{Events: 100, Bytes: 480 << 10},
 	HasEndpoint: true,
 	// It is the customer's own data, only elsewhere: who gets it from there is told what the visitor decided.
-	Consent: Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	Consent:  Consent{Requires: []Purpose{AnalyticsStorage}, Identifiers: Identifiers{ClientID: true, UserID: true, SessionID: true}},
+	TestMode: without("Segment"),
 	Erasure: Erasure{
 		Instruction: "Delete and suppress the person's userId, which is the user_id: in Segment under Settings, End User Privacy, or " +
 			"by POST https://api.segmentapis.com/regulations (eu1.api.segmentapis.com in Europe) with the regulationType " +

@@ -27,6 +27,12 @@ var snapchatTraits = Traits{
 	MaxAge:      37 * 24 * time.Hour,
 	Consent:     advertising,
 	HasEndpoint: true,
+	TestMode: TestMode{
+		Sends: true,
+		Text: "The event is sent to Snapchat's address for validation. Event Testing in Ads Manager → Events Manager shows it with " +
+			"what Snapchat thinks of it, and it does not count.",
+		enter: func(s *Settings, _ string) { s.Snapchat.Test = true },
+	},
 	Erasure: Erasure{
 		Instruction: "Snapchat documents no interface that deletes the events of one person. Remove the person from the " +
 			"customer lists in Audiences of the Ads Manager, and ask Snapchat's support for businesses to erase what " +

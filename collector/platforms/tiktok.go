@@ -33,6 +33,12 @@ var tiktokTraits = Traits{
 		{ByFake, "a server that checks by the rules of TikTok's documents", "2026-11-20"},
 		{ByLibrary, "Segment's destination, 3.497: the fields and values", "2026-11-24"},
 	}},
+	TestMode: TestMode{
+		Sends: true, Code: "TikTok's Events Manager → the pixel → Test events",
+		Text:  "The event is sent with test_event_code. TikTok shows it in the Events Manager → the pixel → Test events.",
+		code:  func(s *Settings) string { return s.TikTok.TestEventCode },
+		enter: func(s *Settings, code string) { s.TikTok.TestEventCode = code },
+	},
 	Erasure: Erasure{
 		Instruction: "TikTok documents no interface that deletes the events of one person. Remove the person from the " +
 			"customer files in Audience Manager of the TikTok Ads Manager, and ask TikTok's support for " +

@@ -25,6 +25,11 @@ var webhookTraits = Traits{
 		{ByLibrary, "the reference library of Standard Webhooks: the signatures", "2026-11-20"},
 		{ByServer, "a receiver that is a program of its own, which `make e2e` has delivered to from a cluster", "2026-11-21"},
 	}},
+	TestMode: TestMode{
+		Sends: true, Event: "weir.test",
+		Text: "An event of the type weir.test is sent and signed like any other. The receiver must answer it with success, and do " +
+			"nothing with it.",
+	},
 	Erasure: Erasure{
 		Instruction: "Erase the person in whatever stores what your receiver was sent: each event there has the client_id, " +
 			"the user_id and the hashes.",

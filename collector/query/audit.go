@@ -46,9 +46,17 @@ func (h *Handler) noteReplay(r *http.Request, t *Tenant, request stream.ReplayRe
 // propertyOf returns NAMESPACE/NAME.
 func propertyOf(t *Tenant) string { return t.Property.Namespace + "/" + t.Property.Name }
 
+// actor is who asks, as the audit log names them.
+func (t *Tenant) actor() audit.Party {
+	if t.atTheMachine {
+		return audit.Party{Kind: audit.Developer}
+	}
+	return audit.CredentialOf(t.reader)
+}
+
 // note writes down what an access token was used for.
 func (h *Handler) note(r *http.Request, t *Tenant, entry audit.Entry, err error) {
-	entry.Property, entry.Actor, entry.Outcome = propertyOf(t), audit.CredentialOf(t.reader), audit.Success
+	entry.Property, entry.Actor, entry.Outcome = propertyOf(t), t.actor(), audit.Success
 	if err != nil {
 		entry.Outcome = audit.Failure
 	}

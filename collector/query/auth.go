@@ -25,9 +25,7 @@ func (h *Handler) authorised(by entrance, needed auth.Scope, handle func(http.Re
 		if grant.known {
 			server.Authenticated(r)
 		}
-		if grant.tenant != nil {
-			grant.tenant.FirstUses.Of(grant.credential).Note()
-		}
+		grant.noteUse()
 		switch {
 		case !grant.known:
 			by.refuse(w, r)
@@ -75,10 +73,17 @@ type grant struct {
 	known bool
 	// tenant is the property that was asked for, nil where the token may not see it or it does not exist.
 	tenant *Tenant
-	// credential is the token.
+	// credential is the token; where loopback, what stands for one.
 	credential auth.Credential
 	// loopback says that the caller is signed in without having shown a token.
 	loopback bool
+}
+
+// noteUse notes that the token has been used.
+func (g *grant) noteUse() {
+	if g.tenant != nil && !g.loopback {
+		g.tenant.FirstUses.Of(g.credential).Note()
+	}
 }
 
 // findGrant compares the token with those of all tenants, whatever it finds on the way: how long it takes

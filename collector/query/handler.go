@@ -49,7 +49,7 @@ type Tenant struct {
 	// where nobody can sign in.
 	SessionKeys []session.Key
 
-	// reader is who asks: the access token of a request.
+	// reader is who asks: the access token of a request, or what stands for one.
 	reader auth.Credential
 	// atTheMachine says that whoever asks sits at the machine of `weir dev`.
 	atTheMachine bool

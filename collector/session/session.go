@@ -20,7 +20,7 @@ const MaxAge = 12 * time.Hour
 
 // Session is somebody's who has shown an access token, or who sits at the machine.
 type Session struct {
-	// Token is the access token under which the session reads. It is valid for as long as the session is.
+	// Token is the access token under which the session reads, and without which it does not; zero where Loopback.
 	Token auth.Hash
 	// ExpirationTime is when the session ends, in whole seconds.
 	ExpirationTime time.Time

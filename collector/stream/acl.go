@@ -18,7 +18,7 @@ const (
 	AppendAccess Access = iota
 	// DeliverAccess is for the deliverer: it reads, records and trims.
 	DeliverAccess
-	// ReadAccess is for the query role: it reads, and may leave a request for a replay to the deliverer.
+	// ReadAccess is for the query role: it reads, and may leave requests for replays and for test events to the deliverer.
 	ReadAccess
 	// FetchAccess is for the deliverer of a property that reads the orders of a shop: it delivers, and appends as a
 	// collector does.
@@ -135,9 +135,11 @@ func deliverGrants(k keys) []grant {
 		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.sealDropped()}},
 		{[]string{"hset"}, []string{"%W~" + k.sealDropped()}},
 		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets(), "%W~" + k.joinBuckets()}},
-		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest()}},
-		{[]string{"unlink"}, []string{"%W~" + k.replayRequest()}},
-		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers()}},
+		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest(), "%R~" + k.testRequest()}},
+		{[]string{"unlink"}, []string{"%W~" + k.replayRequest(), "%W~" + k.testRequest()}},
+		{[]string{"hset", "pexpire"}, []string{"%W~" + k.replayAnswers(), "%W~" + k.testAnswers()}},
+		{[]string{"set", "unlink"}, []string{"%W~" + k.testBusy()}},
+		{[]string{"zadd", "zremrangebyscore", "pexpire"}, []string{"%W~" + k.platformStates()}},
 		{[]string{"zadd", "zremrangebyscore", "zremrangebyrank", "pexpire", "unlink"}, []string{"%W~" + k.shadow("*")}},
 	}
 }
@@ -175,9 +177,9 @@ func readGrants(k keys) []grant {
 		{[]string{"xrange", "xread", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
 		{[]string{"hmget"}, []string{"%R~" + k.seal(wire.Identity), "%R~" + k.sealDropped()}},
 		{[]string{"xrevrange"}, []string{"%R~" + k.rejections()}},
-		{[]string{"zrange"}, []string{"%R~" + k.shadow("*")}},
-		{[]string{"set"}, []string{"%W~" + k.replayRequest()}},
-		{[]string{"hget"}, []string{"%R~" + k.replayAnswers()}},
+		{[]string{"zrange"}, []string{"%R~" + k.shadow("*"), "%R~" + k.platformStates()}},
+		{[]string{"set"}, []string{"%W~" + k.replayRequest(), "%W~" + k.testRequest()}},
+		{[]string{"hget"}, []string{"%R~" + k.replayAnswers(), "%R~" + k.testAnswers()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},

@@ -31,6 +31,7 @@ var ownKeys = map[string]string{
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
 	"retry:PLATFORM:attempts": "retry:meta:attempts", "order:PLATFORM:DIGEST": "order:meta:00112233445566778899", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop", "writer:PLATFORM": "writer:meta", "shadow:PLATFORM": "shadow:meta",
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
+	"test:request": "test:request", "test:answers": "test:answers", "test:busy": "test:busy", "platforms": "platforms",
 	"audit:keys": "audit:keys", "audit:tokens": "audit:tokens",
 	"seal:device": "seal:device", "seal:identity": "seal:identity", "seal:dropped": "seal:dropped",
 	"import:events": "import:events", "import:deliveries": "import:deliveries",
@@ -42,7 +43,7 @@ var ownKeys = map[string]string{
 var foreignKeys = []string{
 	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:", "rate:0", "rate:17", "rate:100", "rate:1:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
 	"dedup:[0-7]", "join:", "join:8", "join:77", "join:0:1", "join:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
-	"retry:meta:due:1", "retry:due", "paused", "writer", "replay:request:1", "replay:", "import:", "audit:", "audit:keys:1", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "*",
+	"retry:meta:due:1", "retry:due", "paused", "writer", "replay:request:1", "replay:", "test:", "test:request:1", "test", "platforms:1", "platforms:meta", "import:", "audit:", "audit:keys:1", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "*",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
 }
 

@@ -126,6 +126,20 @@ func (k keys) replayRequest() string { return k.prefix + "replay:request" }
 // for two minutes.
 func (k keys) replayAnswers() string { return k.prefix + "replay:answers" }
 
+// testRequest is a string: a request for a test event, as JSON, that waits for a deliverer. It lives for ten seconds.
+func (k keys) testRequest() string { return k.prefix + "test:request" }
+
+// testAnswers is a hash: id of a request for a test event → what came of it, a [TestAnswer] as JSON, or "begun" or "failed". It
+// lives for two minutes.
+func (k keys) testAnswers() string { return k.prefix + "test:answers" }
+
+// testBusy is a string: a deliverer sends a test event. It lives for as long as that takes.
+func (k keys) testBusy() string { return k.prefix + "test:busy" }
+
+// platformStates is a sorted set: how it stands with the platforms, as the deliverers see it, each a report as JSON, by the
+// millisecond of the report. It has those of the last minute.
+func (k keys) platformStates() string { return k.prefix + "platforms" }
+
 // seal is a hash of the keys that a part of the events is sealed under: number of the period since 1970 → a random name, 8 bytes,
 // and the key, 32 bytes. [Stream.DropKeys] removes those whose time is up.
 func (k keys) seal(part wire.Part) string { return k.prefix + "seal:" + part.String() }

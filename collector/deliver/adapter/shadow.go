@@ -25,14 +25,19 @@ var standIns = map[string]string{
 // OpenShadow makes a platform of its configuration and the rule by which it gets events, for a look at what it would be sent: no
 // credential is asked for, so that none can be shown. Nothing may be sent with it. Its errors are those of [Open].
 func OpenShadow(cfg platforms.Platform, rule platforms.ConsentRule) (*Platform, error) {
+	return Open(cfg, StandIns(cfg.Type), rule)
+}
+
+// StandIns are in place of the credentials of a type where requests are only shown.
+func StandIns(kind platforms.Type) map[string]string {
 	credentials := map[string]string{}
-	for _, key := range cfg.Type.SecretKeys(true) {
+	for _, key := range kind.SecretKeys(true) {
 		credentials[key] = hidden
 		if standIn, has := standIns[key]; has {
 			credentials[key] = standIn
 		}
 	}
-	return Open(cfg, credentials, rule)
+	return credentials
 }
 
 // The ways in which a body is shown.
@@ -56,7 +61,7 @@ type Shown struct {
 	Encoding string
 }
 
-// Show shows the request that a platform of [OpenShadow] would be sent for one event, as of now. It fails where the event cannot
+// Show shows the request that a platform which was opened with [StandIns] would be sent for one event, as of now. It fails where the event cannot
 // be written as JSON.
 func (p *Platform) Show(payload Payload, now time.Time) (Shown, error) {
 	request := p.Build([]Payload{payload}, now)
