@@ -65,7 +65,7 @@ func (h *Handler) deliveries(w http.ResponseWriter, r *http.Request, t *Tenant) 
 	q := h.read(r, t, deliveriesParameters)
 	period := q.period(lastDay)
 	query := analytics.DeliveriesQuery{
-		Ranges: []analytics.Range{period.Range}, Platforms: q.texts("platform", maxListedEvents), Events: q.names("event", 0, maxListedEvents),
+		Ranges: []analytics.Range{period.Range}, Platforms: q.texts("platform", maxListedEvents), Events: q.names("event", maxListedEvents),
 	}
 	data := deliveriesData{Period: period.dates}
 	if q.one("interval") != "" {

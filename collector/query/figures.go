@@ -37,20 +37,19 @@ func exportFigures[R any](h *Handler, w http.ResponseWriter, r *http.Request, t 
 	}
 	noteCompleteFrom(w, table.completeFrom)
 	rows, err := newRowWriter(w, f, strings.Join(blank.names, ","))
-	if r.Method != http.MethodHead {
-		for i := 0; i < len(table.rows) && err == nil; i++ {
-			var row figureRow
-			if row, err = figureRowOf(table.rows[i]); err == nil {
-				err = rows.write(row)
-			}
+	if err == nil && r.Method == http.MethodHead {
+		return // with nothing written, so that no length is told that is another than GET's
+	}
+	for i := 0; i < len(table.rows) && err == nil; i++ {
+		var row figureRow
+		if row, err = figureRowOf(table.rows[i]); err == nil {
+			err = rows.write(row)
 		}
 	}
 	if err == nil {
 		err = rows.send()
 	}
-	if r.Method != http.MethodHead {
-		h.noteExport(r, t, exportAct{table.act, table.object, f, table.asked, rows.written, err})
-	}
+	h.noteExport(r, t, exportAct{table.act, table.object, f, table.asked, rows.written, err})
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}

@@ -37,10 +37,7 @@ func rowsAt(t *testing.T, answer *httptest.ResponseRecorder, at jsontext.Pointer
 	}
 	decoder := jsontext.NewDecoder(answer.Body)
 	var rows []jsontext.Value
-	for {
-		if decoder.StackPointer() == at && decoder.PeekKind() == '[' {
-			break
-		}
+	for decoder.StackPointer() != at || decoder.PeekKind() != '[' {
 		if _, err := decoder.ReadToken(); err != nil {
 			t.Fatalf("there is nothing at %s: %v", at, err)
 		}
@@ -171,13 +168,15 @@ func TestWhereVisitorsComeFromReachesThirtyDaysBack(t *testing.T) {
 func TestHEADOfFiguresHasNoRows(t *testing.T) {
 	_, api := serve(t)
 	for name, table := range figureCalls {
-		request := httptest.NewRequest(http.MethodHead, "/api/v1/properties/berlin/"+table.call, nil)
-		request.Header.Set("Authorization", "Bearer "+tokens["berlin"])
-		request.Header.Set("Accept", typeNDJSON)
-		answer := httptest.NewRecorder()
-		api.ServeHTTP(answer, request)
-		if answer.Code != 200 || answer.Body.Len() > 0 || answer.Header().Get("Content-Type") != typeNDJSON {
-			t.Errorf("%s: got %d, %d bytes, %s", name, answer.Code, answer.Body.Len(), answer.Header().Get("Content-Type"))
+		for _, accept := range []string{typeCSV, typeNDJSON} {
+			request := httptest.NewRequest(http.MethodHead, "/api/v1/properties/berlin/"+table.call, nil)
+			request.Header.Set("Authorization", "Bearer "+tokens["berlin"])
+			request.Header.Set("Accept", accept)
+			answer := httptest.NewRecorder()
+			api.ServeHTTP(answer, request)
+			if kind := answer.Header().Get("Content-Type"); answer.Code != 200 || answer.Body.Len() > 0 || !strings.HasPrefix(kind, accept) {
+				t.Errorf("%s: got %d, %d bytes, %s", name, answer.Code, answer.Body.Len(), kind)
+			}
 		}
 	}
 }

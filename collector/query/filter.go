@@ -36,7 +36,7 @@ func (q *request) filter() analytics.Filter {
 	for _, dimension := range dimensionChoices {
 		var values []string
 		if dimension.value == analytics.ByEvent {
-			values = q.names(dimension.text, 0, maxFilterValues)
+			values = q.names(dimension.text, maxFilterValues)
 		} else {
 			values = q.values(dimension.text)
 		}

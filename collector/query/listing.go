@@ -111,7 +111,7 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 	query.Limit = q.limit(usual, most)
 	query.Class = q.class()
 	query.AnyClass = len(query.EventIDs)+len(query.OrderIDs) > 0 && q.said("class") == ""
-	query.Events = q.names("event", 0, maxListedEvents)
+	query.Events = q.names("event", maxListedEvents)
 	query.Platforms = q.texts("platform", maxListedEvents)
 	query.Statuses = chooseAll(&q.parameters, "status", statusChoices)
 	query.Ascending = choose(&q.parameters, "order", false, listingOrders)

@@ -41,7 +41,8 @@ func TestEventsAreLookedUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	visitor := strings.Split(strings.Split(get(api, tokens["berlin"], "berlin/events?event_id=e01").Body.String(), `"visitor":"`)[1], `"`)[0]
+	_, behind, _ := strings.Cut(get(api, tokens["berlin"], "berlin/events?event_id=e01").Body.String(), `"visitor":"`)
+	visitor, _, _ := strings.Cut(behind, `"`)
 	for name, test := range map[string]struct{ query, want string }{
 		"an id, within the longest period":            {"event_id=e01", "e01"},
 		"ids of several events":                       {"event_id=e01&event_id=e15&event_id=none", "e15 e01"},

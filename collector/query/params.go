@@ -271,10 +271,9 @@ func (p *parameters) list(name string) []string {
 	return values
 }
 
-// names returns a list of event names, the Property's aliases applied. low and high bound its length; a list
-// that may not be empty is required.
-func (p *parameters) names(name string, low, high int) []string {
-	names := p.bounded(name, low, high)
+// names returns a list of event names, the Property's aliases applied; high bounds its length.
+func (p *parameters) names(name string, high int) []string {
+	names := p.bounded(name, 0, high)
 	for i := range names {
 		names[i] = p.eventName(fmt.Sprintf("%s.%d", name, i), names[i])
 	}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -118,16 +119,16 @@ func FuzzParseQuery(f *testing.F) {
 			}
 		}
 		p := &parameters{pairs: pairs}
-		steps := p.names("steps", 2, 10)
+		steps := p.steps("steps")
 		if len(p.errs) > 0 {
 			return
 		}
 		if len(steps) < 2 || len(steps) > 10 {
 			t.Errorf("%q gave %d steps without an error", raw, len(steps))
 		}
-		for _, step := range steps {
-			if step != strings.TrimSpace(step) || !utf8.ValidString(step) || step == "" || utf8.RuneCountInString(step) > maxNameLength {
-				t.Errorf("%q gave the step %q without an error", raw, step)
+		for _, name := range slices.Concat(steps...) {
+			if name != strings.TrimSpace(name) || !utf8.ValidString(name) || name == "" || utf8.RuneCountInString(name) > maxNameLength {
+				t.Errorf("%q gave the name %q without an error", raw, name)
 			}
 		}
 	})

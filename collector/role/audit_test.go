@@ -116,6 +116,11 @@ func TestTheAuditLogTellsOfNobody(t *testing.T) {
 	if got := p.request(http.MethodGet, read+"analytics/daily?period=7d", "", exporting("text/csv")); got != http.StatusOK {
 		t.Errorf("days: %d", got)
 	}
+	for _, call := range []string{"breakdown?by=page&channel=Direct&page=zq9jane&page=(none)", "funnel?steps=zq9jane|purchase&steps=zq9jane@example.com"} {
+		if got := p.request(http.MethodGet, read+"analytics/"+call, "", exporting("text/csv")); got != http.StatusOK {
+			t.Errorf("%s: %d", call, got)
+		}
+	}
 	if got := p.request(http.MethodGet, read+"events/zq9jane-event", "", with("Authorization", "Bearer token-1")); got != http.StatusOK {
 		t.Errorf("an event: %d", got)
 	}
@@ -147,6 +152,8 @@ func TestTheAuditLogTellsOfNobody(t *testing.T) {
 		"audit deliveries.replayed default/audited access_token operations write platform console success deliveries=0 statuses=[failed]",
 		"audit event.read default/audited access_token warehouse read event POSITION success",
 		"audit events.exported default/audited access_token warehouse read events success format=application/x-ndjson rows=1",
+		"audit figures.exported default/audited access_token warehouse read figures breakdown success format=text/csv rows=1",
+		"audit figures.exported default/audited access_token warehouse read figures funnel success format=text/csv rows=2",
 	}
 	got := slices.DeleteFunc(slices.Sorted(slices.Values(p.audited())), func(line string) bool { return strings.HasSuffix(line, "rows=0") })
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {

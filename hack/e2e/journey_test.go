@@ -158,7 +158,7 @@ var answers = map[string]struct {
 }{
 	"summary": {
 		path: "analytics/summary",
-		want: `{"purchases": 2, "add_to_carts": 2, "pageviews": 3, "revenue": 130.25, "unique_visitors": 3, "gross_revenue": 150.5, "refunds": 1,
+		want: `{"events": 8, "purchases": 2, "add_to_carts": 2, "pageviews": 3, "revenue": 130.25, "unique_visitors": 3, "gross_revenue": 150.5, "refunds": 1,
 			"refunded": 20.25, "average_order_value": 75.25, "conversion_rate": 0.6667, "revenue_by_currency": {"EUR": 130.25}}`,
 		pick: func(answer map[string]any) any { return member(answer, "data", "kpis") },
 	},
