@@ -54,45 +54,45 @@ export function useFeed(params) {
     setFeed((before) => (before.question === first.answered ? refreshed(before, first.data) : begun(first.data, first.answered)));
   }, [first.data, first.answered]);
 
-  // Another question's pages do not belong here.
-  useEffect(() => {
-    setTrouble(null);
-    return () => {
-      turning.current?.abort();
-      turning.current = null;
-    };
-  }, [feed.question]);
+  useEffect(() => () => turning.current?.abort.abort(), []);
 
   const next = useCallback(() => {
-    if (!feed.cursor || turning.current) return;
-    const abort = new AbortController();
-    turning.current = abort;
+    const { question, cursor } = feed;
+    if (!cursor || turning.current?.question === question) return;
+    turning.current?.abort.abort(); // another question's pages do not belong here
+    const turn = { question, abort: new AbortController() };
+    turning.current = turn;
     setTrouble(null);
-    const [path, search] = feed.question.split('?');
-    ask(`api/${path}`, { params: [...new URLSearchParams(search), ['cursor', feed.cursor]], signal: abort.signal })
+    const [path, search] = question.split('?');
+    ask(`api/${path}`, { params: [...new URLSearchParams(search), ['cursor', cursor]], signal: turn.abort.signal })
       .then((response) => response.json())
       .then((page) => {
-        if (abort.signal.aborted) return;
+        if (turn.abort.signal.aborted) return;
         turning.current = null;
         setFeed((before) => ({ ...before, rows: before.rows.concat(page.data), cursor: page.next_cursor }));
       })
       .catch((error) => {
-        if (abort.signal.aborted) return;
+        if (turn.abort.signal.aborted) return;
         turning.current = null;
         if (error.status === 401) ended();
-        setTrouble(error);
+        setTrouble({ question, error });
       });
-  }, [feed.cursor, feed.question, ended]);
+  }, [feed.question, feed.cursor, ended]);
 
-  const showFresh = useCallback(() => setFeed((before) => (before.gap ? begun(before.first, before.question)
-    : { ...before, rows: before.fresh.concat(before.rows), fresh: [] })), []);
+  const showFresh = useCallback(() => {
+    if (feed.gap) {
+      turning.current?.abort.abort();
+      turning.current = null;
+    }
+    setFeed((before) => (before.gap ? begun(before.first, before.question) : { ...before, rows: before.fresh.concat(before.rows), fresh: [] }));
+  }, [feed.gap]);
 
   return useMemo(() => ({
     rows: feed.rows, fresh: feed.fresh.length, gap: feed.gap, more: feed.cursor !== null,
     // Until what has been answered is listed, it is awaited.
     stale: first.stale || (feed.question !== null && feed.question !== first.answered),
     loading: first.loading || (first.data !== undefined && feed.question === null),
-    error: first.error, trouble, completeFrom: first.data?.complete_from,
+    error: first.error, trouble: trouble?.question === feed.question ? trouble.error : null, completeFrom: first.data?.complete_from,
     next, showFresh, reload: first.reload,
   }), [feed, first, trouble, next, showFresh]);
 }
