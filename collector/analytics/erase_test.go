@@ -88,7 +88,7 @@ func askAnything(ctx context.Context, t *testing.T, v *View, r *rand.Rand) {
 	all := Range{begin, begin.AddDate(10, 0, 0)}
 	for ctx.Err() == nil {
 		var err error
-		switch r.IntN(7) {
+		switch r.IntN(9) {
 		case 0:
 			var s Summary
 			if s, err = v.Summary(ctx, all, nil); err == nil && s.Purchases+s.Refunds+s.AddToCarts+s.Pageviews > s.EventsByClass[event.Human] {
@@ -122,6 +122,19 @@ func askAnything(ctx context.Context, t *testing.T, v *View, r *rand.Rand) {
 			for _, record := range page.Records {
 				if record.Visitor != q.Visitors[0] {
 					t.Errorf("an event of %q, want %q's alone", record.Visitor, q.Visitors[0])
+				}
+			}
+		case 6, 7:
+			q := BreakdownQuery{Range: all, By: pick(r, ByEvent, BySource, ByPage, ByProduct), Order: pick(r, OrderEvents, OrderUniqueVisitors)}
+			q.Filter = pick(r, nil, Filter{ByChannel: {Direct, "Email"}}, Filter{ByProduct: {"p1", none}}, Filter{ByPage: {"/a"}, ByEvent: {"purchase"}})
+			var b Breakdown
+			if b, err = v.Breakdown(ctx, q); err == nil {
+				counted := 0
+				for i := range b.Groups {
+					counted += b.Groups[i].Events
+				}
+				if q.By != ByProduct && counted != b.Totals.Events {
+					t.Errorf("the groups of %+v have %d events, all together %d", q, counted, b.Totals.Events)
 				}
 			}
 		default:

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// told is a view of events that came an hour after another.
-func told(t testing.TB, events ...event.Event) *View {
+// hourly is a view of events that came an hour after another.
+func hourly(t testing.TB, events ...event.Event) *View {
 	t.Helper()
 	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
 	for i := range events {
@@ -32,7 +32,7 @@ func told(t testing.TB, events ...event.Event) *View {
 
 // orders is a view whose events are told by the first letters of their ids.
 func orders(t testing.TB) *View {
-	return told(t,
+	return hourly(t,
 		event.Event{ID: "a1b2c3d4-0000-4000-8000-000000000001", Name: "pageview", ClientID: "anna"},
 		event.Event{ID: "bought", Name: "purchase", ClientID: "anna", OrderID: "7"},
 		event.Event{ID: "crawled", Name: "pageview", ClientID: "anna", Class: event.Bot},
@@ -216,7 +216,7 @@ func TestWhatBecameOfDeliveries(t *testing.T) {
 	page := func(platforms ...string) event.Event {
 		return event.Event{ID: "e", Name: "pageview", Platforms: platforms}
 	}
-	v := told(t, page("crm", "meta"), page("crm"), page("meta"), page("crm"),
+	v := hourly(t, page("crm", "meta"), page("crm"), page("meta"), page("crm"),
 		event.Event{ID: "e", Name: "purchase", Platforms: []string{"crm"}},
 		event.Event{ID: "e", Name: "pageview", Platforms: []string{"crm"}, Class: event.Bot})
 	for hour, r := range []stream.Record{
