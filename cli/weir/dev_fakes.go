@@ -124,6 +124,9 @@ func (p *fakePrinter) print(kind platforms.Type, receipt fakes.Receipt) {
 	if receipt.Platform != "" {
 		prefix += receipt.Platform + " · "
 	}
+	if receipt.Test {
+		prefix += "a test · "
+	}
 	if receipt.Complaint != "" {
 		fmt.Fprintf(p.out, "%sREFUSED with %d: %s\n", prefix, receipt.Status, receipt.Complaint)
 	}

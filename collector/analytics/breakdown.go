@@ -52,8 +52,10 @@ type breaker struct {
 	// counts and earned are those of all parts.
 	counts []groupCounts
 	earned map[uint32]*earnings
-	// places are by a group's number its place in the answer plus 1, 0 for a group whose visitors nobody asks for.
-	places []uint32
+	// places are by a group's number the place of its visitors plus 1, 0 for a group whose visitors nobody asks for. visitors and
+	// buyers are counts by place.
+	places           []uint32
+	visitors, buyers []int
 }
 
 // groupCounts are a group's numbers of rows by kind, those of humans apart in one number.
@@ -75,9 +77,10 @@ type breakPart struct {
 	earned           map[uint32]*earnings
 	visitors, buyers distinct
 
-	// buffer and members are those of the chunk at hand.
+	// buffer and grouper are for the chunk at hand; sold are the places among the members of rows whose money counts.
 	buffer  []uint16
-	members members
+	grouper grouper
+	sold    []int
 }
 
 // What a group takes: in a worker's counts, with its money, and in the answer.
@@ -117,7 +120,7 @@ func (b *breaker) tally(ctx context.Context, rows columns.RowRange) error {
 			breaker: b, rows: part, counts: make([]groupCounts, size), earned: map[uint32]*earnings{}, buffer: make([]uint16, columns.ChunkRows),
 		})
 	}
-	if err := b.each(ctx, (*breakPart).tallyChunk); err != nil {
+	if err := b.tallyAndSee(ctx, size); err != nil {
 		return err
 	}
 	b.counts, b.earned = b.parts[0].counts, b.parts[0].earned
@@ -140,14 +143,28 @@ func (b *breaker) tally(ctx context.Context, rows columns.RowRange) error {
 	return nil
 }
 
+// fewGroupsBytes is what the sets of all groups of a part may take for visitors to be noted with the counts.
+const fewGroupsBytes = 4 << 20
+
+// tallyAndSee counts events and money, and where there are few groups their visitors with them.
+func (b *breaker) tallyAndSee(ctx context.Context, size int) error {
+	if size*len(b.VisitorKeys)/4 > fewGroupsBytes {
+		return b.each(ctx, (*breakPart).tally)
+	}
+	every := make([]uint32, size)
+	for group := range every {
+		every[group] = always
+		b.places[group] = uint32(group) + 1
+	}
+	return b.count(ctx, func(*breakPart) distinctCounts { return distinctCounts{every, every, every, every} }, (*breakPart).tallyAndSee)
+}
+
 // each calls visit for the kept rows of each chunk, of all parts at once.
-func (b *breaker) each(ctx context.Context, visit func(*breakPart, *columns.ChunkRange)) error {
+func (b *breaker) each(ctx context.Context, visit func(*breakPart, *columns.ChunkRange, *members)) error {
 	return together(len(b.parts), func(part int) error {
 		p := &b.parts[part]
 		return p.rows.Each(ctx, func(c columns.ChunkRange) {
-			kept := b.selection.rows(&c, p.buffer)
-			b.grouping.members(&c, kept, &p.members)
-			visit(p, &c)
+			p.grouper.part(&b.grouping, &c, b.selection.rows(&c, p.buffer), func(m *members) { visit(p, &c, m) })
 		})
 	})
 }
@@ -163,49 +180,68 @@ func (b *breaker) earningsOf(earned map[uint32]*earnings, group uint32) *earning
 	return e
 }
 
-func (p *breakPart) tallyChunk(c *columns.ChunkRange) {
-	rows, kinds, counts := p.members.rows, p.kinds, p.counts
-	byProduct := p.grouping.by == ByProduct
-	for i, group := range p.members.groups {
-		row := rows[i]
-		k := kinds[c.Name[row]]
+// tally counts events and money.
+func (p *breakPart) tally(c *columns.ChunkRange, m *members) {
+	kinds, counts := p.kinds, p.counts
+	p.sold = p.sold[:0]
+	for i, group := range m.groups {
+		k := kinds[c.Name[m.rows[i]]]
 		counts[group][k%8]++
-		if (k == purchaseKind || k == refundKind) && (!byProduct || group == 0) {
-			c.AddValue(row, p.earningsOf(p.earned, group).of(k))
+		if k.isSale() {
+			p.sold = append(p.sold, i)
 		}
 	}
-	if byProduct {
-		p.tallySales(c)
+	p.earn(c, m)
+}
+
+// tallyAndSee is tally and see where each group has a set, which is that of its number.
+func (p *breakPart) tallyAndSee(c *columns.ChunkRange, m *members) {
+	kinds, counts, sets, stride := p.kinds, p.counts, p.visitors.sets, p.visitors.stride
+	p.sold = p.sold[:0]
+	for i, group := range m.groups {
+		row := m.rows[i]
+		k, visitor := kinds[c.Name[row]], c.Visitor[row]
+		counts[group][k%8]++
+		sets[int(group)*stride+int(visitor>>6)] |= 1 << (visitor & 63)
+		if k.isSale() {
+			p.sold = append(p.sold, i)
+		}
+	}
+	for _, i := range p.sold {
+		if row := m.rows[i]; kinds[c.Name[row]] == purchaseKind {
+			p.buyers.add(m.groups[i], c.Visitor[row])
+		}
+	}
+	p.earn(c, m)
+}
+
+// earn counts the money of what was sold. It is looked up apart, behind each other, since it seldom is in the processor's
+// cache.
+func (p *breakPart) earn(c *columns.ChunkRange, m *members) {
+	if !m.withSales {
+		for _, i := range p.sold {
+			row := m.rows[i]
+			c.AddValue(row, p.earningsOf(p.earned, m.groups[i]).of(p.kinds[c.Name[row]]))
+		}
+		return
+	}
+	for i := range m.sales {
+		sale := &m.sales[i]
+		if k := p.kinds[c.Name[sale.Row]]; k.isSale() {
+			p.earningsOf(p.earned, sale.Product).sell(k, c.Currency[sale.Row], sale)
+		}
 	}
 }
 
-// tallySales counts the money of products in the kept rows.
-func (p *breakPart) tallySales(c *columns.ChunkRange) {
-	sales, at := c.Sales(), 0
-	for i, row := range p.members.rows {
-		if i > 0 && row == p.members.rows[i-1] {
-			continue
-		}
-		for at < len(sales) && sales[at].Row < row {
-			at++
-		}
-		for ; at < len(sales) && sales[at].Row == row; at++ {
-			if k := p.kinds[c.Name[row]]; k < humanKinds {
-				p.earningsOf(p.earned, sales[at].Product).sell(k, c.Currency[row], &sales[at])
-			}
-		}
-	}
-}
-
-// seeChunk notes the visitors of the groups that are asked for.
-func (p *breakPart) seeChunk(c *columns.ChunkRange) {
-	rows, kinds, places := p.members.rows, p.kinds, p.places
-	for i, group := range p.members.groups {
+// see notes the visitors of the groups that are asked for.
+func (p *breakPart) see(c *columns.ChunkRange, m *members) {
+	kinds, places := p.kinds, p.places
+	for i, group := range m.groups {
 		place := places[group]
 		if place == 0 {
 			continue
 		}
-		row := rows[i]
+		row := m.rows[i]
 		visitor := c.Visitor[row]
 		p.visitors.add(place-1, visitor)
 		if kinds[c.Name[row]] == purchaseKind {
@@ -232,13 +268,13 @@ func (b *breaker) present() ([]ordered, error) {
 	return list, b.reservation.growFor(cap(list), 64)
 }
 
-// order orders groups by the query's measure; visitors are the groups' in their order, where it is that.
-func (b *breaker) order(list []ordered, visitors []int) {
+// order orders groups by the query's measure. Where that is their visitors these have been counted.
+func (b *breaker) order(list []ordered) {
 	for i := range list {
 		o := &list[i]
 		switch b.query.Order {
 		case OrderUniqueVisitors:
-			o.count = visitors[i]
+			o.count = b.visitors[b.places[o.group]-1]
 		case OrderPurchases:
 			o.count = int(b.counts[o.group][purchaseKind])
 		case OrderRevenue:
@@ -261,43 +297,57 @@ func (b *breaker) revenueOf(group uint32) event.Sum {
 	return earned.bought.In(b.reporting).Total.Minus(earned.refunded.In(b.reporting).Total)
 }
 
-// see returns how many visitors and how many buyers some groups have.
-func (b *breaker) see(ctx context.Context, list []ordered) (visitors, buyers []int, err error) {
+// see counts the visitors and buyers of some groups, unless that has been done.
+func (b *breaker) see(ctx context.Context, list []ordered) error {
+	if b.visitors != nil {
+		return nil
+	}
 	for place, o := range list {
 		b.places[o.group] = uint32(place) + 1
 	}
-	events, purchases := b.countsOf(list, b.counts)
-	for i := range b.parts {
-		p := &b.parts[i]
-		ownEvents, ownPurchases := b.countsOf(list, p.counts)
-		if p.visitors, err = b.newDistinct(events, ownEvents); err != nil {
-			return nil, nil, err
-		}
-		if p.buyers, err = b.newDistinct(purchases, ownPurchases); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := b.each(ctx, (*breakPart).seeChunk); err != nil {
-		return nil, nil, err
-	}
-	seen, bought := make([]distinct, len(b.parts)), make([]distinct, len(b.parts))
-	for i := range b.parts {
-		seen[i], bought[i] = b.parts[i].visitors, b.parts[i].buyers
-	}
-	if visitors, err = b.countDistinct(ctx, seen); err != nil {
-		return nil, nil, err
-	}
-	buyers, err = b.countDistinct(ctx, bought)
-	return visitors, buyers, err
+	events, purchases := countsOf(list, b.counts)
+	return b.count(ctx, func(p *breakPart) distinctCounts {
+		ownEvents, ownPurchases := countsOf(list, p.counts)
+		return distinctCounts{events, ownEvents, purchases, ownPurchases}
+	}, (*breakPart).see)
 }
 
+// distinctCounts are the numbers of events and of purchases by a group's place, in all and in a part.
+type distinctCounts struct{ events, ownEvents, purchases, ownPurchases []uint32 }
+
 // countsOf returns the numbers of events and of purchases of some groups.
-func (b *breaker) countsOf(list []ordered, counts []groupCounts) (events, purchases []uint32) {
+func countsOf(list []ordered, counts []groupCounts) (events, purchases []uint32) {
 	for _, o := range list {
 		c := &counts[o.group]
 		events, purchases = append(events, uint32(c.events())), append(purchases, c[purchaseKind])
 	}
 	return events, purchases
+}
+
+// count visits the chunks with what it takes to note visitors, and counts these.
+func (b *breaker) count(ctx context.Context, of func(*breakPart) distinctCounts, visit func(*breakPart, *columns.ChunkRange, *members)) (err error) {
+	for i := range b.parts {
+		p := &b.parts[i]
+		counts := of(p)
+		if p.visitors, err = b.newDistinct(counts.events, counts.ownEvents); err != nil {
+			return err
+		}
+		if p.buyers, err = b.newDistinct(counts.purchases, counts.ownPurchases); err != nil {
+			return err
+		}
+	}
+	if err := b.each(ctx, visit); err != nil {
+		return err
+	}
+	visitors, buyers := make([]distinct, len(b.parts)), make([]distinct, len(b.parts))
+	for i := range b.parts {
+		visitors[i], buyers[i] = b.parts[i].visitors, b.parts[i].buyers
+	}
+	if b.visitors, err = b.countDistinct(ctx, visitors); err != nil {
+		return err
+	}
+	b.buyers, err = b.countDistinct(ctx, buyers)
+	return err
 }
 
 // result orders the groups, counts the visitors of those that are in the answer, and returns it.
@@ -307,15 +357,11 @@ func (b *breaker) result(ctx context.Context, all Totals) (Breakdown, error) {
 		return Breakdown{}, err
 	}
 	if b.query.Order == OrderUniqueVisitors {
-		visitors, _, err := b.see(ctx, list)
-		if err != nil {
+		if err := b.see(ctx, list); err != nil {
 			return Breakdown{}, err
 		}
-		b.order(list, visitors)
-		clear(b.places)
-	} else {
-		b.order(list, nil)
 	}
+	b.order(list)
 	result := Breakdown{Totals: all, CompleteFrom: b.completeFrom}
 	if most := b.query.Limit; most > 0 && len(list) > most {
 		result.Others = b.others(list[most:])
@@ -324,25 +370,24 @@ func (b *breaker) result(ctx context.Context, all Totals) (Breakdown, error) {
 	if err := b.reservation.growFor(len(list), groupBytes); err != nil {
 		return Breakdown{}, err
 	}
-	visitors, buyers, err := b.see(ctx, list)
-	if err != nil {
+	if err := b.see(ctx, list); err != nil {
 		return Breakdown{}, err
 	}
-	for place, o := range list {
-		result.Groups = append(result.Groups, b.group(o.group, visitors[place], buyers[place], all.Events))
+	for _, o := range list {
+		result.Groups = append(result.Groups, b.group(o.group, all.Events))
 	}
 	return result, nil
 }
 
 // group returns the figures of a group.
-func (b *breaker) group(group uint32, visitors, buyers, all int) Group {
-	c, earned := &b.counts[group], b.earned[group]
+func (b *breaker) group(group uint32, all int) Group {
+	c, earned, place := &b.counts[group], b.earned[group], b.places[group]-1
 	if earned == nil {
 		earned = &earnings{}
 	}
 	t := totals{
 		purchases: int(c[purchaseKind]), addToCarts: int(c[addToCartKind]), pageviews: int(c[pageviewKind]), refunds: int(c[refundKind]),
-		visitors: visitors, buyers: buyers, classes: columns.ClassCounts{event.Human: c.events()},
+		visitors: b.visitors[place], buyers: b.buyers[place], classes: columns.ClassCounts{event.Human: c.events()},
 		bought: earned.bought, refunded: earned.refunded,
 	}
 	return Group{

@@ -1,6 +1,8 @@
 package analytics
 
 import (
+	"slices"
+
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
 )
@@ -66,54 +68,86 @@ func (g *grouping) name(group uint32) string {
 	}
 }
 
-// members are rows of a chunk side by side with the groups that they are in; a row stands there for each of its groups.
+// members are rows of a chunk side by side with the group that each is in.
 type members struct {
 	rows   []uint16
 	groups []uint32
+	// sales are the groups' money where it is not that of the rows.
+	sales     []columns.Sale
+	withSales bool
 }
 
-// members notes the groups of some of a chunk's rows, which are in stream order.
-func (g *grouping) members(c *columns.ChunkRange, rows []uint16, into *members) {
+// grouper has the room that it takes to part a chunk's rows. The zero value is ready for use.
+type grouper struct {
+	rows   []uint16
+	groups []uint32
+	// nones are groups for rows without a product, 0 each.
+	nones []uint32
+	sales []columns.Sale
+}
+
+// part calls visit for some of a chunk's rows, which are in stream order, and their groups. A row comes as often as it has a
+// group.
+func (r *grouper) part(g *grouping, c *columns.ChunkRange, rows []uint16, visit func(*members)) {
 	if g.by == ByProduct {
-		into.ofProducts(c.Products(), rows)
+		r.partByProduct(c, rows, visit)
 		return
 	}
-	if cap(into.groups) < columns.ChunkRows {
-		into.groups = make([]uint32, columns.ChunkRows)
-	}
-	into.rows, into.groups = rows, into.groups[:len(rows)]
+	r.groups = slices.Grow(r.groups[:0], columns.ChunkRows)[:len(rows)]
 	switch g.by {
 	case ByEvent:
 		for i, row := range rows {
-			into.groups[i] = c.Name[row]
+			r.groups[i] = c.Name[row]
 		}
 	case ByPage:
 		for i, row := range rows {
-			into.groups[i] = c.Page[row]
+			r.groups[i] = c.Page[row]
 		}
 	default:
 		origins := g.Origins(c)
 		for i, row := range rows {
-			into.groups[i] = g.ofTouch[origins.Touch(row)]
+			r.groups[i] = g.ofTouch[origins.Touch(row)]
 		}
 	}
+	visit(&members{rows: rows, groups: r.groups})
 }
 
-// ofProducts is members for products.
-func (m *members) ofProducts(products columns.ProductRows, rows []uint16) {
-	m.rows, m.groups = m.rows[:0], m.groups[:0]
-	at := 0
+// partByProduct is part for products: those first, and then the rows without one.
+func (r *grouper) partByProduct(c *columns.ChunkRange, rows []uint16, visit func(*members)) {
+	products, sales := c.Products(), c.Sales()
+	var kept, has rowSet
+	if len(rows) < c.To-c.From {
+		kept.add(rows)
+		products, sales = r.keep(&kept, products, sales)
+	}
+	visit(&members{rows: products.Rows, groups: products.Products, sales: sales, withSales: true})
+	has.add(products.Rows)
+	r.rows = r.rows[:0]
 	for _, row := range rows {
-		for at < len(products.Rows) && products.Rows[at] < row {
-			at++
-		}
-		if at == len(products.Rows) || products.Rows[at] != row {
-			m.rows, m.groups = append(m.rows, row), append(m.groups, 0)
-		}
-		for ; at < len(products.Rows) && products.Rows[at] == row; at++ {
-			m.rows, m.groups = append(m.rows, row), append(m.groups, products.Products[at])
+		if !has.has(row) {
+			r.rows = append(r.rows, row)
 		}
 	}
+	if r.nones == nil {
+		r.nones = make([]uint32, columns.ChunkRows)
+	}
+	visit(&members{rows: r.rows, groups: r.nones[:len(r.rows)]})
+}
+
+// keep returns the products and sales of some rows.
+func (r *grouper) keep(kept *rowSet, products columns.ProductRows, sales []columns.Sale) (columns.ProductRows, []columns.Sale) {
+	r.rows, r.groups, r.sales = r.rows[:0], r.groups[:0], r.sales[:0]
+	for i, row := range products.Rows {
+		if kept.has(row) {
+			r.rows, r.groups = append(r.rows, row), append(r.groups, products.Products[i])
+		}
+	}
+	for i := range sales {
+		if kept.has(sales[i].Row) {
+			r.sales = append(r.sales, sales[i])
+		}
+	}
+	return columns.ProductRows{Rows: r.rows, Products: r.groups}, r.sales
 }
 
 // earnings are the money of a group, and how many pieces of a product were sold.

@@ -23,6 +23,9 @@ const (
 	allKinds = 16
 )
 
+// isSale says that a row's money counts.
+func (k rowKind) isSale() bool { return k == purchaseKind || k == refundKind }
+
 // kinds returns the kinds of names by their numbers. The query's names have to be those of [totalNames].
 func (s *snapshot) kinds() ([]rowKind, error) {
 	if err := s.reservation.growFor(len(s.Names), 2); err != nil {

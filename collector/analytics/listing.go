@@ -198,18 +198,18 @@ func (s *snapshot) trail(ctx context.Context, rows columns.RowRange, visitors []
 	steps := 0
 	for _, newest := range s.newestOf(visitors) {
 		for at, more := newest, s.IsSomebodys(newest); more && at >= rows.First; at, more = s.Previous(at) {
-			if steps%columns.ChunkRows == 0 {
+			if steps++; steps%columns.ChunkRows == 1 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if at >= rows.End {
+				continue
+			}
+			if len(found)%columns.ChunkRows == 0 {
 				if err := s.reservation.growFor(columns.ChunkRows, trailBytes); err != nil {
 					return nil, err
 				}
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
 			}
-			steps++
-			if at < rows.End {
-				found = append(found, at)
-			}
+			found = append(found, at)
 		}
 	}
 	slices.Sort(found)

@@ -62,3 +62,38 @@ func BenchmarkDeliveries(b *testing.B) {
 		})
 	}
 }
+
+// someFilters keep some of the events by what stands in their row, and by where their visitor comes from.
+var someFilters = map[string]Filter{
+	"all": nil, "channel": {ByChannel: {"Paid Search"}}, "campaign": {ByCampaign: {"campaign 7"}}, "page": {ByPage: {"/products/42"}},
+	"channel, page, event": {ByChannel: {"Direct", "Paid Search"}, ByPage: {"/products/42"}, ByEvent: {"pageview", "add_to_cart", "purchase"}},
+}
+
+func BenchmarkFilteredFunnel(b *testing.B) {
+	for _, window := range []time.Duration{0, 24 * time.Hour} {
+		for name, filter := range someFilters {
+			b.Run(fmt.Sprint("window=", window, "/", name), func(b *testing.B) {
+				q := funnelOf(lastDays(30), []string{"pageview", "add_to_cart", "purchase"}, window)
+				q.Filter = filter
+				benchmarkQuery(b, func(v *View) error { _, err := v.Funnel(b.Context(), q); return err })
+			})
+		}
+	}
+	b.Run("alternatives", func(b *testing.B) {
+		q := FunnelQuery{Range: lastDays(30), Steps: [][]string{{"pageview", "lead"}, {"add_to_cart", "lead"}, {"purchase", "refund"}}}
+		benchmarkQuery(b, func(v *View) error { _, err := v.Funnel(b.Context(), q); return err })
+	})
+}
+
+func BenchmarkFilteredAttribution(b *testing.B) {
+	for _, model := range []Model{FirstTouch, LastTouch, Linear} {
+		for name, filter := range someFilters {
+			b.Run(fmt.Sprint(model, "/", name), func(b *testing.B) {
+				q := AttributionQuery{
+					Range: lastDays(30), Model: model, ConversionEvent: "purchase", Lookback: 30 * 24 * time.Hour, GroupBy: ByChannel, Filter: filter,
+				}
+				benchmarkQuery(b, func(v *View) error { _, err := v.Attribution(b.Context(), q); return err })
+			})
+		}
+	}
+}

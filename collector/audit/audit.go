@@ -36,6 +36,8 @@ const (
 	EventRead Act = "event.read"
 	// ShadowRead is a look at what a platform in the mode Shadow would have been sent.
 	ShadowRead Act = "shadow.read"
+	// PlatformTested is a made-up event that was sent to a platform in its test mode, or was to be.
+	PlatformTested Act = "platform.tested"
 	// DeliveriesReplayed is deliveries that were put back, to be made again.
 	DeliveriesReplayed Act = "deliveries.replayed"
 	// ErasureRequested is somebody's wish to have a person erased, ErasureHidden that the person is in no answer any more, and

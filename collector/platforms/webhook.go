@@ -5,6 +5,9 @@ import "time"
 // TypeWebhook is an HTTP receiver of the customer's.
 const TypeWebhook Type = "Webhook"
 
+// WebhookTest is the type of the event that a receiver is tried with.
+const WebhookTest = "weir.test"
+
 // Webhook configures an HTTP receiver of the owner's, spoken to as Standard Webhooks has it.
 type Webhook struct {
 	// Where each event is posted to. Addresses inside the cluster are reached only where the operator allows it.
@@ -26,7 +29,7 @@ var webhookTraits = Traits{
 		{ByServer, "a receiver that is a program of its own, which `make e2e` has delivered to from a cluster", "2026-11-21"},
 	}},
 	TestMode: TestMode{
-		Sends: true, Event: "weir.test",
+		Sends: true, Event: WebhookTest,
 		Text: "An event of the type weir.test is sent and signed like any other. The receiver must answer it with success, and do " +
 			"nothing with it.",
 	},

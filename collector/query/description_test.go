@@ -274,6 +274,7 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 	d.checkReplays(handler, api)
 	d.checkErasures(handler, api)
 	d.checkShadow(handler, api)
+	d.checkPlatforms(handler, api)
 
 	for _, refusal := range askAjv(t, openAjv(t), slices.Collect(maps.Values(d.bodies)), d.object("components", "schemas")) {
 		t.Errorf("Ajv: %s", refusal)

@@ -40,6 +40,10 @@ type Tenant struct {
 	Rejections RejectionReader
 	// Shadows has what platforms in the mode Shadow would have been sent.
 	Shadows ShadowReader
+	// States has how it stands with the platforms.
+	States PlatformReader
+	// Tester is the property's stream.
+	Tester Tester
 	// FirstUses is told of each request with one of the tokens; nil where nobody keeps that.
 	FirstUses *audit.FirstUses
 
@@ -59,7 +63,7 @@ type Tenant struct {
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
-	// Audit is told of exports, replays and looks at what platforms would be sent; nil for none.
+	// Audit is told of exports, replays, test events and looks at what platforms would be sent; nil for none.
 	Audit *audit.Log
 	// Budget bounds the memory of the answers; nil for none. The views that answer share it.
 	Budget *analytics.Budget

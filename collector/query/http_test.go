@@ -155,6 +155,7 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 			Records:    source,
 			Rejections: refused[name],
 			Shadows:    shadowed{},
+			States:     reported{},
 		})
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
@@ -189,6 +190,22 @@ func (shadowed) Shadow(_ context.Context, platform string, limit int) ([]stream.
 		{Event: stream.At(fixtureNow.Add(-time.Minute)), EventID: "e-1", Name: "lead", At: fixtureNow, TooLong: true},
 	}
 	return list[:min(limit, len(list))], nil
+}
+
+// reported are the platforms of which a deliverer has reported; of live it has not.
+type reported struct{ err error }
+
+func (r reported) PlatformStates(context.Context, time.Time) (map[string]stream.PlatformState, error) {
+	at := fixtureNow.Add(-5 * time.Second)
+	return map[string]stream.PlatformState{
+		"crm": {Platform: "crm", LagEvents: 3, LagSeconds: 1.5, Waiting: 2, ReportedAt: at},
+		"ads": {
+			Platform: "ads", LagEvents: -1, LagSeconds: 60, ReportedAt: at,
+			Pause: &stream.Pause{Misconfiguration: "CredentialsRejected", Reason: "unauthorized", Since: fixtureNow.Add(-time.Hour)},
+		},
+		"down":  {Platform: "down", ReportedAt: at, Pause: &stream.Pause{Reason: "http_503", Since: fixtureNow.Add(-time.Minute)}},
+		"quiet": {Platform: "quiet", LagEvents: 9, ReportedAt: at, Pause: &stream.Pause{Reason: "http_503", Since: fixtureNow.Add(-time.Hour)}},
+	}, r.err
 }
 
 // refused are the rejections of the properties.

@@ -64,8 +64,10 @@ func (h *Handler) calls(r chi.Router, by entrance) {
 	get(auth.ScopeRead, "/analytics/realtime", h.queued(h.realtime))
 	get(auth.ScopeRead, "/analytics/funnel", h.queued(h.funnel))
 	get(auth.ScopeRead, "/analytics/attribution", h.queued(h.attribution))
+	get(auth.ScopeRead, "/platforms", h.platforms)
 	get(auth.ScopeAdmin, "/platforms/{"+platformParameter+"}/shadow", h.shadow)
 	get(auth.ScopeAdmin, "/erasures/{"+erasureParameter+"}", h.erasure)
+	r.Post("/platforms/{"+platformParameter+"}/test", h.authorised(by, auth.ScopeWrite, h.testEvent))
 	r.Post("/deliveries/replay", h.authorised(by, auth.ScopeWrite, h.replay))
 	r.Post("/erasures", h.authorised(by, auth.ScopeAdmin, h.erase))
 }

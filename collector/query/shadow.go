@@ -85,16 +85,23 @@ func renderShadow(entry *stream.ShadowEntry) shadowRecord {
 	if entry.Reason != "" {
 		record.Verdict = "skip"
 	}
-	if request := entry.Request; request != nil {
-		record.Request = &shadowRequest{
-			Method: optional(request.Method), URL: optional(request.URL), Headers: request.Header, Body: request.Body, Encoding: request.Encoding,
-		}
-		if request.Header == nil {
-			record.Request.Headers = map[string]string{}
-		}
-		if request.Body == nil {
-			record.Request.Body = json.RawMessage("null")
-		}
-	}
+	record.Request = renderRequest(entry.Request)
 	return record
+}
+
+// renderRequest is a request as it is shown; null for none.
+func renderRequest(request *stream.ShadowRequest) *shadowRequest {
+	if request == nil {
+		return nil
+	}
+	shown := &shadowRequest{
+		Method: optional(request.Method), URL: optional(request.URL), Headers: request.Header, Body: request.Body, Encoding: request.Encoding,
+	}
+	if request.Header == nil {
+		shown.Headers = map[string]string{}
+	}
+	if request.Body == nil {
+		shown.Body = json.RawMessage("null")
+	}
+	return shown
 }

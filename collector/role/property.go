@@ -169,6 +169,7 @@ func (p *property) queryTenant() query.Tenant {
 		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Records: p.stream, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
 		Settings: p.told, SessionKeys: p.sessions,
+		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
 	}
 }
 

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -327,6 +328,21 @@ func TestAccess(t *testing.T) {
 			n, err := ReplayRequester{query}.Replay(ctx, ReplayRequest{Platform: "meta", To: time.Now().Add(time.Hour), Statuses: []Status{Failed}, Now: time.Now()})
 			if err == nil && n == 0 {
 				return errors.New("nothing was put back")
+			}
+			return err
+		},
+		func() error {
+			serving(t, deliver, func(context.Context, TestRequest) TestAnswer { return TestAnswer{Verdict: TestAccepted} })
+			_, err := TestRequester{query}.Test(ctx, TestRequest{Platform: "meta"})
+			return err
+		},
+		func() error {
+			return deliver.ReportPlatforms(ctx, "pod-1", []PlatformState{{Platform: "meta"}}, time.Now())
+		},
+		func() error {
+			states, err := query.PlatformStates(ctx, time.Now())
+			if err == nil && len(states) == 0 {
+				return errors.New("no report is read")
 			}
 			return err
 		},

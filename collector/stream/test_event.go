@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,7 +15,7 @@ const (
 	MaxTest = 20 * time.Second
 	// testSpare is how much longer the mark of a test stays that nobody ended.
 	testSpare = 5 * time.Second
-	// maxTestAnswer bounds what is answered, in bytes. Of a longer one the request's body is left out.
+	// maxTestAnswer bounds what is answered, in bytes. Of a longer one the request's body is left out, then the response's end.
 	maxTestAnswer = 8 << 10
 )
 
@@ -58,14 +59,19 @@ const (
 	TestNotSent TestVerdict = "not_sent"
 )
 
-// text is the answer as it is stored.
+// text is the answer as it is stored, without what makes it too long.
 func (a *TestAnswer) text() (string, error) {
-	text, err := json.Marshal(a)
+	short := *a
+	text, err := json.Marshal(&short)
 	if err == nil && len(text) > maxTestAnswer && a.Request != nil {
-		short, request := *a, *a.Request
-		request.Body, request.Encoding = nil, ""
+		request := *a.Request
+		request.Body = nil
 		short.Request, short.TooLong = &request, true
-		text, err = json.Marshal(short)
+		text, err = json.Marshal(&short)
+	}
+	for err == nil && len(text) > maxTestAnswer && short.Response != "" {
+		short.Response = strings.ToValidUTF8(short.Response[:len(short.Response)/2], "")
+		text, err = json.Marshal(&short)
 	}
 	if err == nil && len(text) > maxTestAnswer {
 		return "", fmt.Errorf("an answer to a test event takes %d bytes; it may take %d", len(text), maxTestAnswer)

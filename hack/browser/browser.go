@@ -178,3 +178,15 @@ func (p *Tab) Await(what, condition string) {
 		p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
 	}
 }
+
+// Picture is what can be seen of the tab's page, as PNG.
+func (p *Tab) Picture() []byte {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return picture
+}

@@ -21,9 +21,11 @@ func failGA4(status int) answer { return answer{status: status} }
 
 // ga4Body knows what Google documents; the validation server refuses any other member.
 type ga4Body struct {
-	ClientID        string `json:"client_id"`
-	TimestampMicros int64  `json:"timestamp_micros"`
-	Consent         struct {
+	// ValidationBehavior is for the validation server: elsewhere it would have events refused in silence.
+	ValidationBehavior string `json:"validation_behavior"`
+	ClientID           string `json:"client_id"`
+	TimestampMicros    int64  `json:"timestamp_micros"`
+	Consent            struct {
 		AdUserData        string `json:"ad_user_data"`
 		AdPersonalization string `json:"ad_personalization"`
 	} `json:"consent"`
@@ -119,7 +121,9 @@ func judgeGA4(q *request) answer {
 		messages = q.ga4Errors(&body)
 	}
 	if strings.HasPrefix(q.URL.Path, "/debug/") {
-		return answerJSON(http.StatusOK, map[string]any{"validationMessages": messages})
+		given := answerJSON(http.StatusOK, map[string]any{"validationMessages": messages})
+		given.test = true
+		return given
 	}
 	given := answer{status: http.StatusNoContent}
 	query := q.URL.Query()
@@ -131,6 +135,8 @@ func judgeGA4(q *request) answer {
 		return given.complain("no data stream of that measurement_id; Google Analytics does not say so")
 	case query.Get("api_secret") != account.Credentials["apiSecret"]:
 		return given.complain("another api_secret; Google Analytics does not say so")
+	case body.ValidationBehavior != "":
+		return given.complain("validation_behavior belongs to the validation server")
 	}
 	for i := range body.Events {
 		e := ga4EventOf(&body, &body.Events[i])

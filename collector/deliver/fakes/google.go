@@ -201,7 +201,7 @@ func (q *request) takeGoogle(body *googleRequest, analytics bool) answer {
 			events[i].refuse("another event of the request is refused")
 		}
 		given := googleError(http.StatusBadRequest, googleInfo("INVALID_ARGUMENT"), googleViolations(wrong))
-		given.events = events
+		given.events, given.test = events, body.ValidateOnly
 		return given
 	}
 	var ids []string
@@ -213,7 +213,7 @@ func (q *request) takeGoogle(body *googleRequest, analytics bool) answer {
 		answered["requestId"] = q.google.queue(ids)
 	}
 	given := answerJSON(http.StatusOK, answered)
-	given.events = events
+	given.events, given.test = events, body.ValidateOnly
 	return given
 }
 

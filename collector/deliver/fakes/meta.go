@@ -118,13 +118,16 @@ func judgeMeta(q *request) answer {
 		return failMeta(http.StatusUnauthorized).complain("the token is refused")
 	}
 	body, problem := unmarshal[struct {
-		Data []metaEvent `json:"data"`
+		Data          []metaEvent `json:"data"`
+		TestEventCode *string     `json:"test_event_code"`
 	}](q.body)
 	switch {
 	case problem != "" || !q.isJSON():
 		return failMeta(http.StatusBadRequest).complain("the body is not of the platform's form")
 	case len(body.Data) == 0 || len(body.Data) > 1000:
 		return failMeta(http.StatusBadRequest).complain("a request holds 1 to 1000 events")
+	case body.TestEventCode != nil && !platforms.IsTestCode(*body.TestEventCode):
+		return failMeta(http.StatusBadRequest).complain("test_event_code is no code of the Events Manager")
 	}
 	worst, events := 0, make([]Event, len(body.Data))
 	for i := range body.Data {
@@ -136,14 +139,14 @@ func judgeMeta(q *request) answer {
 	}
 	if worst == 0 {
 		given := answerJSON(http.StatusOK, map[string]any{"events_received": len(events), "messages": []string{}, "fbtrace_id": "AfakeFakeFake"})
-		given.events = events
+		given.events, given.test = events, body.TestEventCode != nil
 		return given
 	}
 	for i := range events {
 		events[i].refuse("another event of its request is refused")
 	}
 	given := metaRefuses(http.StatusBadRequest, 100, worst, "Invalid parameter")
-	given.events = events
+	given.events, given.test = events, body.TestEventCode != nil
 	return given
 }
 

@@ -131,7 +131,7 @@ func judgeOpenAI(q *request) answer {
 			events[i].refuse("another event of the request is refused")
 		}
 	}
-	given.events = events
+	given.events, given.test = events, body.ValidateOnly
 	return given
 }
 

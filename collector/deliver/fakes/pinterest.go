@@ -132,7 +132,7 @@ func judgePinterest(q *request) answer {
 			"code": 4195, "message": "Not all events were successfully processed.", "details": verdicts,
 		})
 	}
-	given.events = events
+	given.events, given.test = events, q.URL.Query().Get("test") == "true"
 	return given
 }
 

@@ -144,7 +144,7 @@ func judgeReddit(q *request) answer {
 			events[i].refuse("another event of its request is refused")
 		}
 	}
-	given.events = events
+	given.events, given.test = events, body.Data.TestID != ""
 	return given
 }
 

@@ -58,6 +58,8 @@ type answer struct {
 	events    []Event
 	erasure   *Erasure
 	complaint string
+	// test says that the request came in the platform's test mode.
+	test bool
 }
 
 func (a answer) write(w http.ResponseWriter) {

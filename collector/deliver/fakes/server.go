@@ -54,7 +54,9 @@ type Receipt struct {
 	Status   int
 	// Complaint says what is wrong with the request as a whole, "" where nothing is. It repeats nothing of a person.
 	Complaint string
-	Events    []Event
+	// Test says that it came in the platform's test mode: none of its events is among those that were taken.
+	Test   bool
+	Events []Event
 	// Erasure is what was asked for and taken; nil for any other request.
 	Erasure *Erasure
 }
@@ -256,11 +258,13 @@ func (s *Server) judge(r *http.Request, body []byte) answer {
 		given = s.kind.failure(http.StatusBadRequest)
 		given.complaint = "raw personal data in " + where
 	}
-	receipt := Receipt{Platform: q.platform, Status: given.status, Complaint: given.complaint, Events: given.events, Erasure: given.erasure}
+	receipt := Receipt{
+		Platform: q.platform, Status: given.status, Complaint: given.complaint, Test: given.test, Events: given.events, Erasure: given.erasure,
+	}
 	s.mu.Lock()
 	for i := range receipt.Events {
 		e := &receipt.Events[i]
-		if e.Refusal == "" {
+		if e.Refusal == "" && !receipt.Test {
 			e.Repeat = s.taken[e.ID] > 0
 			s.taken[e.ID]++
 		}

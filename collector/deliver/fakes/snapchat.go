@@ -128,7 +128,7 @@ func judgeSnapchat(q *request) answer {
 			events[i].refuse("another event of its request is refused")
 		}
 	}
-	given.events = events
+	given.events, given.test = events, path[2] != ""
 	return given
 }
 

@@ -135,7 +135,7 @@ func judgeTikTok(q *request) answer {
 			events[i].refuse("another event of its request is refused")
 		}
 	}
-	given.events = events
+	given.events, given.test = events, body.TestEventCode != ""
 	return given
 }
 

@@ -208,7 +208,7 @@ func judgeWebhookEvent(q *request) answer {
 	if e.Refusal != "" {
 		given = failWebhook(http.StatusBadRequest)
 	}
-	given.events = []Event{e}
+	given.events, given.test = []Event{e}, e.Name == platforms.WebhookTest
 	return given
 }
 

@@ -80,7 +80,7 @@ export const Unauthenticated = createContext(() => {});
 export function useApi(path, params = [], { every } = {}) {
   const ended = useContext(Unauthenticated);
   const question = path === null ? null : `${path}?${new URLSearchParams([...params])}`;
-  const [state, setState] = useState({ data: undefined, answered: null, error: null, at: null, busy: question !== null });
+  const [state, setState] = useState({ data: undefined, answered: null, error: null, failed: null, at: null });
   const [round, setRound] = useState(0);
   const failures = useRef(0);
   const reload = useCallback(() => setRound((n) => n + 1), []);
@@ -89,19 +89,18 @@ export function useApi(path, params = [], { every } = {}) {
     if (question === null) return undefined;
     const abort = new AbortController();
     let timer;
-    setState((before) => ({ ...before, busy: true }));
     ask(`api/${question.replace(/\?$/, '')}`, { signal: abort.signal })
       .then((response) => response.json())
       .then((data) => {
         if (abort.signal.aborted) return;
         failures.current = 0;
-        setState({ data, answered: question, error: null, at: new Date(), busy: false });
+        setState({ data, answered: question, error: null, failed: null, at: new Date() });
       })
       .catch((cause) => {
         if (abort.signal.aborted) return;
         const error = cause instanceof ApiError ? cause : new ApiError(0, 'The server’s answer broke off.');
         if (error.status === 401) ended();
-        setState((before) => ({ ...before, error, busy: false }));
+        setState((before) => ({ ...before, error, failed: question }));
         if (error.passing) {
           failures.current += 1;
           timer = setTimeout(reload, 1000 * Math.min(error.retryAfter ?? 2 ** failures.current, 60));
@@ -115,12 +114,12 @@ export function useApi(path, params = [], { every } = {}) {
 
   useEvery(every && question !== null ? every : null, reload);
   return useMemo(() => {
-    const current = state.answered === question;
+    const error = state.failed === question ? state.error : null; // another question's says nothing of this one
     return {
       data: question === null ? undefined : state.data, answered: state.answered, at: state.at, reload,
-      error: state.error,
-      loading: question !== null && state.data === undefined && !state.error,
-      stale: state.data !== undefined && !current,
+      error,
+      loading: question !== null && state.data === undefined && !error,
+      stale: state.data !== undefined && state.answered !== question,
     };
   }, [state, question, reload]);
 }

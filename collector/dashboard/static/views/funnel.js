@@ -33,15 +33,16 @@ export function Funnel() {
         ${steps.length < 2 ? html`<${Empty} title="A funnel has at least two steps.">Add another one.<//>`
           : html`<${Answer} of=${funnel} height=${20} empty=${({ data }) => data.steps[0].visitors === 0 && html`
               <${Empty} title="Nobody took the first step in this period.">Choose a longer period, another first step, or take a filter away.<//>`}>
-            ${({ data }) => html`<${Bars} data=${data} />`}<//>`}
+            ${({ data }) => html`<${Bars} data=${data} filtered=${filterParams(params).length > 0} />`}<//>`}
       <//>
     </div>
   </div>`;
 }
 
 /** The steps' bars: as long as the share of those who entered. */
-function Bars({ data }) {
+function Bars({ data, filtered }) {
   return html`<${Incomplete} from=${data.complete_from} />
+    ${filtered && html`<p class="note">Only events that the filters keep take a step.</p>`}
     <p class="total"><b>${percent(data.conversion_rate)}</b> of ${count(data.steps[0].visitors)} visitors took all ${data.steps.length} steps.</p>
     <ol class="bars">${data.steps.map((step) => html`<li key=${step.step}>
       ${step.step > 1 && html`<p class="lost"><span class=${step.drop_off ? 'bad' : ''}>${count(step.drop_off)} lost</span>

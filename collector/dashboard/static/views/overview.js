@@ -2,7 +2,7 @@
 import { html, useMemo, useState } from '../kit/html.js';
 import { useApi } from '../kit/api.js';
 import { Chart } from '../kit/chart.js';
-import { Answer, Choice, Empty, Incomplete, Panel, Stat, useProperty } from '../kit/components.js';
+import { Answer, Choice, Empty, Failure, Incomplete, Panel, Stat, useProperty } from '../kit/components.js';
 import { FilterBy, Filters, PeriodPicker, usePeriod } from '../kit/controls.js';
 import { bucketName, compact, count, money, percent } from '../kit/format.js';
 import { useStill } from '../kit/live.js';
@@ -33,9 +33,13 @@ export function Overview() {
   const { params } = useLocation();
   const period = usePeriod();
   const question = useMemo(() => [...period, ...filterParams(params)], [period, params]);
+  const summary = useApi('analytics/summary', [...question, ['compare', 'previous']], { every: REFRESH });
+  const bar = html`<div class="bar"><${PeriodPicker} /><${Filters} /></div>`;
+  // Every part would say the same of a wrong period or filter: it is said once.
+  if (summary.error?.status === 422) return html`<div class="view">${bar}<${Failure} error=${summary.error} /></div>`;
   return html`<div class="view">
-    <div class="bar"><${PeriodPicker} /><${Filters} /></div>
-    <${Figures} question=${question} period=${period} />
+    ${bar}
+    <${Figures} question=${question} period=${period} summary=${summary} />
     <div class="columns">
       <${Breakdown} question=${question} title="Acquisition" name="by" options=${[
         ['channel', 'Channel'], ['source', 'Source'], ['medium', 'Medium'], ['campaign', 'Campaign']]} />
@@ -46,14 +50,12 @@ export function Overview() {
   </div>`;
 }
 
-function Figures({ question, period }) {
+function Figures({ question, period, summary }) {
   const { params } = useLocation();
   const { currency } = useProperty();
   const measure = MEASURES[params.get('measure')] ? params.get('measure') : 'unique_visitors';
-  const compared = [...question, ['compare', 'previous']];
-  const summary = useApi('analytics/summary', compared, { every: REFRESH });
   const interval = intervalFor(period);
-  const series = useApi('analytics/series', [...compared, ['interval', interval]], { every: REFRESH });
+  const series = useApi('analytics/series', [...question, ['compare', 'previous'], ['interval', interval]], { every: REFRESH });
   return html`<${Panel} title="Key figures" class="figures" actions=${html`
       <${CsvButton} path="analytics/series" params=${[...question, ['interval', interval]]} name="series" />`}>
     <${Answer} of=${summary} height=${0} waiting=${html`<${Stats} measure=${measure} />`}>${({ data }) => html`
