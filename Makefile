@@ -19,7 +19,7 @@ MODULES := hack/clients hack/cluster hack/guides hack/image hack/s3
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go \
   collector/sources/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml charts/weir/files \
   docs/reference/flags.md docs/reference/chart-values.md docs/reference/conditions.md docs/reference/platforms/coverage.md docs/reference/personal-data.md \
-  collector/snippet/weir.min.js
+  collector/snippet/weir.min.js collector/dashboard/static/packages
 
 CONTROLLER_GEN = $$(hack/tool.sh hack/tools sigs.k8s.io/controller-tools/cmd/controller-gen)
 ESBUILD = $$(hack/tool.sh hack/tools github.com/evanw/esbuild/cmd/esbuild)
@@ -71,8 +71,9 @@ test: check-go check-cc ## Run all tests with the race detector, against a real 
 	@for module in $(MODULES); do (cd $$module; ../../$(PHASE) "test: $$module" go test -race -count=1 $(TEST_ARGS) ./...); done
 
 .PHONY: examples
-examples: check-go ## Run the guides' examples in all six languages; they need node, python3, php with curl, ruby with webrick, and a JDK
+examples: check-go ## Run the guides' examples in all six languages, and the dashboard's; they need curl, node, python3, php with curl, ruby with webrick, and a JDK
 	@$(PHASE) examples go test ./docs -count=1 -run 'Examples' $(TEST_ARGS) -runtimes go,js,python,php,ruby,java
+	@$(PHASE) "examples: the dashboard's" go test ./cli/weir -count=1 -run SettingsTexts $(TEST_ARGS) -snippets curl,node,php,python,go,segment
 
 .PHONY: e2e
 e2e: check-go ## Use Weir in a cluster and hurt it there: a node made of this machine (root; it asks), or yours: KUBECONFIG_E2E, IMG. See hack/e2e.sh
@@ -134,7 +135,7 @@ fuzz: check-go ## Run each fuzz target that matches NAME for FUZZTIME (10s)
 ##@ Changing it
 
 .PHONY: generate
-generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition, the operator's role, the chart's copies of these, pages of docs/reference, the snippet
+generate: check-go ## Write what is generated anew: deep copies, the CustomResourceDefinition, the operator's role, the chart's copies of these, pages of docs/reference, the snippet, the dashboard's vendored modules
 	@tool="$(CONTROLLER_GEN)"; $(PHASE) generate "$$tool" object crd rbac:roleName=weir-operator paths=./api/... paths=./collector/platforms paths=./collector/sources \
 	  paths=./controllers/... \
 	  output:crd:dir=config/crd/bases output:rbac:dir=config/rbac
@@ -142,6 +143,7 @@ generate: check-go ## Write what is generated anew: deep copies, the CustomResou
 	@go run ./hack/reference
 	@tool="$(ESBUILD)"; $(PHASE) 'generate: the snippet' "$$tool" --log-level=warning --minify --target=es2021 collector/snippet/weir.js \
 	  --outfile=collector/snippet/weir.min.js --allow-overwrite
+	@tool="$(ESBUILD)"; $(PHASE) 'generate: what the dashboard takes of others' hack/vendor.sh "$$tool"
 
 .PHONY: fmt
 fmt: check-go ## Format the code

@@ -126,6 +126,7 @@ func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, ava
 	}
 	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	wanted[objectKey{secret, resources.CredentialsSecretName(property)}] = true
+	wanted[objectKey{secret, resources.SessionsSecretName(property)}] = true
 	for _, role := range resources.Roles() {
 		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
 	}

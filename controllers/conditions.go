@@ -165,6 +165,14 @@ func apart(condition string) bool {
 	}, condition)
 }
 
+// urls are where senders and readers reach the Property; "" where the hosts are somebody else's.
+func (s *scope) urls() (collect, api string) {
+	if s.exposureProblem != nil && !s.exposureKept && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
+		return "", ""
+	}
+	return resources.URLs(s.property)
+}
+
 // statusOf returns the status that the scope's findings make of the one before.
 func statusOf(s *scope) v1alpha1.PropertyStatus {
 	status := *s.property.Status.DeepCopy()
@@ -172,9 +180,10 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 	if !s.credentialsUnknown {
 		status.CredentialsSecretRef = &v1alpha1.SecretReference{Name: resources.CredentialsSecretName(s.property)}
 	}
-	status.CollectURL, status.APIURL = resources.URLs(s.property)
-	if s.exposureProblem != nil && !s.exposureKept && s.property.Spec.Exposure.Type != v1alpha1.ExposureNone {
-		status.CollectURL, status.APIURL = "", "" // of whoever has the hosts
+	status.CollectURL, status.APIURL = s.urls()
+	status.DashboardURL = resources.DashboardURL(s.property)
+	if status.APIURL == "" {
+		status.DashboardURL = ""
 	}
 	status.Platforms = nil
 	for _, f := range s.platformProblems {

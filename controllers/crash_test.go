@@ -245,7 +245,7 @@ func common(more string) []string {
 		more,
 		"finalizers: [weir.dev/redis]", "observed: true", "CredentialsReady: True Ready", "RedisReady: True Ready",
 		"WorkloadsAvailable: False Progressing", "PlatformsReady: True Ready", "VersionsSupported: True Ready", "SourcesReady: True Ready", "ErasuresReady: True Ready", "Ready: False Progressing",
-		"ConfigMap shop-config", "PodMonitor shop-pods", "Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials", "Secret shop-erasures",
+		"ConfigMap shop-config", "PodMonitor shop-pods", "Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials", "Secret shop-erasures", "Secret shop-sessions",
 		"Service shop-collector", "Service shop-query",
 	}
 	for _, role := range []string{"collector", "deliverer", "query"} {

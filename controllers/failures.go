@@ -141,7 +141,7 @@ func (s *scope) conditionOf(object objectKey, otherwise string) string {
 			return v1alpha1.ConditionRedisReady
 		}
 	}
-	if object.name == resources.CredentialsSecretName(s.property) {
+	if object.name == resources.CredentialsSecretName(s.property) || object.name == resources.SessionsSecretName(s.property) {
 		return v1alpha1.ConditionCredentialsReady
 	}
 	for part := range config.MaxLedgerParts {

@@ -162,6 +162,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 	}{
 		{v1alpha1.ConditionExposed, r.hostOwnership},
 		{v1alpha1.ConditionCredentialsReady, r.credentials},
+		{v1alpha1.ConditionCredentialsReady, r.sessionKeys},
 		{v1alpha1.ConditionRedisReady, r.redisAccess},
 		{v1alpha1.ConditionErasuresReady, r.erasures},
 		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/session"
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -64,7 +65,7 @@ func TestAPropertyGetsItsObjects(t *testing.T) {
 		"PodDisruptionBudget shop-collector",
 		"PodMonitor shop-pods",
 		"Secret shop-access-tokens", "Secret shop-api-keys", "Secret shop-credentials", "Secret shop-erasures",
-		"Secret shop-redis-collector", "Secret shop-redis-deliverer", "Secret shop-redis-query",
+		"Secret shop-redis-collector", "Secret shop-redis-deliverer", "Secret shop-redis-query", "Secret shop-sessions",
 		"Service shop-collector", "Service shop-query",
 		"ServiceAccount shop-collector", "ServiceAccount shop-deliverer", "ServiceAccount shop-query",
 	}
@@ -79,6 +80,12 @@ func TestAPropertyGetsItsObjects(t *testing.T) {
 		if value := string(secret.Data[key]); !auth.WellFormed(value) {
 			t.Errorf("%s is not a key or token of ours", key)
 		}
+	}
+	if keys, err := session.ParseKeys(string(get(t, &corev1.Secret{}, namespace, "shop-sessions").Data["keys"])); err != nil || len(keys) != 1 {
+		t.Errorf("%d keys of sessions, %v", len(keys), err)
+	}
+	if want := "http://api.example.com/properties/shop/"; p.Status.DashboardURL != want {
+		t.Errorf("dashboardURL: got %q, want %q", p.Status.DashboardURL, want)
 	}
 	if want := "http://collect.shop.example.com"; p.Status.CollectURL != want {
 		t.Errorf("collectURL: got %q, want %q", p.Status.CollectURL, want)

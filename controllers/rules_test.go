@@ -35,6 +35,7 @@ func celRules() []celRule {
 		{at: "spec.apiKeys[]", says: "where type is Publishable, and only there", spec: "{currency: EUR, apiKeys: [{name: a, type: Publishable}]}", field: "spec.apiKeys[0].allowedOrigins"},
 		{at: "spec.apiKeys[]", says: "limits is for secret keys", spec: "{currency: EUR, apiKeys: [{name: a, limits: {eventsPerSecond: 1}}]}", field: "spec.apiKeys[0].limits"},
 		{at: "spec.apiKeys[].allowedOrigins[]", says: "as browsers send it", spec: "{currency: EUR, apiKeys: [{name: a, type: Publishable, allowedOrigins: ['https://a.example.com/']}]}", field: "spec.apiKeys[0].allowedOrigins[0]"},
+		{at: "spec.query.allowedOrigins[]", says: "as browsers send it", spec: "{currency: EUR, query: {allowedOrigins: ['https://a.example.com/']}}", field: "spec.query.allowedOrigins[0]"},
 		{at: "spec.exclude.cidrs[]", says: "range such as", spec: "{currency: EUR, exclude: {cidrs: [203.0.113.7]}}", field: "spec.exclude.cidrs[0]"},
 		{at: "spec.exclude.hosts[]", says: "without scheme", spec: "{currency: EUR, exclude: {hosts: ['https://a.example.com']}}", field: "spec.exclude.hosts[0]"},
 		{at: "spec.exclude.clientIDs[]", says: "1 to 255 characters", spec: "{currency: EUR, exclude: {clientIDs: ['a ']}}", field: "spec.exclude.clientIDs[0]"},

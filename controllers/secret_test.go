@@ -156,7 +156,7 @@ func allObjects(t testing.TB, namespace string) map[string]string {
 				t.Fatal(err)
 			}
 			for _, object := range list.Items {
-				kept := object.GetLabels()["app.kubernetes.io/managed-by"] != "weir" || strings.HasSuffix(object.GetName(), "-credentials") || strings.HasSuffix(object.GetName(), "-erasures") || strings.Contains(object.GetName(), "-redis-")
+				kept := object.GetLabels()["app.kubernetes.io/managed-by"] != "weir" || strings.HasSuffix(object.GetName(), "-credentials") || strings.HasSuffix(object.GetName(), "-erasures") || strings.HasSuffix(object.GetName(), "-sessions") || strings.Contains(object.GetName(), "-redis-")
 				if object.GetKind() == "Secret" && kept {
 					delete(object.Object, "data")
 				}

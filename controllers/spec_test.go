@@ -151,6 +151,8 @@ func TestForeignObjectsAreNeverTakenOver(t *testing.T) {
 	create(t, property(namespace, "shop", everything))
 	named(t, v1alpha1.ConditionCredentialsReady, "Secret shop-credentials")
 	free(t, "Secret shop-credentials")
+	named(t, v1alpha1.ConditionCredentialsReady, "Secret shop-sessions")
+	free(t, "Secret shop-sessions")
 	waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonObjectConflict)
 	named(t, v1alpha1.ConditionRedisReady, "Secret shop-redis-collector") // the first of three
 	free(t, "Secret shop-redis-")

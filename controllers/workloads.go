@@ -32,6 +32,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, WithholdUnsaid: r.Options.WithholdUnsaid, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
 		Network: r.Options.Network,
 	}
+	options.CollectURL, options.APIURL = s.urls()
 	input := resources.Input{
 		Credentials: s.credentials, Options: options,
 		Withheld: s.exposureProblem != nil && !s.exposureKept, Available: s.available,

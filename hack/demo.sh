@@ -286,6 +286,11 @@ EOF_NEXT
   cat <<EOF_NEXT
   curl -i${headers:+ -H 'Host: collect.shop.test'} -H 'Content-Type: application/json' \$COLLECT/collect/\$KEY -d '{"event": "pageview", "client_id": "me"}'
   curl${headers:+ -H 'Host: api.shop.test'} -H "Authorization: Bearer \$TOKEN" \$API/api/v1/properties/shop/events?limit=1
+
+The numbers, in a browser on this machine, where you sign in with the token:
+
+  echo "\$TOKEN"; kubectl -n $namespace port-forward service/shop-query 8082:80
+  http://127.0.0.1:8082/properties/shop/
 EOF_NEXT
 }
 

@@ -146,6 +146,10 @@ func brokenImportRule(folder, imported string) string {
 		return "the collector reaches no package outside of collector"
 	case isOurs && folder == "collector/audit" && target != "collector/auth":
 		return "the audit log knows keys and tokens, and nothing of events"
+	case isOurs && folder == "collector/session" && target != "collector/auth":
+		return "sessions know access tokens, and nothing else of ours"
+	case isOurs && folder == "collector/dashboard":
+		return "the page imports no package of ours"
 	case isOurs && slices.Contains(tables, folder):
 		return "the tables of platforms and sources import no other package of ours"
 	case isOurs && folder == "collector/consent" && !slices.Contains([]string{"collector/event", "collector/event/iab", "collector/platforms"}, target):
@@ -155,8 +159,8 @@ func brokenImportRule(folder, imported string) string {
 	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver") && folder != "cli/weir":
 		return "a Redis is started by weir dev and by tests alone"
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
-		!slices.Contains([]string{"collector/audit", "collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/sources", "collector/stream"}, target):
-		return "of the collector, controllers reach audit, auth, config, egress, erasure, ledger, platforms and sources alone, and stream where Redis is administered"
+		!slices.Contains([]string{"collector/audit", "collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/session", "collector/sources", "collector/stream"}, target):
+		return "of the collector, controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, and stream where Redis is administered"
 	case inTree(imported, chiPath) &&
 		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role"}, folder):
 		return "routes belong to ingest, query, server and role"
@@ -382,11 +386,19 @@ func TestImportRulesBite(t *testing.T) {
 		"controllers that reach into the collector": {
 			files: map[string]string{"controllers/property.go": `"github.com/weir-dev/weir/collector/event"`},
 			want: []string{"controllers/property.go imports github.com/weir-dev/weir/collector/event: of the collector, " +
-				"controllers reach audit, auth, config, egress, erasure, ledger, platforms and sources alone, and stream where Redis is administered"},
+				"controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, and stream where Redis is administered"},
 		},
 		"an audit log that knows events": {
 			files: map[string]string{"collector/audit/audit.go": `"github.com/weir-dev/weir/collector/auth"; "github.com/weir-dev/weir/collector/event"`},
 			want:  []string{"collector/audit/audit.go imports github.com/weir-dev/weir/collector/event: the audit log knows keys and tokens, and nothing of events"},
+		},
+		"sessions that know events": {
+			files: map[string]string{"collector/session/session.go": `"github.com/weir-dev/weir/collector/auth"; "github.com/weir-dev/weir/collector/event"`},
+			want:  []string{"collector/session/session.go imports github.com/weir-dev/weir/collector/event: sessions know access tokens, and nothing else of ours"},
+		},
+		"a page that knows anything of ours": {
+			files: map[string]string{"collector/dashboard/dashboard.go": `"github.com/weir-dev/weir/collector/server"`},
+			want:  []string{"collector/dashboard/dashboard.go imports github.com/weir-dev/weir/collector/server: the page imports no package of ours"},
 		},
 		"controllers that administer Redis where nobody looks for it": {
 			files: map[string]string{

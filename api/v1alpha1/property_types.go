@@ -162,7 +162,7 @@ type PropertySpec struct {
 	// The pods that answer the read API. Each holds the retained events in memory.
 	// +optional
 	// +kubebuilder:default={}
-	Query Workload `json:"query,omitzero"`
+	Query Query `json:"query,omitzero"`
 
 	// What becomes of the stored events, and of the ledger of erasures, when the Property is deleted. Retain: events
 	// expire by retention, and a Property of the same name and namespace finds them and the ledger again. Delete: both

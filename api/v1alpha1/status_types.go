@@ -28,6 +28,11 @@ type PropertyStatus struct {
 	// +kubebuilder:validation:MaxLength=512
 	APIURL string `json:"apiURL,omitempty"`
 
+	// The page on which people look at the Property's numbers, where the read API is exposed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	DashboardURL string `json:"dashboardURL,omitempty"`
+
 	// The Secret that shows the API keys and access tokens to the Property's owner.
 	// +optional
 	CredentialsSecretRef *SecretReference `json:"credentialsSecretRef,omitempty"`

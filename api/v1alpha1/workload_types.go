@@ -49,6 +49,20 @@ type Workload struct {
 	PodOptions `json:",inline"`
 }
 
+// Query is how the pods are run that answer the read API, and who may ask it from web pages.
+type Query struct {
+	Workload `json:",inline"`
+
+	// The origins of the web pages whose scripts may read the read API with an access token, as browsers send them:
+	// scheme and host, and the port where it is not the scheme's own. https://*.example.com stands for every host below
+	// example.com. Default: none. The property's own page is not among them, and needs no entry.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	AllowedOrigins []Origin `json:"allowedOrigins,omitempty"`
+}
+
 // PodOptions is all that a Property may say of its pods. The list is closed, so that editing a Property never
 // becomes creating arbitrary pods.
 type PodOptions struct {

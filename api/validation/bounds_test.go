@@ -41,6 +41,7 @@ func bounds() []bound {
 		{"spec.apiKeys[0].secretKeyRef.key", "apiKeys: [{name: a, secretKeyRef: {name: s, key: %s}}]", text, 1, 253},
 		{"spec.apiKeys", "apiKeys: [%s]", items("{name: n%d}"), 0, 16},
 		{"spec.apiKeys[0].allowedOrigins", "apiKeys: [{name: a, type: Publishable, allowedOrigins: [%s]}]", items("'https://n%d.example'"), 1, 50},
+		{"spec.query.allowedOrigins", "query: {allowedOrigins: [%s]}", items("'https://n%d.example'"), 1, 50},
 		{"spec.apiKeys[0].limits.eventsPerSecond", "apiKeys: [{name: a, type: Publishable, allowedOrigins: ['https://a.example'], limits: {eventsPerSecond: %s}}]", number, 1, 1000000},
 		{"spec.apiKeys[0].limits.eventsPerSecondPerAddress", "apiKeys: [{name: a, type: Publishable, allowedOrigins: ['https://a.example'], limits: {eventsPerSecondPerAddress: %s}}]", number, 1, 1000000},
 		{"spec.accessTokens", "accessTokens: [%s]", items("{name: n%d}"), 0, 64},

@@ -408,7 +408,7 @@ func TestWorkloads(t *testing.T) {
 		"a maximum below the default minimum":    {spec: "collector: {autoscaling: {maxReplicas: 1}}", want: []string{"spec.collector.autoscaling.maxReplicas: must be at least minReplicas"}},
 		"autoscaling needs a maximum":            {spec: "collector: {autoscaling: {}}", want: []string{"spec.collector.autoscaling.maxReplicas: is required"}},
 		"negative replicas are refused":          {spec: "query: {replicas: -1}", want: []string{"spec.query.replicas: should be greater than or equal to 0"}},
-		"only the collector is scaled by load":   {spec: "query: {autoscaling: {maxReplicas: 2}}", want: []string{"spec.query.autoscaling: is no field here; the fields are affinity, imagePullSecrets, nodeSelector, podAnnotations, replicas, resources, tolerations, topologySpreadConstraints"}},
+		"only the collector is scaled by load":   {spec: "query: {autoscaling: {maxReplicas: 2}}", want: []string{"spec.query.autoscaling: is no field here; the fields are affinity, allowedOrigins, imagePullSecrets, nodeSelector, podAnnotations, replicas, resources, tolerations, topologySpreadConstraints"}},
 		"every pod option is accepted": {spec: `
 deliverer:
   resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 128Mi, cpu: 1}}

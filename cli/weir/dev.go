@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"time"
 	_ "time/tzdata" // a machine may have no zone files
 
@@ -114,15 +115,15 @@ func (o *devOptions) serve(ctx context.Context, run devRun) (err error) {
 	go erasures.keep(keeping)
 	return role.Run(ctx, role.Options{
 		Roles: o.roles, Directories: directories, Listener: run.listener, MetricsListener: run.metricsListener,
-		Consumer: consumer, Logger: run.logger, Audit: auditLog,
+		Consumer: consumer, Logger: run.logger, Audit: auditLog, Local: credentials.local(),
 		Ready: func() error {
 			if err := run.state.writeCredentials(credentials); err != nil {
 				return fmt.Errorf("--state-dir: %w", err)
 			}
 			auditCredentials(ctx, auditLog, before, credentials)
 			first := credentials.Properties[0]
-			_, err := fmt.Fprintf(run.stdout, "listening on %s; keys and tokens are in %s.%s\n",
-				first.CollectURL, run.state.credentialsFile(), first.curlLines(o.roles))
+			_, err := fmt.Fprintf(run.stdout, "listening on %s; keys and tokens are in %s.%s\n%s",
+				first.CollectURL, run.state.credentialsFile(), first.curlLines(o.roles), credentials.pageLines(o.roles))
 			return err
 		},
 	})
@@ -152,6 +153,10 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 	if err := run.state.removePods(); err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
+	sessionKeys, err := run.state.sessionKeys()
+	if err != nil {
+		return nil, fmt.Errorf("--state-dir: %w", err)
+	}
 	var directories []string
 	for _, p := range run.properties {
 		redis, source := run.redis, "--redis"
@@ -161,8 +166,10 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 		if err := redises.prepare(ctx, redis); err != nil {
 			return nil, fmt.Errorf("%s: %w", source, err)
 		}
-		files, err := resources.PodConfig(p.Property, credentials.property(p.id()).rendered(), resources.Options{
+		own := credentials.property(p.id())
+		files, err := resources.PodConfig(p.Property, own.rendered(), resources.Options{
 			EgressAllowCIDRs: o.egress, TrustedProxyCIDRs: o.proxies, WithholdUnsaid: o.withholdUnsaid, PlatformEndpoints: o.endpoints, Redis: redis,
+			CollectURL: own.CollectURL, APIURL: strings.TrimSuffix(own.BaseURL, "/api/v1"), SessionKeys: sessionKeys,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: Property %s: %w", p.file, p.id(), err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/snippet"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -116,6 +117,11 @@ func (p devProperty) token(name string) string {
 	return ""
 }
 
+// page is where a browser shows the property's numbers.
+func (p devProperty) page() string {
+	return strings.TrimSuffix(p.BaseURL, "/api/v1") + "/properties/" + p.ID + "/"
+}
+
 // curlLines introduces requests to paste: send a purchase, list it, read the numbers; and what goes into a page. It leaves out what the roles
 // do not serve, or what the property has no key or token for.
 func (p devProperty) curlLines(roles []role.Name) string {
@@ -138,6 +144,28 @@ func (p devProperty) curlLines(roles []role.Name) string {
 		return ""
 	}
 	return " Try:\n\n" + b.String()
+}
+
+// local is what whoever sits at the machine is shown.
+func (c devCredentials) local() *query.Local {
+	local := &query.Local{APIKeys: map[string]map[string]string{}}
+	for _, p := range c.Properties {
+		local.APIKeys[p.name().String()] = p.rendered().APIKeys
+	}
+	return local
+}
+
+// pageLines tells where a browser shows the numbers: the page of each property.
+func (c devCredentials) pageLines(roles []role.Name) string {
+	if !slices.Contains(roles, role.Query) {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("The numbers, in a browser on this machine:\n\n")
+	for _, p := range c.Properties {
+		fmt.Fprintf(&b, "  %s\n", p.page())
+	}
+	return b.String()
 }
 
 // rendered returns the credentials as the rendering takes them.

@@ -11,11 +11,13 @@ import (
 	"syscall"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/session"
 )
 
 // stateDir is the directory in which `weir dev` keeps what outlives it:
 //
 //	credentials.json     the keys and tokens of every property, for the person who runs it
+//	sessions             what seals the sessions of people who are signed in to a property's page
 //	redis/               the data of its own Redis
 //	erasures/NAMESPACE/NAME/ledger
 //	                     who of each property's persons has been erased, as digests: whatever Redis comes back with, they stay so
@@ -81,6 +83,23 @@ func (s *stateDir) writePod(namespace, name string, files map[string][]byte) (st
 		}
 	}
 	return directory, nil
+}
+
+// sessionKeys returns what seals people's sessions: what an earlier run made, or a new key.
+func (s *stateDir) sessionKeys() (string, error) {
+	file := filepath.Join(s.path, "sessions")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		text = []byte(session.NewKey() + "\n")
+		err = os.WriteFile(file, text, 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	if _, err := session.ParseKeys(string(text)); err != nil {
+		return "", fmt.Errorf("%s %w; remove it, and whoever is signed in signs in again", file, err)
+	}
+	return string(text), nil
 }
 
 // readCredentials returns what an earlier run wrote, or nothing where there was none.

@@ -218,6 +218,7 @@ type eventRecord struct {
 	ReceivedAt string      `json:"received_at"`
 	Value      json.Number `json:"value"`
 	Currency   string      `json:"currency"`
+	OrderID    string      `json:"order_id"`
 	Visitor    string      `json:"visitor"`
 	Delivery   []struct {
 		Platform  string `json:"platform"`

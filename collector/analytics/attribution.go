@@ -9,7 +9,7 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 )
 
-// Attribution returns who the conversions of a range are credited to. A conversion's touches are its visitor's
+// Attribution returns who the conversions of a range that the filter keeps are credited to. A conversion's touches are its visitor's
 // from Lookback before it up to and including it; consecutive ones with the same source, medium and campaign
 // are one. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
 func (v *View) Attribution(ctx context.Context, q AttributionQuery) (Attribution, error) {
@@ -31,7 +31,10 @@ func (s *snapshot) attribution(ctx context.Context, q AttributionQuery) (Attribu
 	if err := s.reservation.growFor(len(s.Touches), groupOfBytes); err != nil {
 		return Attribution{}, err
 	}
-	w := newAttributor(s, q)
+	w, err := newAttributor(s, q)
+	if err != nil {
+		return Attribution{}, err
+	}
 	conversions, err := w.findConversions(ctx)
 	if err != nil {
 		return Attribution{}, err
@@ -52,6 +55,8 @@ type attributor struct {
 	snapshot *snapshot
 	query    AttributionQuery
 	name     uint32
+	// kept keeps conversions.
+	kept selection
 	// rows are those whose touches may count; conversions before the ordinal from are not of the range.
 	rows columns.RowRange
 	from uint64
@@ -71,7 +76,11 @@ type attributor struct {
 	wide   wideLedger
 }
 
-func newAttributor(s *snapshot, q AttributionQuery) *attributor {
+func newAttributor(s *snapshot, q AttributionQuery) (*attributor, error) {
+	kept, err := s.selecting(q.Filter)
+	if err != nil {
+		return nil, err
+	}
 	conversions := s.in(q.Range)
 	touches := Range{From: q.Range.From.Add(-q.Lookback), To: q.Range.To}
 	rows := s.in(touches)
@@ -79,11 +88,11 @@ func newAttributor(s *snapshot, q AttributionQuery) *attributor {
 		rows.First = s.First
 	}
 	w := &attributor{
-		snapshot: s, query: q, name: s.numbers[0], rows: rows, from: conversions.First,
+		snapshot: s, query: q, name: s.numbers[0], kept: kept, rows: rows, from: conversions.First,
 		groups: groups{numbers: map[string]uint32{}}, groupOf: make([]uint32, len(s.Touches)),
 	}
 	w.direct = w.groups.number(directGroup(q.GroupBy))
-	return w
+	return w, nil
 }
 
 // findConversions counts the conversions and returns them in stream order.
@@ -112,7 +121,7 @@ func (w *attributor) findConversions(ctx context.Context) ([]conversion, error) 
 // conversionsOf returns the conversions of some rows and adds up what they brought in.
 func (w *attributor) conversionsOf(ctx context.Context, rows columns.RowRange, revenue *columns.Sums) (found []conversion, err error) {
 	buffer, oldest, expected := make([]uint16, 0, columns.ChunkRows), columns.NewCursor(w.rows), 0
-	if err := rows.Each(ctx, func(c columns.ChunkRange) { expected += len(c.Named(w.name, buffer)) }); err != nil {
+	if err := rows.Each(ctx, func(c columns.ChunkRange) { expected += len(w.kept.named(&c, w.name, buffer)) }); err != nil {
 		return nil, err
 	}
 	if err := w.snapshot.reservation.growFor(expected, conversionBytes); err != nil {
@@ -120,8 +129,8 @@ func (w *attributor) conversionsOf(ctx context.Context, rows columns.RowRange, r
 	}
 	found = make([]conversion, 0, expected)
 	err = rows.Each(ctx, func(c columns.ChunkRange) {
-		rows, offset := c.Named(w.name, buffer), c.Offset(&w.rows)
-		c.AddValues(w.name, rows, revenue)
+		rows, offset := w.kept.named(&c, w.name, buffer), c.Offset(&w.rows)
+		w.kept.addValues(&c, w.name, rows, revenue)
 		for _, row := range rows {
 			one := conversion{visitor: c.Visitor[row], value: w.value(c.Chunk, row), at: offset + uint32(row)}
 			if w.query.Lookback > 0 {

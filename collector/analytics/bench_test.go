@@ -22,7 +22,8 @@ var benchEvents = flag.Int("events", 1_000_000, "how many events the benchmarks'
 // benchDays is how long the benchmarks' events took to come; queries ask for all of them.
 const benchDays = 30
 
-// shopper makes up entries as a shop's server would send them: one visitor in twenty events, two platforms.
+// shopper makes up entries as a shop's server would send them: one visitor in twenty events, two platforms, and every second
+// page that of one of a thousand products.
 type shopper struct {
 	*rand.Rand
 	total int
@@ -45,14 +46,20 @@ func (s *shopper) entry(n int) stream.Entry {
 	e := event.Event{
 		DeliveryID: s.uuid(), ID: s.uuid().String(), Name: "pageview", Platforms: []string{"meta", "crm"},
 		ClientID: fmt.Sprintf("%08x-0000-4000-8000-%012x", visitor, visitor*7919),
-		Context:  event.Context{PageURL: "https://shop.example/products/42"},
+		Context:  event.Context{PageURL: fmt.Sprint("https://shop.example/pages/", s.IntN(200))},
+	}
+	product := fmt.Sprint("P-", s.IntN(1000))
+	if s.IntN(2) == 0 {
+		e.Context.PageURL, e.ContentID = "https://shop.example/products/"+product, product
 	}
 	value := event.Amount(s.IntN(20_000)) * 100
 	switch p := s.IntN(100); {
 	case p < 3:
 		e.Name, e.Value, e.Currency, e.OrderID = "purchase", &value, "EUR", fmt.Sprint("A-", n)
+		e.Contents = []event.Item{{ID: product, Price: &value}, {ID: fmt.Sprint("P-", s.IntN(1000)), Price: &value}}
 	case p < 15:
 		e.Name, e.Value, e.Currency = "add_to_cart", &value, "EUR"
+		e.Contents = []event.Item{{ID: product, Price: &value}}
 	}
 	switch s.IntN(10) {
 	case 0:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,6 +46,14 @@ var shapes = map[string]shape{
 	"200,000 visitors with an event each": {200_000, func(n int) event.Event {
 		value := event.Amount(10_000)
 		return event.Event{Name: "purchase", ClientID: fmt.Sprint("visitor ", n), Value: &value, Currency: "EUR", Platforms: []string{"crm"}}
+	}},
+	"200,000 pages and products": {200_000, func(n int) event.Event {
+		value := event.Amount(10_000)
+		return event.Event{
+			Name: "purchase", ClientID: fmt.Sprint("visitor ", n%50_000), Value: &value, Currency: "EUR",
+			Context:  event.Context{PageURL: fmt.Sprint("https://shop.example/", n)},
+			Contents: []event.Item{{ID: fmt.Sprint("product ", n), Price: &value}, {ID: "another", Price: &value}},
+		}
 	}},
 	"one visitor with 200,000 events": {200_000, func(int) event.Event {
 		return event.Event{Name: "purchase", ClientID: "c", Context: event.Context{UTMSource: "s"}}
@@ -105,6 +114,9 @@ var queries = map[string]query{
 	},
 	"linear attribution by campaign": attributed(Linear, ByCampaign), "last touch by campaign": attributed(LastTouch, ByCampaign),
 	"first touch by source": attributed(FirstTouch, BySource),
+	"pages by visitors":     brokenDown(ByPage, OrderUniqueVisitors, nil), "products by revenue": brokenDown(ByProduct, OrderRevenue, nil),
+	"campaigns by events": brokenDown(ByCampaign, OrderEvents, nil), "names by purchases": brokenDown(ByEvent, OrderPurchases, nil),
+	"a campaign's pages": brokenDown(ByPage, OrderEvents, Filter{BySource: {"s"}, ByCampaign: {"campaign 7", "(none)"}}),
 	"a funnel of 16 steps of one name": func(t *testing.T, v *View) int {
 		steps := make([]string, 16)
 		for i := range steps {
@@ -114,12 +126,48 @@ var queries = map[string]query{
 		mustNot(t, err)
 		return len(funnel.Steps)
 	},
-	"days": func(t *testing.T, v *View) int {
-		var list []Range
-		for from := everything.From; from.Before(everything.To); from = from.AddDate(0, 0, 1) {
-			list = append(list, Range{from, from.AddDate(0, 0, 1)})
+	"a filtered funnel of alternatives": func(t *testing.T, v *View) int {
+		funnel, err := v.Funnel(t.Context(), FunnelQuery{
+			Range: everything, Window: time.Hour, Steps: [][]string{{"pageview", "purchase"}, {"purchase", "name 7"}},
+			Filter: Filter{BySource: {"s", "(direct)"}},
+		})
+		mustNot(t, err)
+		return len(funnel.Steps)
+	},
+	"a visitor's events": func(t *testing.T, v *View) int {
+		anyone, err := v.Listing(t.Context(), ListingQuery{Range: everything, Limit: 1})
+		mustNot(t, err)
+		who := anyone.Records[0].Visitor
+		page, err := v.Listing(t.Context(), ListingQuery{Range: everything, Limit: 1000, Visitors: []string{who}, Ascending: true, Count: true})
+		mustNot(t, err)
+		for _, r := range page.Records {
+			if r.Visitor != who {
+				t.Fatalf("a record of %q, want %q's alone", r.Visitor, who)
+			}
 		}
-		days, err := v.Series(t.Context(), list, nil)
+		if *page.Total < len(page.Records) {
+			t.Errorf("%d records of %d", len(page.Records), *page.Total)
+		}
+		return len(page.Records)
+	},
+	"deliveries by day": func(t *testing.T, v *View) int {
+		d, err := v.Deliveries(t.Context(), DeliveriesQuery{Ranges: daysOf(everything)})
+		mustNot(t, err)
+		counted := make([]int, 2)
+		for i, lists := range [][][]DeliveryStats{d.Ranges, {d.Totals}} {
+			for _, list := range lists {
+				for _, platform := range list {
+					counted[i] += platform.Counts[stream.Pending]
+				}
+			}
+		}
+		if counted[0] != counted[1] {
+			t.Errorf("the days have %d deliveries, their total is %d", counted[0], counted[1])
+		}
+		return len(d.Ranges)
+	},
+	"days": func(t *testing.T, v *View) int {
+		days, err := v.Series(t.Context(), daysOf(everything), nil)
 		mustNot(t, err)
 		counted := 0
 		for _, day := range days.Totals {
@@ -130,6 +178,33 @@ var queries = map[string]query{
 		}
 		return len(days.Totals)
 	},
+}
+
+// brokenDown asks for a breakdown and adds it up.
+func brokenDown(by Dimension, order Measure, filter Filter) query {
+	return func(t *testing.T, v *View) int {
+		b, err := v.Breakdown(t.Context(), BreakdownQuery{Range: everything, By: by, Order: order, Filter: filter, Limit: 1000})
+		mustNot(t, err)
+		counted := 0
+		for i := range b.Groups {
+			counted += b.Groups[i].Events
+		}
+		if b.Others != nil {
+			counted += b.Others.Events
+		}
+		if counted < b.Totals.Events || by != ByProduct && counted != b.Totals.Events {
+			t.Errorf("the groups have %d events, all together %d", counted, b.Totals.Events)
+		}
+		return len(b.Groups)
+	}
+}
+
+// daysOf returns the days of a range.
+func daysOf(r Range) (days []Range) {
+	for from := r.From; from.Before(r.To); from = from.AddDate(0, 0, 1) {
+		days = append(days, Range{from, from.AddDate(0, 0, 1)})
+	}
+	return days
 }
 
 // attributed asks for an attribution and adds it up.
@@ -192,7 +267,8 @@ func TestALinearAttributionTakesTimeInProportionToTouches(t *testing.T) {
 }
 
 func TestAQueryKeepsToItsBudget(t *testing.T) {
-	view := shapes["200,000 visitors with an event each"].view(t, Options{Budget: NewBudget(4 << 20)})
+	budget := NewBudget(4 << 20)
+	view, paged := shapes["200,000 visitors with an event each"].view(t, Options{Budget: budget}), shapes["200,000 pages and products"].view(t, Options{Budget: budget})
 	for name, test := range map[string]struct {
 		ask  func() error
 		want error
@@ -206,7 +282,15 @@ func TestAQueryKeepsToItsBudget(t *testing.T) {
 			_, err := view.Attribution(t.Context(), AttributionQuery{Range: everything, Model: Linear, ConversionEvent: "purchase", GroupBy: ByChannel})
 			return err
 		}, ErrTooCostly},
-		"but not one of a shorter period": {func() error {
+		"a breakdown into few groups takes little": {func() error {
+			_, err := view.Breakdown(t.Context(), BreakdownQuery{Range: everything, By: ByEvent, Order: OrderUniqueVisitors})
+			return err
+		}, nil},
+		"one into many pages takes too much": {func() error {
+			_, err := paged.Breakdown(t.Context(), BreakdownQuery{Range: everything, By: ByPage, Order: OrderUniqueVisitors})
+			return err
+		}, ErrTooCostly},
+		"but not an attribution of a shorter period": {func() error {
 			r := Range{begin, begin.Add(time.Minute)}
 			_, err := view.Attribution(t.Context(), AttributionQuery{Range: r, Model: LastTouch, ConversionEvent: "purchase", Lookback: time.Hour, GroupBy: ByChannel})
 			return err
@@ -216,7 +300,7 @@ func TestAQueryKeepsToItsBudget(t *testing.T) {
 			if err := test.ask(); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
-			if held := view.budget.held; held != 0 {
+			if held := budget.held; held != 0 {
 				t.Errorf("%d bytes were not given back", held)
 			}
 		})
@@ -281,6 +365,16 @@ func TestAViewStaysAsSmallAsItMay(t *testing.T) {
 		"currencies that are none": {100_000, func(n int) event.Event {
 			value := event.Amount(1)
 			return event.Event{Name: "purchase", Value: &value, Currency: fmt.Sprint("C", n)}
+		}},
+		"pages and products for each event": {200_000, func(n int) event.Event {
+			var items []event.Item
+			for i := range 5 {
+				items = append(items, event.Item{ID: fmt.Sprint("product ", n, " ", i)})
+			}
+			return event.Event{Name: "purchase", Contents: items, Context: event.Context{PageURL: fmt.Sprint("https://shop.example/", n, "?", strings.Repeat("x", 500))}}
+		}},
+		"the same products for each event": {100_000, func(int) event.Event {
+			return event.Event{Name: "purchase", Contents: []event.Item{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}, {ID: "e"}}}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

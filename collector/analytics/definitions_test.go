@@ -273,6 +273,7 @@ func TestWhatWasSkippedIsCountedByItsReason(t *testing.T) {
 	mustNot(t, err)
 	got := stats.Events[0].Deliveries[0]
 	sameAs(t, "skipped", got.Reasons[stream.Skipped], map[string]int{"consent_ad_user_data": 2, "consent_absent": 1})
+	sameAs(t, "failed", got.Reasons[stream.Failed], map[string]int{"http_400": 1})
 	sameAs(t, "by status", got.Counts, [...]int{stream.Pending: 1, stream.Failed: 1, stream.Skipped: 3, stream.Expired: 0})
 }
 
@@ -311,7 +312,15 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 		"summary": func() error { _, err := v.Summary(ctx, afternoon(), nil); return err },
 		"daily":   func() error { _, err := v.Series(ctx, []Range{afternoon()}, nil); return err },
 		"stats":   func() error { _, err := v.EventStats(ctx, StatsQuery{Range: afternoon(), Limit: 1000}); return err },
-		"funnel":  func() error { _, err := v.Funnel(ctx, funnelOf(afternoon(), []string{"a", "b"}, 0)); return err },
+		"deliveries": func() error {
+			_, err := v.Deliveries(ctx, DeliveriesQuery{Ranges: []Range{afternoon()}})
+			return err
+		},
+		"visitors": func() error {
+			_, err := v.Listing(ctx, ListingQuery{Range: afternoon(), Limit: 1, Visitors: []string{visitorID("client", []byte("a"))}})
+			return err
+		},
+		"funnel": func() error { _, err := v.Funnel(ctx, funnelOf(afternoon(), []string{"a", "b"}, 0)); return err },
 		"attribution": func() error {
 			_, err := v.Attribution(ctx, AttributionQuery{Range: afternoon(), Model: Linear, ConversionEvent: "purchase", GroupBy: BySource})
 			return err

@@ -104,7 +104,8 @@ type listingPass struct {
 	lists    []columns.PlatformList
 	// places remembers per list of platforms where those stand in it that are asked for.
 	places map[uint16][]int
-	buffer []uint16
+	// buffer takes candidates, matching those of them that have the ids.
+	buffer, matching []uint16
 }
 
 func newListingPass(s *snapshot, q ListingQuery) *listingPass {
@@ -143,6 +144,10 @@ func (l *listingPass) walk(ctx context.Context, rows columns.RowRange, show func
 func (l *listingPass) showThose(c *columns.Chunk, rows []uint16, show func(*columns.Chunk, int) (more bool)) (more bool) {
 	c.Lock()
 	defer c.Unlock()
+	if !l.ids.All() {
+		l.matching = c.WithIDs(rows, l.ids, l.matching[:0])
+		rows = l.matching
+	}
 	for i := range rows {
 		if !l.ascending {
 			i = len(rows) - 1 - i
@@ -173,11 +178,8 @@ func (l *listingPass) candidates(c *columns.ChunkRange) []uint16 {
 	return found
 }
 
-// keeps says whether a row that is a candidate is shown. The caller holds the chunk's lock.
+// keeps says whether a row that has the names, visitors and ids is shown. The caller holds the chunk's lock.
 func (l *listingPass) keeps(c *columns.Chunk, row int) bool {
-	if !l.ids.All() && !c.Has(row, l.ids) {
-		return false
-	}
 	if len(l.platforms) == 0 && l.statuses == nil {
 		return true
 	}
@@ -196,18 +198,18 @@ func (s *snapshot) trail(ctx context.Context, rows columns.RowRange, visitors []
 	steps := 0
 	for _, newest := range s.newestOf(visitors) {
 		for at, more := newest, s.IsSomebodys(newest); more && at >= rows.First; at, more = s.Previous(at) {
-			if steps%columns.ChunkRows == 0 {
+			if steps++; steps%columns.ChunkRows == 1 && ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if at >= rows.End {
+				continue
+			}
+			if len(found)%columns.ChunkRows == 0 {
 				if err := s.reservation.growFor(columns.ChunkRows, trailBytes); err != nil {
 					return nil, err
 				}
-				if err := ctx.Err(); err != nil {
-					return nil, err
-				}
 			}
-			steps++
-			if at < rows.End {
-				found = append(found, at)
-			}
+			found = append(found, at)
 		}
 	}
 	slices.Sort(found)

@@ -57,8 +57,16 @@ func (f *nameFilter) rows(c *columns.ChunkRange, buffer []uint16) []uint16 {
 			f.found.add(rows)
 		}
 		return f.found.take(buffer)
-	case index != nil && !f.anyClass && index.Classes[f.class] == 0:
-		return nil
+	case index != nil:
+		switch f.countIn(&index.Classes) {
+		case 0:
+			return nil
+		case columns.ChunkRows:
+			for row := range columns.ChunkRows {
+				buffer = append(buffer, uint16(row))
+			}
+			return buffer
+		}
 	}
 	for row := c.From; row < c.To; row++ {
 		if f.keeps(c.Name[row]) {
@@ -66,6 +74,16 @@ func (f *nameFilter) rows(c *columns.ChunkRange, buffer []uint16) []uint16 {
 		}
 	}
 	return buffer
+}
+
+// countIn returns how many rows are kept where all names are.
+func (f *nameFilter) countIn(classes *columns.ClassCounts) (count int) {
+	for class, of := range classes {
+		if f.anyClass || class == int(f.class) {
+			count += of
+		}
+	}
+	return count
 }
 
 // rowFinder finds the kept rows of names, for one worker.

@@ -1,14 +1,16 @@
 package analytics
 
 import (
+	"fmt"
 	"slices"
+	"testing"
 	"time"
 )
 
 // funnel follows every attempt of every visitor.
 func (o *oracle) funnel(q FunnelQuery) Funnel {
 	histories := map[string][]oracleEvent{}
-	for _, e := range o.within(q.Range) {
+	for _, e := range o.keep(o.within(q.Range), q.Filter) {
 		if e.visitor != "" {
 			histories[e.visitor] = append(histories[e.visitor], e)
 		}
@@ -73,4 +75,25 @@ func funnelOf(r Range, steps []string, window time.Duration) FunnelQuery {
 		q.Steps = append(q.Steps, []string{name})
 	}
 	return q
+}
+
+// checkFunnel asks for a funnel of a few steps, some of which several names fill.
+func (w *world) checkFunnel(t testing.TB, r Range) {
+	t.Helper()
+	q := FunnelQuery{Range: r, Window: time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))}
+	for range 1 + w.IntN(4) {
+		var names []string
+		for len(names) == 0 || w.IntN(3) == 0 {
+			names = append(names, pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase"))
+		}
+		q.Steps = append(q.Steps, names)
+	}
+	if w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
+	want := w.oracle.funnel(q)
+	want.CompleteFrom = w.view.Status().CompleteFrom
+	funnel, err := w.view.Funnel(t.Context(), q)
+	mustNot(t, err)
+	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)
 }

@@ -3,6 +3,8 @@ package analytics
 import (
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/weir-dev/weir/collector/event"
 )
 
@@ -70,4 +72,29 @@ func isDelivered(r Record, q ListingQuery) bool {
 	return len(q.Platforms)+len(q.Statuses) == 0 || slices.ContainsFunc(r.Deliveries, func(d Delivery) bool {
 		return (len(q.Platforms) == 0 || slices.Contains(q.Platforms, d.Platform)) && (len(q.Statuses) == 0 || slices.Contains(q.Statuses, d.Status))
 	})
+}
+
+// lookUp has a listing ask for some ids: mostly such as events have.
+func (w *world) lookUp(q *ListingQuery) {
+	some := func(of func(Record) string, more ...string) (ids []string) {
+		for range w.IntN(4) {
+			if len(w.oracle.events) > 0 {
+				more = append(more, of(w.oracle.record(pick(w.Rand, w.oracle.events...))))
+			}
+			ids = append(ids, pick(w.Rand, more...))
+		}
+		return ids
+	}
+	switch w.IntN(8) {
+	case 0:
+		q.EventIDs = some(func(r Record) string { return r.EventID }, "unknown", uuid.UUID{1}.String())
+	case 1:
+		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "unknown", "")
+	case 2, 3:
+		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("unknown")), "no visitor", "")
+	case 4:
+		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("c0")))
+		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "1")
+		q.EventIDs = some(func(r Record) string { return r.EventID }, "Order 3")
+	}
 }

@@ -29,6 +29,9 @@ type oracleEvent struct {
 	position stream.Position
 	visitor  string
 	touch    *columns.Touch
+	page     string
+	// origin is set by [oracle.trace].
+	origin *columns.Touch
 	// anonymous says that it is nobody's because it is old.
 	anonymous bool
 }
@@ -114,8 +117,16 @@ func ratio(part, whole int) Rate {
 	return Rate(roundRat(big.NewRat(int64(part)*10_000, int64(whole))))
 }
 
-func (o *oracle) summary(r Range) Summary {
-	events := o.within(r)
+func (o *oracle) summary(r Range, filter Filter) Summary {
+	s := Summary{Totals: o.totals(o.keep(o.within(r), filter))}
+	for class := range s.EventsByClass {
+		s.EventsByClass[class] = len(o.keep(o.of(event.Class(class), r), filter))
+	}
+	return s
+}
+
+// totals are the figures of some events.
+func (o *oracle) totals(events []oracleEvent) Totals {
 	currencies := map[string]bool{}
 	for _, e := range events {
 		if e.Name == "purchase" || e.Name == "refund" {
@@ -123,15 +134,12 @@ func (o *oracle) summary(r Range) Summary {
 		}
 	}
 	gross, refunded := o.money(events, "purchase", o.currency), o.money(events, "refund", o.currency)
-	s := Summary{Totals: Totals{
+	t := Totals{
 		Events:    len(events),
 		Purchases: countNamed(events, "purchase"), AddToCarts: countNamed(events, "add_to_cart"),
 		Pageviews: countNamed(events, "pageview"), Refunds: countNamed(events, "refund"),
 		GrossRevenue: event.SumOf(gross), Refunded: event.SumOf(refunded), Revenue: event.SumOf(new(big.Int).Sub(gross, refunded)),
 		UniqueVisitors: visitorsOf(events, ""), ConversionRate: ratio(visitorsOf(events, "purchase"), visitorsOf(events, "")),
-	}}
-	for class := range s.EventsByClass {
-		s.EventsByClass[class] = len(o.of(event.Class(class), r))
 	}
 	paid := 0
 	for _, e := range events {
@@ -140,15 +148,15 @@ func (o *oracle) summary(r Range) Summary {
 		}
 	}
 	if unit := int64(tenThousandths(o.decimals())); paid > 0 {
-		s.AverageOrderValue = event.Amount(unit * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(unit*int64(paid)))))
+		t.AverageOrderValue = event.Amount(unit * roundRat(new(big.Rat).SetFrac(gross, big.NewInt(unit*int64(paid)))))
 	}
 	for _, currency := range sortedKeys(currencies) {
 		gross, refunded := o.money(events, "purchase", currency), o.money(events, "refund", currency)
-		s.RevenueByCurrency = append(s.RevenueByCurrency, CurrencyRevenue{
+		t.RevenueByCurrency = append(t.RevenueByCurrency, CurrencyRevenue{
 			currency, event.SumOf(gross), event.SumOf(refunded), event.SumOf(new(big.Int).Sub(gross, refunded)),
 		})
 	}
-	return s
+	return t
 }
 
 // decimals are how many a price has in the oracle's currency.
@@ -168,10 +176,10 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-func (o *oracle) series(ranges []Range) []Totals {
+func (o *oracle) series(ranges []Range, filter Filter) []Totals {
 	result := []Totals{}
 	for _, r := range ranges {
-		result = append(result, o.summary(r).Totals)
+		result = append(result, o.summary(r, filter).Totals)
 	}
 	return result
 }
@@ -239,53 +247,17 @@ func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 				deliveries[platform] = append(deliveries[platform], o.delivery(e, platform))
 			}
 		}
-		for _, platform := range sortedKeys(deliveries) {
-			s.Deliveries = append(s.Deliveries, deliveryStats(platform, deliveries[platform]))
-		}
+		s.Deliveries = statsByPlatform(deliveries)
 		result = append(result, s)
 	}
 	slices.SortStableFunc(result, func(a, b EventStats) int { return b.Count - a.Count })
 	return result
 }
 
-func deliveryStats(platform string, deliveries []Delivery) DeliveryStats {
-	s := DeliveryStats{Platform: platform}
-	var latencies []time.Duration
-	for _, d := range deliveries {
-		s.Counts[d.Status]++
-		if d.Status == stream.Skipped {
-			if s.Reasons[d.Status] == nil {
-				s.Reasons[d.Status] = map[string]int{}
-			}
-			s.Reasons[d.Status][d.Reason]++
-		}
-		if d.Status == stream.Delivered && d.Latency != nil {
-			latencies = append(latencies, *d.Latency)
-		}
-	}
-	slices.Sort(latencies)
-	smallest := func(percent int) *time.Duration {
-		for _, candidate := range latencies {
-			covered := 0
-			for _, l := range latencies {
-				if l <= candidate {
-					covered++
-				}
-			}
-			if covered*100 >= percent*len(latencies) {
-				return &candidate
-			}
-		}
-		return nil
-	}
-	s.LatencyP50, s.LatencyP95 = smallest(50), smallest(95)
-	return s
-}
-
 func (o *oracle) attribution(q AttributionQuery) Attribution {
 	var a Attribution
 	byCurrency := map[string]bool{}
-	conversions := slices.DeleteFunc(o.within(q.Range), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
+	conversions := slices.DeleteFunc(o.keep(o.within(q.Range), q.Filter), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
 	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
 	histories := map[string][]oracleEvent{}
 	for _, e := range o.events {

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +59,8 @@ type world struct {
 	pace     int64
 	grain    event.Amount
 	last     stream.Position
+	// pages is how many pages there are; 0 for a few.
+	pages int
 	// erases says that some events are erased before they come.
 	erases bool
 }
@@ -66,7 +70,7 @@ func newWorld(seed uint64) *world {
 	currency := pick(r, "EUR", "EUR", "JPY", "KWD", "CLF")
 	w := &world{
 		Rand: r, oracle: &oracle{currency: currency, records: map[stream.Position][]stream.Record{}},
-		visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000}[r.IntN(3)],
+		visitors: 1 + r.IntN(6), pace: []int64{1, 1000, 600_000, 3 * 24 * 3_600_000}[r.IntN(4)],
 		view: NewView(Options{Property: testProperty, Currency: currency, Logger: slog.New(slog.DiscardHandler)}),
 		last: stream.At(begin),
 	}
@@ -120,12 +124,61 @@ func (w *world) event() oracleEvent {
 	}
 	o := pick(w.Rand, origins()...)
 	e.Context, e.touch = o.context, o.want
+	w.subject(&e)
 	for _, platform := range []string{"meta", "crm", "console"} {
 		if w.IntN(3) > 0 {
 			e.Platforms = append(e.Platforms, platform)
 		}
 	}
 	return e
+}
+
+// subject makes up what an event is about.
+func (w *world) subject(e *oracleEvent) {
+	pages := map[string]string{
+		"": "", "https://shop.example": "/", "https://shop.example/?utm_source=a": "/", "https://shop.example/a": "/a",
+		"https://shop.example/a?b=/c#d": "/a", "https://shop.example/%C3%A4//b#x?y": "/%C3%A4//b", "https://shop.example/a/": "/a/",
+	}
+	if e.Context.Referrer == "" { // else the page tells whether it is another's
+		e.Context.PageURL = pick(w.Rand, sortedKeys(pages)...)
+	}
+	e.page = pages[e.Context.PageURL]
+	if w.pages > 0 && e.Context.Referrer == "" {
+		e.page = fmt.Sprint("/pages/", w.IntN(w.pages))
+		e.Context.PageURL = "https://shop.example" + e.page
+	}
+	amount := func(grain event.Amount, most int64) *event.Amount {
+		a := event.Amount(w.Int64N(most)) * grain
+		return pick(w.Rand, nil, &a, &a, &a)
+	}
+	if w.IntN(3) == 0 {
+		for range w.IntN(4) {
+			e.Contents = append(e.Contents, event.Item{
+				ID: pick(w.Rand, "p1", "p1", "p2", "p3", fmt.Sprint("p", w.IntN(30)), ""), Price: amount(w.grain, 1000),
+				Quantity: amount(pick[event.Amount](w.Rand, 10_000, 1), 20_000/2),
+			})
+		}
+	}
+	if w.IntN(3) == 0 {
+		e.ContentID = pick(w.Rand, "p1", "p4")
+	}
+}
+
+// someFilter makes up a filter.
+func (w *world) someFilter() Filter {
+	values := map[Dimension][]string{
+		ByEvent: {"purchase", "pageview", "lead", "refund", "unknown"}, ByPage: {"/", "/a", "(none)", "/unknown"},
+		ByProduct: {"p1", "p2", "p4", "(none)", "unknown"}, ByChannel: {"Direct", "Email", "Paid Search", "unknown"},
+		BySource: {"google", "(direct)", "newsletter", "l.facebook.com"}, ByMedium: {"cpc", "(none)", "social"}, ByCampaign: {"spring", "(none)", "summer"},
+	}
+	filter := Filter{}
+	for _, by := range slices.Sorted(maps.Keys(values)) {
+		if w.IntN(6) == 0 {
+			w.Shuffle(len(values[by]), func(i, j int) { values[by][i], values[by][j] = values[by][j], values[by][i] })
+			filter[by] = values[by][:w.IntN(4)]
+		}
+	}
+	return filter
 }
 
 // identify makes up whose event it is.
@@ -281,30 +334,34 @@ func (w *world) check(t testing.TB) {
 	t.Helper()
 	ctx := t.Context()
 	r := w.someRange()
-	summary, err := w.view.Summary(ctx, r, nil)
-	mustNot(t, err)
 	complete := w.view.Status().CompleteFrom
-	wantSummary := w.oracle.summary(r)
-	wantSummary.CompleteFrom = complete
-	sameAs(t, "summary", summary, wantSummary)
-
+	w.oracle.trace()
 	var days []Range
 	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/3 + 1) {
 		days = append(days, Range{from, from.Add(r.To.Sub(r.From)/3 + 1)})
 	}
-	daily, err := w.view.Series(ctx, days, nil)
-	mustNot(t, err)
-	sameAs(t, "daily", daily, Series{w.oracle.series(days), complete})
-
+	for _, filter := range []Filter{nil, w.someFilter(), w.someFilter()} {
+		summary, err := w.view.Summary(ctx, r, filter)
+		mustNot(t, err)
+		wantSummary := w.oracle.summary(r, filter)
+		wantSummary.CompleteFrom = complete
+		sameAs(t, fmt.Sprint("summary of ", filter), summary, wantSummary)
+		daily, err := w.view.Series(ctx, days, filter)
+		mustNot(t, err)
+		sameAs(t, fmt.Sprint("daily of ", filter), daily, Series{w.oracle.series(days, filter), complete})
+	}
+	w.checkBreakdown(t, r)
 	w.checkStats(t, r)
-
 	w.checkFunnel(t, r)
+	w.checkDeliveries(t, r)
 
 	q := AttributionQuery{
 		Range: r, Model: pick(w.Rand, FirstTouch, LastTouch, Linear, Linear), ConversionEvent: pick(w.Rand, "purchase", "purchase", "lead"),
 		Lookback: time.Duration(w.Int64N(20*w.pace)) * time.Millisecond * time.Duration(min(1, w.IntN(4))), GroupBy: pick(w.Rand, ByChannel, BySource, ByMedium, ByCampaign),
 	}
-	q.Limit = w.IntN(4)
+	if q.Limit = w.IntN(4); w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
 	wantAttribution := w.oracle.attribution(q)
 	wantAttribution.CompleteFrom = complete
 	attribution, err := w.view.Attribution(ctx, q)
@@ -314,22 +371,24 @@ func (w *world) check(t testing.TB) {
 	w.checkListing(t, r)
 }
 
-// checkFunnel asks for a funnel of a few steps, some of which several names fill.
-func (w *world) checkFunnel(t testing.TB, r Range) {
+// checkBreakdown compares the groups of some dimension.
+func (w *world) checkBreakdown(t testing.TB, r Range) {
 	t.Helper()
-	q := FunnelQuery{Range: r, Window: time.Duration(w.Int64N(12*w.pace)) * time.Millisecond * time.Duration(w.IntN(2))}
-	for range 1 + w.IntN(4) {
-		var names []string
-		for len(names) == 0 || w.IntN(3) == 0 {
-			names = append(names, pick(w.Rand, "pageview", "add_to_cart", "purchase", "lead", "unknown", "pageview", "purchase"))
-		}
-		q.Steps = append(q.Steps, names)
+	q := BreakdownQuery{
+		Range: r, By: pick(w.Rand, ByEvent, ByChannel, BySource, ByMedium, ByCampaign, ByPage, ByProduct, ByProduct),
+		Order: pick(w.Rand, OrderEvents, OrderUniqueVisitors, OrderPurchases, OrderRevenue), Limit: w.IntN(5),
 	}
-	want := w.oracle.funnel(q)
+	if w.pages > 0 {
+		q.By = ByPage
+	}
+	if w.IntN(2) == 0 {
+		q.Filter = w.someFilter()
+	}
+	want := w.oracle.breakdown(q)
 	want.CompleteFrom = w.view.Status().CompleteFrom
-	funnel, err := w.view.Funnel(t.Context(), q)
+	got, err := w.view.Breakdown(t.Context(), q)
 	mustNot(t, err)
-	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)
+	sameAs(t, fmt.Sprintf("breakdown %+v", q), got, want)
 }
 
 // checkStats walks through all pages of event statistics.
@@ -380,31 +439,6 @@ func (w *world) checkListing(t testing.TB, r Range) {
 	}
 }
 
-// lookUp has a listing ask for some ids: mostly such as events have.
-func (w *world) lookUp(q *ListingQuery) {
-	some := func(of func(Record) string, more ...string) (ids []string) {
-		for range w.IntN(4) {
-			if len(w.oracle.events) > 0 {
-				more = append(more, of(w.oracle.record(pick(w.Rand, w.oracle.events...))))
-			}
-			ids = append(ids, pick(w.Rand, more...))
-		}
-		return ids
-	}
-	switch w.IntN(8) {
-	case 0:
-		q.EventIDs = some(func(r Record) string { return r.EventID }, "unknown", uuid.UUID{1}.String())
-	case 1:
-		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "unknown", "")
-	case 2, 3:
-		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("unknown")), "no visitor", "")
-	case 4:
-		q.Visitors = some(func(r Record) string { return r.Visitor }, visitorID("client", []byte("c0")))
-		q.OrderIDs = some(func(r Record) string { return r.OrderID }, "1")
-		q.EventIDs = some(func(r Record) string { return r.EventID }, "Order 3")
-	}
-}
-
 func mustNot(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -429,7 +463,7 @@ func TestNumbersAreThoseOfTheDefinitionsOnSmallStreams(t *testing.T) {
 
 func TestNumbersAreThoseOfTheDefinitionsOnLongStreams(t *testing.T) {
 	w := newWorld(1)
-	w.visitors = 2000
+	w.visitors, w.pages = 2000, 9000 // so many that visitors are counted after the groups
 	for range 4 {
 		w.grow(t, columns.ChunkRows*3/4)
 		w.forget()

@@ -153,6 +153,17 @@ func (f *selection) named(c *columns.ChunkRange, name uint32, buffer []uint16) [
 	return f.keep(c, append(buffer[:0], rows...))
 }
 
+// addValues adds the values of a name's rows, which are those that named has returned, to sums.
+func (f *selection) addValues(c *columns.ChunkRange, name uint32, rows []uint16, sums *columns.Sums) {
+	if f.all() {
+		c.AddValues(name, rows, sums)
+		return
+	}
+	for _, row := range rows {
+		c.AddValue(row, sums)
+	}
+}
+
 // rows returns the kept rows of a range, of whatever class, in stream order. They are put into buffer, which has room for a
 // chunk's.
 func (f *selection) rows(c *columns.ChunkRange, buffer []uint16) []uint16 {

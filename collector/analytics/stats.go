@@ -3,10 +3,8 @@ package analytics
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/stream"
@@ -58,7 +56,7 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 			Value: t.values.In(s.reporting).Total, ValueByCurrency: byCode(t.values, s.Currencies),
 			Share:           rateOf(int64(t.count), int64(all)),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
-			Deliveries: t.deliveries(s),
+			Deliveries: t.deliveries.stats(),
 		})
 	}
 	return result, nil
@@ -126,19 +124,7 @@ type tally struct {
 	count       int
 	values      columns.Sums
 	first, last stream.Position
-	byPlatform  map[string]*deliveryTally
-	// byList holds for a list of platforms, by its number, the tallies of its places.
-	byList [][]*deliveryTally
-	// reservation pays for what grows with what is counted.
-	reservation *reservation
-}
-
-// deliveryTally counts the deliveries of one name to one platform.
-type deliveryTally struct {
-	counts    [stream.Expired + 1]int
-	latencies latencies
-	// skipped counts those that were skipped by the number of their reason; nil where none was.
-	skipped map[uint16]int
+	deliveries  deliveryTallies
 }
 
 // tallies counts rows by the number of their name.
@@ -161,7 +147,7 @@ func (ts *tallies) count(c columns.ChunkRange) {
 			t.count += len(n.Rows)
 			t.last = c.Position[n.Rows[len(n.Rows)-1]]
 			t.values.Merge(n.Values)
-			t.countDeliveries(c.Chunk, n.Rows, ts.Platforms)
+			t.deliveries.count(c.Chunk, n.Rows)
 		}
 		return
 	}
@@ -175,15 +161,12 @@ func (ts *tallies) count(c columns.ChunkRange) {
 		t.last = c.Position[i]
 		one := []uint16{uint16(i)}
 		c.AddValues(c.Name[i], one, &t.values)
-		t.countDeliveries(c.Chunk, one, ts.Platforms)
+		t.deliveries.count(c.Chunk, one)
 	}
 }
 
-// tallyBytes is about what a tally takes beside its deliveries, and deliveryTallyBytes what one of those takes.
-const (
-	tallyBytes         = 1 << 10
-	deliveryTallyBytes = 256
-)
+// tallyBytes is about what a tally takes beside its deliveries.
+const tallyBytes = 1 << 10
 
 // prepare makes the tallies of the names that are to be counted.
 func (ts *tallies) prepare(page []uint32) error {
@@ -191,7 +174,7 @@ func (ts *tallies) prepare(page []uint32) error {
 		return err
 	}
 	for _, name := range page {
-		ts.byName[name] = &tally{byPlatform: map[string]*deliveryTally{}, reservation: ts.reservation}
+		ts.byName[name] = &tally{deliveries: newDeliveryTallies(ts.snapshot, nil)}
 	}
 	return nil
 }
@@ -201,80 +184,6 @@ func (t *tally) begin(first stream.Position) {
 	if t.count == 0 {
 		t.first = first
 	}
-}
-
-// countDeliveries counts the deliveries of some rows of a chunk.
-func (t *tally) countDeliveries(c *columns.Chunk, rows []uint16, lists []columns.PlatformList) {
-	for len(rows) > 0 {
-		// Hardly ever does a property's list of platforms change.
-		list, same := c.Platforms[rows[0]], 1
-		for same < len(rows) && c.Platforms[rows[same]] == list {
-			same++
-		}
-		for place, d := range t.listed(list, lists) {
-			d.count(c.Deliveries[place], rows[:same], t.reservation)
-		}
-		rows = rows[same:]
-	}
-}
-
-// listed returns the tallies of the platforms of a list.
-func (t *tally) listed(list uint16, lists []columns.PlatformList) []*deliveryTally {
-	if int(list) >= len(t.byList) {
-		t.byList = append(t.byList, make([][]*deliveryTally, int(list)+1-len(t.byList))...)
-	}
-	if t.byList[list] == nil && lists[list] != "" {
-		for _, name := range lists[list].All() {
-			if t.byPlatform[name] == nil {
-				_ = t.reservation.grow(deliveryTallyBytes) // where it fails the query ends with this chunk
-				t.byPlatform[name] = &deliveryTally{}
-			}
-			t.byList[list] = append(t.byList[list], t.byPlatform[name])
-		}
-	}
-	return t.byList[list]
-}
-
-func (t *deliveryTally) count(deliveries *[columns.ChunkRows]columns.Delivery, rows []uint16, reservation *reservation) {
-	for _, row := range rows {
-		d := deliveries[row]
-		status := d.Status()
-		t.counts[status]++
-		if status == stream.Skipped {
-			if t.skipped == nil {
-				t.skipped = map[uint16]int{}
-			}
-			t.skipped[d.ReasonNumber()]++
-		}
-		if status == stream.Delivered && d.Attempts() > 0 {
-			t.latencies.add(d.Latency(), reservation)
-		}
-	}
-}
-
-// deliveries returns what was counted in a snapshot, by platform.
-func (t *tally) deliveries(s *snapshot) []DeliveryStats {
-	var result []DeliveryStats
-	for _, name := range slices.Sorted(maps.Keys(t.byPlatform)) {
-		d := t.byPlatform[name]
-		reasons := [stream.Expired + 1]map[string]int{stream.Skipped: d.skippedByReason(s)}
-		result = append(result, DeliveryStats{
-			Platform: name, Counts: d.counts, Reasons: reasons, LatencyP50: d.latencies.percentile(50), LatencyP95: d.latencies.percentile(95),
-		})
-	}
-	return result
-}
-
-// skippedByReason returns how many were skipped for each reason, nil where none was.
-func (t *deliveryTally) skippedByReason(s *snapshot) map[string]int {
-	if t.skipped == nil {
-		return nil
-	}
-	byReason := make(map[string]int, len(t.skipped))
-	for number, count := range t.skipped {
-		byReason[s.ReasonText(number)] += count
-	}
-	return byReason
 }
 
 // uniques finds the number of visitors of some names.
@@ -364,49 +273,6 @@ func (u *uniques) countLists(ctx context.Context, limit int) error {
 			if visitor != 0 && countedFor[visitor] != uint32(i)+1 {
 				countedFor[visitor] = uint32(i) + 1
 				u.counts[i]++
-			}
-		}
-	}
-	return nil
-}
-
-// latencies counts milliseconds exactly, in pages that are made when a latency falls into them.
-type latencies struct {
-	pages []*[latencyPage]uint32
-	total int
-}
-
-const latencyPage = 256
-
-func (l *latencies) add(ms uint32, reservation *reservation) {
-	page := int(ms / latencyPage)
-	if page >= len(l.pages) {
-		_ = reservation.growFor(page+1-len(l.pages), 16) // where it fails the query ends with this chunk
-		l.pages = append(l.pages, make([]*[latencyPage]uint32, page+1-len(l.pages))...)
-	}
-	if l.pages[page] == nil {
-		_ = reservation.grow(4 * latencyPage)
-		l.pages[page] = new([latencyPage]uint32)
-	}
-	l.pages[page][ms%latencyPage]++
-	l.total++
-}
-
-// percentile returns the smallest latency that at least percent of all do not exceed, nil where there is none.
-func (l *latencies) percentile(percent int) *time.Duration {
-	wanted := (l.total*percent + 99) / 100
-	if wanted == 0 {
-		return nil
-	}
-	seen := 0
-	for page, counts := range l.pages {
-		if counts == nil {
-			continue
-		}
-		for ms, count := range counts {
-			if seen += int(count); seen >= wanted {
-				latency := time.Duration(page*latencyPage+ms) * time.Millisecond
-				return &latency
 			}
 		}
 	}

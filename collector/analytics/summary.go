@@ -2,7 +2,6 @@ package analytics
 
 import (
 	"context"
-	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -73,19 +72,25 @@ func (t *totals) revenueByCurrency(codes []string) []CurrencyRevenue {
 	return list
 }
 
-// Summary returns the KPIs of a range. It fails with [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
-func (v *View) Summary(ctx context.Context, r Range, _ Filter) (Summary, error) {
-	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r) })
+// Summary returns the KPIs of those events of a range that a filter keeps. It fails with [ErrReplaying], [ErrTooCostly],
+// [ErrBusy] or where the context ends.
+func (v *View) Summary(ctx context.Context, r Range, filter Filter) (Summary, error) {
+	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Summary, error) { return s.summary(ctx, r, filter) })
 }
 
 // totalBytes is about what a currency takes in totals.
 const totalBytes = 160
 
-func (s *snapshot) summary(ctx context.Context, r Range) (Summary, error) {
-	if err := s.reservation.grow(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies))); err != nil {
+func (s *snapshot) summary(ctx context.Context, r Range, filter Filter) (Summary, error) {
+	f, err := s.selecting(filter)
+	if err != nil {
 		return Summary{}, err
 	}
-	t, err := s.totalsOf(ctx, s.in(r), newBitset(len(s.VisitorKeys)))
+	counter, err := s.newTotaller(&f)
+	if err != nil {
+		return Summary{}, err
+	}
+	t, err := counter.count(ctx, s.in(r))
 	if err != nil {
 		return Summary{}, err
 	}
@@ -114,34 +119,31 @@ func averageOf(sum columns.Sum, unit event.Amount) event.Amount {
 	return event.Amount(units.Int64()) * unit
 }
 
-// Series returns the figures of each of the ranges, in the order given. It fails with [ErrReplaying], [ErrTooCostly],
-// [ErrBusy] or where the context ends.
-func (v *View) Series(ctx context.Context, ranges []Range, _ Filter) (Series, error) {
-	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Series, error) { return s.series(ctx, ranges) })
+// Series returns the figures of those events that a filter keeps of each of the ranges, in the order given. It fails with
+// [ErrReplaying], [ErrTooCostly], [ErrBusy] or where the context ends.
+func (v *View) Series(ctx context.Context, ranges []Range, filter Filter) (Series, error) {
+	return runQuery(ctx, v, totalNames(), func(ctx context.Context, s *snapshot) (Series, error) { return s.series(ctx, ranges, filter) })
 }
 
-func (s *snapshot) series(ctx context.Context, ranges []Range) (Series, error) {
-	if err := s.reservation.grow(int64(len(s.VisitorKeys)/4 + totalBytes*len(s.Currencies)*(len(ranges)+1))); err != nil {
+func (s *snapshot) series(ctx context.Context, ranges []Range, filter Filter) (Series, error) {
+	if err := s.reservation.growFor(len(ranges), totalBytes*(len(s.Currencies)+1)); err != nil {
+		return Series{}, err
+	}
+	f, err := s.selecting(filter)
+	if err != nil {
+		return Series{}, err
+	}
+	counter, err := s.newTotaller(&f)
+	if err != nil {
 		return Series{}, err
 	}
 	result := Series{Totals: make([]Totals, len(ranges)), CompleteFrom: s.completeFrom}
-	buyers := newBitset(len(s.VisitorKeys))
 	for i, r := range ranges {
-		t, err := s.totalsOf(ctx, s.in(r), buyers)
+		t, err := counter.count(ctx, s.in(r))
 		if err != nil {
 			return Series{}, err
 		}
 		result.Totals[i] = s.figures(&t)
 	}
 	return result, nil
-}
-
-// Breakdown returns the figures of each value of a dimension.
-func (v *View) Breakdown(context.Context, BreakdownQuery) (Breakdown, error) {
-	return Breakdown{}, errors.New("not built yet")
-}
-
-// Deliveries returns what became of deliveries.
-func (v *View) Deliveries(context.Context, DeliveriesQuery) (Deliveries, error) {
-	return Deliveries{}, errors.New("not built yet")
 }

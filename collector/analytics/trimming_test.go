@@ -196,6 +196,10 @@ func TestAnAnswerSaysFromWhenOnTheRowsThatItWasMadeOfAreComplete(t *testing.T) {
 		},
 		"a summary": func() (time.Time, error) { a, err := v.Summary(ctx, r, nil); return a.CompleteFrom, err },
 		"days":      func() (time.Time, error) { a, err := v.Series(ctx, []Range{r}, nil); return a.CompleteFrom, err },
+		"a breakdown": func() (time.Time, error) {
+			a, err := v.Breakdown(ctx, BreakdownQuery{Range: r, By: ByPage, Order: OrderEvents})
+			return a.CompleteFrom, err
+		},
 		"event statistics": func() (time.Time, error) {
 			a, err := v.EventStats(ctx, StatsQuery{Range: r, Limit: 10})
 			return a.CompleteFrom, err

@@ -23,8 +23,11 @@ func (v *View) workers() int {
 
 // split cuts rows into parts for as many workers as there may be, in stream order and between chunks. As each worker keeps
 // something for each visitor, a part has at least as many rows as there are visitors, or is the only one.
-func (s *snapshot) split(rows columns.RowRange) []columns.RowRange {
-	return rows.Split(max(1, min(s.workers(), rows.Len()/max(columns.ChunkRows, len(s.VisitorKeys)))))
+func (s *snapshot) split(rows columns.RowRange) []columns.RowRange { return s.splitFor(rows, 0) }
+
+// splitFor is split where each worker keeps something for each of a number of groups too.
+func (s *snapshot) splitFor(rows columns.RowRange, groups int) []columns.RowRange {
+	return rows.Split(max(1, min(s.workers(), rows.Len()/max(columns.ChunkRows, len(s.VisitorKeys), groups))))
 }
 
 // together does the work for each part at once. It returns when all of it has ended, with the first part's error or else

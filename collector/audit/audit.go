@@ -30,6 +30,8 @@ const (
 	EventsExported  Act = "events.exported"
 	DaysExported    Act = "days.exported"
 	FiguresExported Act = "figures.exported"
+	// RejectionsExported is an answer with rejections as rows.
+	RejectionsExported Act = "rejections.exported"
 	// EventRead is a look at one event, all that was sent of it.
 	EventRead Act = "event.read"
 	// ShadowRead is a look at what a platform in the mode Shadow would have been sent.
@@ -62,6 +64,8 @@ const (
 	// Events and Days are the property's own, and have no name.
 	Events Kind = "events"
 	Days   Kind = "days"
+	// Rejections are the property's own, too.
+	Rejections Kind = "rejections"
 	// Figures are named by the read API's call that has them.
 	Figures Kind = "figures"
 	// These act without a name: the operator and the deliverer in a cluster, `weir dev` on a person's machine.

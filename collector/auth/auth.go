@@ -130,7 +130,11 @@ func (c *Credential) expired(now time.Time) bool {
 // where several are. Every credential is looked at in constant time, so how long it takes tells neither whether
 // nor where one was found, nor how close a guess came.
 func Find(credentials []Credential, secret string, now time.Time) (int, bool) {
-	hash := HashOf(secret)
+	return findHash(credentials, HashOf(secret), now)
+}
+
+// findHash is [Find] for whoever has the secret's hash alone.
+func findHash(credentials []Credential, hash Hash, now time.Time) (int, bool) {
 	found := -1
 	for i := len(credentials) - 1; i >= 0; i-- {
 		equal := subtle.ConstantTimeCompare(hash[:], credentials[i].Hash[:])
@@ -144,7 +148,12 @@ func Find(credentials []Credential, secret string, now time.Time) (int, bool) {
 
 // Match returns the credential that [Find] finds.
 func Match(credentials []Credential, secret string, now time.Time) (Credential, bool) {
-	i, found := Find(credentials, secret, now)
+	return MatchHash(credentials, HashOf(secret), now)
+}
+
+// MatchHash is [Match] for whoever has the secret's hash alone.
+func MatchHash(credentials []Credential, hash Hash, now time.Time) (Credential, bool) {
+	i, found := findHash(credentials, hash, now)
 	if !found {
 		return Credential{}, false
 	}

@@ -156,6 +156,9 @@ func TestMatchFindsTheCredentialThatHasNotExpired(t *testing.T) {
 			if got.Name != c.want || found != (c.want != "") {
 				t.Errorf("got %q, %v, want %q", got.Name, found, c.want)
 			}
+			if byHash, known := auth.MatchHash(credentials, auth.HashOf(c.secret), now); known != found || byHash.Name != got.Name {
+				t.Errorf("by its hash: got %q, %v, want %q, %v", byHash.Name, known, got.Name, found)
+			}
 			i, found := auth.Find(credentials, c.secret, now)
 			if found != (c.want != "") || (found && credentials[i].Name != c.want) {
 				t.Errorf("got index %d, %v, want that of %q", i, found, c.want)

@@ -31,7 +31,9 @@ func ValidOrigin(entry string) bool {
 }
 
 // AllowsOrigin says whether pages of an origin may use the key; origin is the value of the header Origin.
-func (p *Publishable) AllowsOrigin(origin string) bool { return OriginAllowed(p.AllowedOrigins, origin) }
+func (p *Publishable) AllowsOrigin(origin string) bool {
+	return OriginAllowed(p.AllowedOrigins, origin)
+}
 
 // OriginAllowed says whether an origin, the value of the header Origin, is one of a list, each as [ValidOrigin] wants it.
 func OriginAllowed(list []string, origin string) bool {

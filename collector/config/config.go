@@ -4,8 +4,11 @@
 // A pod's configuration directory holds
 //
 //	property/property.json      every role: a [Property]; nothing secret
+//	property/settings.json      query: a [Settings], what people are told of the Property; nothing secret; absent where they are told nothing
 //	auth/api-keys.json          collect: a list of [auth.Credential]; hashes only
 //	auth/access-tokens.json     query: a list of [auth.Credential]; hashes only
+//	sessions/keys               query: what seals the cookies of people who are signed in, as [session.ParseKeys] reads it; absent where nobody
+//	                            can sign in
 //	redis/url                   every role: the Redis URL with the role's own user
 //	redis/ca.crt                every role: the authorities that Redis's certificate may come from; empty or absent for the system's
 //	redis/tls.crt, tls.key      every role: the certificate that Redis is shown, and its key; empty or absent for none
@@ -31,6 +34,8 @@ const (
 	PropertyFile     = "property/property.json"
 	APIKeysFile      = "auth/api-keys.json"
 	AccessTokensFile = "auth/access-tokens.json"
+	SettingsFile     = "property/settings.json"
+	SessionKeysFile  = "sessions/keys"
 	RedisURLFile     = "redis/url"
 	// These are named as in a Secret of type kubernetes.io/tls.
 	RedisCAFile          = "redis/ca.crt"

@@ -34,13 +34,16 @@ const (
 	maxClientIDLength  = 255
 )
 
+// IsPropertyName says whether a Property can have the name.
+func IsPropertyName(s string) bool { return propertyNamePattern.MatchString(s) }
+
 func isName(s string) bool { return namePattern.MatchString(s) }
 
 // Validate returns every error of the property, joined: each names the field and what would be right.
 func (p *Property) Validate() error {
 	var f errs
 	f.check(isName(p.Namespace), "namespace", nameRule)
-	f.check(propertyNamePattern.MatchString(p.Name), "name", "must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end")
+	f.check(IsPropertyName(p.Name), "name", "must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end")
 	f.check(event.IsCurrency(p.Currency), "currency", "must be an ISO 4217 code in capitals, such as EUR")
 	f.check(isTimeZone(p.TimeZone), "timeZone", "must be an IANA time zone, such as Europe/Berlin or UTC")
 	for _, sent := range slices.Sorted(maps.Keys(p.EventAliases)) {

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/big"
@@ -236,6 +237,9 @@ func (s Sum) Minus(o Sum) Sum {
 	s.hi -= o.hi + int64(borrow)
 	return s
 }
+
+// Compare is negative where s is less than o, positive where it is more, and 0 where they are equal.
+func (s Sum) Compare(o Sum) int { return cmp.Or(cmp.Compare(s.hi, o.hi), cmp.Compare(s.lo, o.lo)) }
 
 // IsZero says whether the sum is zero.
 func (s Sum) IsZero() bool { return s == Sum{} }

@@ -14,19 +14,19 @@ type exportAct struct {
 	act    audit.Act
 	object audit.Party
 	format format
-	asked  analytics.Range
-	rows   int
-	err    error
+	// asked is the period, zero for what has none.
+	asked analytics.Range
+	rows  int
+	err   error
 }
 
 // noteExport writes down who has exported what. Filters are left out: they hold what a caller likes.
 func (h *Handler) noteExport(r *http.Request, t *Tenant, e exportAct) {
-	h.note(r, t, audit.Entry{
-		Act: e.act, Object: e.object,
-		Details: []slog.Attr{
-			slog.String("format", string(e.format)), slog.Time("from", e.asked.From), slog.Time("to", e.asked.To), slog.Int("rows", e.rows),
-		},
-	}, e.err)
+	details := []slog.Attr{slog.String("format", string(e.format))}
+	if !e.asked.To.IsZero() {
+		details = append(details, slog.Time("from", e.asked.From), slog.Time("to", e.asked.To))
+	}
+	h.note(r, t, audit.Entry{Act: e.act, Object: e.object, Details: append(details, slog.Int("rows", e.rows))}, e.err)
 }
 
 // noteReplay writes down who has had which deliveries made again.
@@ -46,9 +46,17 @@ func (h *Handler) noteReplay(r *http.Request, t *Tenant, request stream.ReplayRe
 // propertyOf returns NAMESPACE/NAME.
 func propertyOf(t *Tenant) string { return t.Property.Namespace + "/" + t.Property.Name }
 
+// actor is who asks, as the audit log names them.
+func (t *Tenant) actor() audit.Party {
+	if t.atTheMachine {
+		return audit.Party{Kind: audit.Developer}
+	}
+	return audit.CredentialOf(t.reader)
+}
+
 // note writes down what an access token was used for.
 func (h *Handler) note(r *http.Request, t *Tenant, entry audit.Entry, err error) {
-	entry.Property, entry.Actor, entry.Outcome = propertyOf(t), audit.CredentialOf(t.reader), audit.Success
+	entry.Property, entry.Actor, entry.Outcome = propertyOf(t), t.actor(), audit.Success
 	if err != nil {
 		entry.Outcome = audit.Failure
 	}

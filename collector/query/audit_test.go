@@ -59,6 +59,10 @@ func TestExportsAreWrittenDown(t *testing.T) {
 			`"object":{"kind":"events"},"outcome":"failure","details":{"format":"text/csv","from":"2026-10-19T18:30:00.000Z","to":"2026-10-25T18:30:00.000Z","rows":2}}`},
 		"days that the caller has left": {accept: typeNDJSON, path: "berlin/analytics/daily?from=2026-10-24&to=2026-10-25", broken: true, want: begin + `days.exported","property":"default/berlin",` + reader +
 			`"object":{"kind":"days"},"outcome":"failure","details":{"format":"application/x-ndjson","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":2}}`},
+		"rejections, which have no period": {accept: typeCSV, path: "berlin/rejections?limit=1", want: begin + `rejections.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"rejections"},"outcome":"success","details":{"format":"text/csv","rows":1}}`},
+		"deliveries": {accept: typeNDJSON, path: "berlin/deliveries?from=2026-10-24&to=2026-10-25&interval=day", want: begin + `figures.exported","property":"default/berlin",` + reader +
+			`"object":{"kind":"figures","name":"deliveries"},"outcome":"success","details":{"format":"application/x-ndjson","from":"2026-10-23T22:00:00.000Z","to":"2026-10-25T23:00:00.000Z","rows":2}}`},
 		"no page in JSON":                     {accept: typeJSON, path: "berlin/events?period=30d"},
 		"no header alone":                     {accept: typeCSV, path: "berlin/events?period=30d", method: http.MethodHead},
 		"no days' header alone":               {accept: typeCSV, path: "berlin/analytics/daily", method: http.MethodHead},

@@ -9,34 +9,44 @@ import (
 	"github.com/weir-dev/weir/collector/server"
 )
 
-// authorised lets a request through to handle when its bearer token may see the path's property and its
-// scope allows what is needed; it answers 401, 404 or 403 otherwise, and 429 instead of 401 to an address from which
-// too many attempts have failed.
-func (h *Handler) authorised(needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
+// entrance is a way in which callers show who they are.
+type entrance struct {
+	// find says what the caller of a request may see.
+	find func(*http.Request) grant
+	// refuse answers a caller who has shown nothing that is known.
+	refuse http.HandlerFunc
+}
+
+// authorised lets a request through to handle when what it shows at the entrance may see the path's property and its
+// scope allows what is needed; it answers as the entrance refuses, 404 or 403 otherwise.
+func (h *Handler) authorised(by entrance, needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		grant := findGrant(*h.tenants.Load(), bearerToken(r.Header), server.PathParameter(r, propertyParameter), h.now())
+		grant := by.find(r)
 		if grant.known {
 			server.Authenticated(r)
 		}
-		if grant.tenant != nil {
-			grant.tenant.FirstUses.Of(grant.credential).Note()
-		}
+		grant.noteUse()
 		switch {
 		case !grant.known:
-			h.refuse(w, r)
+			by.refuse(w, r)
 		case grant.tenant == nil:
 			server.Message(w, http.StatusNotFound, "Property not found.")
 		case !grant.credential.Scope.Allows(needed):
 			server.Message(w, http.StatusForbidden, "This action is unauthorized.")
 		default:
 			asked := *grant.tenant
-			asked.reader = grant.credential
+			asked.reader, asked.atTheMachine = grant.credential, grant.loopback
 			handle(w, r, &asked)
 		}
 	}
 }
 
-// refuse answers a failed attempt to authenticate.
+// byToken finds what the bearer token of a request may see.
+func (h *Handler) byToken(r *http.Request) grant {
+	return findGrant(*h.tenants.Load(), bearerToken(r.Header), server.PathParameter(r, propertyParameter), h.now())
+}
+
+// refuse answers a failed attempt to authenticate: 401, or 429 to an address from which too many have failed.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request) {
 	server.Refuse(w)
 	if wait := h.failures.Take(server.RemoteAddress(r), 1, h.now()); wait > 0 {
@@ -63,8 +73,17 @@ type grant struct {
 	known bool
 	// tenant is the property that was asked for, nil where the token may not see it or it does not exist.
 	tenant *Tenant
-	// credential is the token.
+	// credential is the token; where loopback, what stands for one.
 	credential auth.Credential
+	// loopback says that the caller is signed in without having shown a token.
+	loopback bool
+}
+
+// noteUse notes that the token has been used.
+func (g *grant) noteUse() {
+	if g.tenant != nil && !g.loopback {
+		g.tenant.FirstUses.Of(g.credential).Note()
+	}
 }
 
 // findGrant compares the token with those of all tenants, whatever it finds on the way: how long it takes

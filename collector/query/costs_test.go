@@ -79,6 +79,40 @@ func TestAnAnswerHasABoundedNumberOfRowsAndAWordAboutTheOthers(t *testing.T) {
 	}
 }
 
+func TestABreakdownHasABoundedNumberOfResultsAndAWordAboutTheOthers(t *testing.T) {
+	api := varied(t, nil)
+	for name, test := range map[string]struct {
+		call    string
+		results int
+		want    string
+	}{
+		"of names":             {"by=event", 1000, `"others":{"groups":1501,"events":1501,"purchases":1,"revenue":100}`},
+		"of campaigns, fewer":  {"by=campaign&limit=2&order_by=revenue", 2, `"others":{"groups":2498,"events":2498,"purchases":0,"revenue":0}`},
+		"of pages, only one":   {"by=page", 1, `"share":1}]}`},
+		"of names that filter": {"by=event&event=name 0001&event=name 0002", 2, `"share":0.5}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := get(api, tokens["berlin"], "berlin/analytics/breakdown?"+strings.ReplaceAll(test.call, " ", "%20"))
+			body := answer.Body.String()
+			if !strings.Contains(body, test.want) {
+				t.Errorf("got … %s, want it to hold %s", body[max(0, len(body)-200):], test.want)
+			}
+			if got := len(rowsAt(t, answer, "/data/results")); got != test.results {
+				t.Errorf("got %d results, want %d", got, test.results)
+			}
+		})
+	}
+}
+
+func TestWhatTakesTooMuchMemoryHoweverItIsAskedForIsUnavailable(t *testing.T) {
+	answer := httptest.NewRecorder()
+	handler, _ := serve(t)
+	handler.fail(answer, httptest.NewRequest(http.MethodGet, "/", http.NoBody), analytics.ErrTooCostly)
+	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" || answer.Body.String() != message("The query takes more memory than one may.") {
+		t.Errorf("got %d %s, want 503 with Retry-After", answer.Code, answer.Body)
+	}
+}
+
 func TestPagesOfEventStatistics(t *testing.T) {
 	api := varied(t, nil)
 	type page struct {
@@ -158,6 +192,11 @@ func TestWhatTakesTooMuchMemorySaysWhatWouldTakeLess(t *testing.T) {
 		t.Errorf("got %d %.300s for a page that takes little, want 200", answer.Code, answer.Body)
 	}
 
+	// An event cannot be asked for smaller.
+	if answer := get(api, tokens["berlin"], "berlin/events/1"); answer.Code != http.StatusServiceUnavailable ||
+		answer.Body.String() != message("The query takes more memory than one may.") {
+		t.Errorf("got %d %.300s for an event, want 503", answer.Code, answer.Body)
+	}
 	release, err := budget.Hold(1 << 20)
 	if err != nil {
 		t.Fatal(err)

@@ -196,7 +196,8 @@ func (d *description) checkCSV(seen string, answer *httptest.ResponseRecorder, e
 func (d *description) propertyCalls() map[string]string {
 	all := map[string]string{}
 	for path := range d.object("paths") {
-		if strings.HasPrefix(path, "/properties/{property}/") && d.at("paths", path, "get") != nil && !strings.Contains(path, "/erasures/") && !strings.Contains(path, "/shadow") {
+		inner, isOne := strings.CutPrefix(path, "/properties/{property}/")
+		if isOne && d.at("paths", path, "get") != nil && !strings.Contains(inner, "{") {
 			all[path] = ""
 		}
 	}
@@ -260,11 +261,16 @@ func TestTheDescriptionIsTrue(t *testing.T) {
 		method, where, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 		property, rest, _ := strings.Cut(strings.TrimPrefix(where, apiPrefix+"/properties/"), "/")
 		call, _, _ := strings.Cut(rest, "?")
+		if strings.HasPrefix(call, "events/") && call != "events/stats" {
+			call = "events/{event_id}"
+		}
 		if method == http.MethodGet {
 			ask("/properties/{property}/"+call, tokens[property], "*/*", where)
 		}
 	}
 
+	d.checkProperties(handler, api)
+	d.checkEvents(handler, api)
 	d.checkReplays(handler, api)
 	d.checkErasures(handler, api)
 	d.checkShadow(handler, api)
@@ -297,6 +303,7 @@ func (f replayerFunc) Replay(_ context.Context, request stream.ReplayRequest) (i
 
 // checkReplays asks for replays in each way that is described.
 func (d *description) checkReplays(handler *Handler, api http.Handler) {
+	handler.failures = newFailures()
 	const call = "/properties/{property}/deliveries/replay"
 	fails := errors.New("connection lost")
 	i := indexOf(d.t, handler, "berlin")
@@ -336,6 +343,49 @@ func (d *description) checkReplays(handler *Handler, api http.Handler) {
 	ask(tokens["berlin"], "berlin", typeJSON, `{}`)
 	for range failureBurst + 1 {
 		ask("wt_guess", "berlin", typeJSON, `{}`)
+	}
+}
+
+// checkProperties asks for a token's properties in each way that is described.
+func (d *description) checkProperties(handler *Handler, api http.Handler) {
+	const call = "/properties"
+	handler.failures = newFailures()
+	for _, row := range []struct{ token, accept, query string }{
+		{tokens["berlin"], typeJSON, ""}, {tokens["no scope"], typeJSON, ""}, {tokens["berlin"], "image/png", ""}, {tokens["berlin"], typeJSON, "?limit=1"},
+		{tokens["berlin"], typeJSON, "?" + strings.Repeat("a", MaxQueryBytes+1)},
+	} {
+		d.check("GET", call, askWith(api, "GET", apiPrefix+call+row.query, map[string]string{"Authorization": "Bearer " + row.token, "Accept": row.accept}))
+	}
+	for range failureBurst + 1 {
+		d.check("GET", call, ask(api, "GET", "Bearer wt_guess", apiPrefix+call))
+	}
+}
+
+// checkEvents asks for single events in each way that is described.
+func (d *description) checkEvents(handler *Handler, api http.Handler) {
+	const call = "/properties/{property}/events/{event_id}"
+	handler.failures = newFailures()
+	at := func(token, accept, property, event string) {
+		d.t.Helper()
+		target := apiPrefix + "/properties/" + property + "/events/" + event
+		d.check("GET", call, askWith(api, "GET", target, map[string]string{"Authorization": "Bearer " + token, "Accept": accept}))
+	}
+	for event := range 16 {
+		at(tokens["berlin"], typeJSON, "berlin", fmt.Sprintf("e%02d", event+1))
+	}
+	at(tokens["berlin"], typeJSON, "berlin", "none")
+	at(tokens["berlin"], typeJSON, "nowhere", "e01")
+	at(tokens["berlin"], typeCSV, "berlin", "e01")
+	at(tokens["berlin"], typeJSON, "berlin", "e01?period=24h")
+	at(tokens["berlin"], typeJSON, "berlin", "e01?"+strings.Repeat("a", MaxQueryBytes+1))
+	at(tokens["no scope"], typeJSON, "berlin", "e01")
+	at(tokens["replaying"], typeJSON, "replaying", "e01")
+	source, _ := (*handler.tenants.Load())[indexOf(d.t, handler, "berlin")].Entries.(*memory)
+	source.away = true
+	at(tokens["berlin"], typeJSON, "berlin", "e01")
+	source.away = false
+	for range failureBurst + 1 {
+		at("wt_guess", typeJSON, "berlin", "e01")
 	}
 }
 
@@ -434,7 +484,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	d := describedAPI(t)
 	var got []string
 	err := chi.Walk(routes(New(Options{})).(chi.Routes), func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-		if path, found := strings.CutPrefix(route, apiPrefix); found && method != http.MethodHead {
+		if path, found := strings.CutPrefix(route, apiPrefix); found && method != http.MethodHead && method != http.MethodOptions {
 			got = append(got, method+" "+path)
 		}
 		return nil

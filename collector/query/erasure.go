@@ -67,7 +67,7 @@ func (h *Handler) erase(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	ctx, cancel := context.WithTimeout(r.Context(), ledgerTimeout)
 	defer cancel()
 	state, err := t.Eraser.Erase(ctx, request)
-	h.audit.Write(r.Context(), audit.RequestedErasure(propertyOf(t), request.ID, audit.CredentialOf(t.reader), err))
+	h.audit.Write(r.Context(), audit.RequestedErasure(propertyOf(t), request.ID, t.actor(), err))
 	switch {
 	case errors.Is(err, stream.ErrNotLedgered):
 		h.logger.WarnContext(r.Context(), "an erasure is requested, and nobody has written it to the ledger yet", "erasure", request.ID)

@@ -114,18 +114,14 @@ func appendDetail(b []byte, t *Tenant, row eventRow, attempts []stream.Record, c
 	if err != nil {
 		return b, err
 	}
-	made := make([]attemptRecord, len(attempts))
-	for i := range attempts {
-		made[i] = renderAttempt(&attempts[i])
-	}
 	b = append(appendReceived(append(b, `{"data":`...), row.Record), `,"delivery":`...)
 	b = append(b, delivery...)
 	b = appendText(append(b, `,"class":`...), row.Class.String())
 	if b, err = appendSent(append(b, ','), row.event); err != nil {
 		return b, err
 	}
-	tried, err := json.Marshal(made)
-	b = append(append(b, `,"attempts":`...), tried...)
+	made, err := json.Marshal(renderAttempts(attempts))
+	b = append(append(b, `,"attempts":`...), made...)
 	b = strconv.AppendBool(append(b, `,"attempts_complete":`...), complete)
 	return append(b, "}}"...), err
 }
@@ -143,13 +139,19 @@ func renderDelivery(t *Tenant, d *analytics.Delivery) deliveryRecord {
 	return record
 }
 
-func renderAttempt(r *stream.Record) attemptRecord {
-	record := attemptRecord{
-		Platform: r.Platform, Attempt: r.Attempts, At: instant(r.At), Status: r.Status.String(), Reason: optional(r.Reason),
-		Advice: optional(adviceFor(r.Status, r.Reason)),
+// renderAttempts takes the records in the order of time.
+func renderAttempts(list []stream.Record) []attemptRecord {
+	records, before := make([]attemptRecord, len(list)), map[string]int{}
+	for i := range list {
+		r := &list[i]
+		records[i] = attemptRecord{
+			Platform: r.Platform, Attempt: r.Attempts, At: instant(r.At), Status: r.Status.String(), Reason: optional(r.Reason),
+			Advice: optional(adviceFor(r.Status, r.Reason)),
+		}
+		if r.Latency > 0 || r.Attempts > before[r.Platform] { // an attempt was made, if a short one
+			records[i].LatencyMS = milliseconds(&r.Latency)
+		}
+		before[r.Platform] = r.Attempts
 	}
-	if r.Latency > 0 {
-		record.LatencyMS = milliseconds(&r.Latency)
-	}
-	return record
+	return records
 }

@@ -58,7 +58,7 @@ func detailOf(t *testing.T, api http.Handler, path string) detail {
 
 func TestAnEventIsShownAsAnExportHasItWithWhatBecameOfIt(t *testing.T) {
 	api, _ := serveStream(t, told(
-		t, stream.Record{Platform: "crm", Status: stream.Retrying, Attempts: 1, Reason: "http_503", Latency: 20 * time.Millisecond},
+		t, stream.Record{Platform: "crm", Status: stream.Retrying, Attempts: 1, Reason: "http_503"},
 		stream.Record{Platform: "gone", Status: stream.Skipped, Reason: "platform_removed"},
 		stream.Record{Platform: "crm", Status: stream.Delivered, Attempts: 2, Latency: 30 * time.Millisecond},
 	))
@@ -73,7 +73,7 @@ func TestAnEventIsShownAsAnExportHasItWithWhatBecameOfIt(t *testing.T) {
 		"delivery": `[{"platform":"crm","type":"Webhook","status":"delivered","latency_ms":30,"attempts":2,"updated_at":"2026-10-26T09:00:04.000Z","reason":null,"advice":null},` +
 			`{"platform":"gone","type":null,"status":"skipped","latency_ms":null,"attempts":0,"updated_at":"2026-10-26T09:00:03.000Z","reason":"platform_removed",` +
 			`"advice":"Nothing to do: the platform was removed from the Property."}]`,
-		"attempts": `[{"platform":"crm","attempt":1,"at":"2026-10-26T09:00:02.000Z","status":"retrying","reason":"http_503","latency_ms":20,` +
+		"attempts": `[{"platform":"crm","attempt":1,"at":"2026-10-26T09:00:02.000Z","status":"retrying","reason":"http_503","latency_ms":0,` +
 			`"advice":"` + adviceDown + `"},` +
 			`{"platform":"gone","attempt":0,"at":"2026-10-26T09:00:03.000Z","status":"skipped","reason":"platform_removed","latency_ms":null,` +
 			`"advice":"Nothing to do: the platform was removed from the Property."},` +

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -18,11 +19,24 @@ import (
 
 // exported is what the tests read of a line of NDJSON.
 type exported struct {
-	Event    string         `json:"event"`
-	Value    jsontext.Value `json:"value"`
-	Currency string         `json:"currency"`
-	Visitor  string         `json:"visitor"`
-	Channel  string         `json:"channel"`
+	Event      string         `json:"event"`
+	ReceivedAt time.Time      `json:"received_at"`
+	Value      jsontext.Value `json:"value"`
+	Currency   string         `json:"currency"`
+	Visitor    string         `json:"visitor"`
+	Source     string         `json:"source"`
+	Medium     string         `json:"medium"`
+	Campaign   string         `json:"campaign"`
+	Channel    string         `json:"channel"`
+	ContentID  string         `json:"content_id"`
+	Contents   []struct {
+		ID       string         `json:"id"`
+		Price    jsontext.Value `json:"price"`
+		Quantity jsontext.Value `json:"quantity"`
+	} `json:"contents"`
+	Context struct {
+		PageURL string `json:"page_url"`
+	} `json:"context"`
 	Delivery []struct {
 		Platform string `json:"platform"`
 		Status   string `json:"status"`

@@ -17,7 +17,7 @@ type figureTable[R any] struct {
 	// act and object are what the audit log is told.
 	act    audit.Act
 	object audit.Party
-	// asked is the period, completeFrom what JSON says of it.
+	// asked is the period, zero for what has none, completeFrom what JSON says of it.
 	asked        analytics.Range
 	completeFrom *string
 	// blank is a record of which only the members' names count: a table without rows has them too.

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/session"
 )
 
 // Tenant is one property as it is served.
@@ -46,8 +47,16 @@ type Tenant struct {
 	// FirstUses is told of each request with one of the tokens; nil where nobody keeps that.
 	FirstUses *audit.FirstUses
 
-	// reader is who asks: the access token of a request.
+	// Settings are what people are told beside what is in Property.
+	Settings config.Settings
+	// SessionKeys seal the cookies of people who are signed in to the property's page, the first one, and open them, all; none
+	// where nobody can sign in.
+	SessionKeys []session.Key
+
+	// reader is who asks: the access token of a request, or what stands for one.
 	reader auth.Credential
+	// atTheMachine says that whoever asks sits at the machine of `weir dev`.
+	atTheMachine bool
 }
 
 // Options are what a [Handler] needs beside its tenants. Logger and Now are required.
@@ -58,6 +67,8 @@ type Options struct {
 	Audit *audit.Log
 	// Budget bounds the memory of the answers; nil for none. The views that answer share it.
 	Budget *analytics.Budget
+	// Local is what `weir dev` adds on the machine of its user; nil in pods.
+	Local *Local
 }
 
 // Handler answers the read API for the tenants it serves. It is safe for concurrent use.
@@ -71,11 +82,12 @@ type Handler struct {
 	// queue is for the queries that look at more than a page of events.
 	queue  *fairQueue
 	budget *analytics.Budget
+	local  *Local
 }
 
 // New makes a handler that serves no tenant yet.
 func New(o Options) *Handler {
-	h := &Handler{logger: o.Logger, audit: o.Audit, now: o.Now, failures: newFailures(), queue: newFairQueue(), budget: o.Budget}
+	h := &Handler{logger: o.Logger, audit: o.Audit, now: o.Now, failures: newFailures(), queue: newFairQueue(), budget: o.Budget, local: o.Local}
 	if h.budget == nil {
 		h.budget = analytics.NewBudget(0)
 	}

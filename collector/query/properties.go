@@ -23,7 +23,7 @@ type propertyRecord struct {
 }
 
 // properties answers GET /properties: which properties the token may see.
-func (h *Handler) properties(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) properties(w http.ResponseWriter, r *http.Request, _ *Tenant) {
 	token, now := bearerToken(r.Header), h.now()
 	seen, known := []propertyRecord{}, false
 	tenants := *h.tenants.Load()

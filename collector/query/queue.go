@@ -123,7 +123,7 @@ func (h *Handler) queued(handle func(http.ResponseWriter, *http.Request, *Tenant
 		ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		who := auth.HashOf(bearerToken(r.Header))
+		who := t.reader.Hash
 		if err := h.queue.acquire(ctx, who); err != nil {
 			h.fail(w, r, err)
 			return
@@ -173,7 +173,7 @@ func (h *Handler) page(r *http.Request, t *Tenant, q analytics.ListingQuery) (an
 	ctx, cancel := context.WithTimeout(r.Context(), queryTimeout)
 	defer cancel()
 	if len(q.Events) > 0 || len(q.Platforms) > 0 || len(q.Statuses) > 0 || looksUp(q) || q.Count {
-		who := auth.HashOf(bearerToken(r.Header))
+		who := t.reader.Hash
 		if err := h.queue.acquire(ctx, who); err != nil {
 			return analytics.Page{}, err
 		}

@@ -101,7 +101,7 @@ func TestAnAbandonedRequestDoesNotWaitForItsTurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	answer := httptest.NewRecorder()
-	handle(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), nil)
+	handle(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), &Tenant{})
 	if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") == "" {
 		t.Errorf("got %d with Retry-After %q, want 503 with one", answer.Code, answer.Header().Get("Retry-After"))
 	}
@@ -125,7 +125,7 @@ func TestAQueryThatTakesTooLongIsGivenUp(t *testing.T) {
 		})
 		answer := httptest.NewRecorder()
 		began := time.Now()
-		handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), nil)
+		handle(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), &Tenant{})
 		if took := time.Since(began); answer.Code != http.StatusServiceUnavailable || took != queryTimeout {
 			t.Errorf("got %d after %s, want 503 after %s", answer.Code, took, queryTimeout)
 		}

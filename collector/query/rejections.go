@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -37,7 +38,8 @@ type rejectionRecord struct {
 
 // rejections answers GET /properties/{property}/rejections, from Redis: the view knows nothing of them.
 func (h *Handler) rejections(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
+	answerIn := negotiate(w, r, table)
+	if answerIn == "" {
 		return
 	}
 	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
@@ -60,6 +62,10 @@ func (h *Handler) rejections(w http.ResponseWriter, r *http.Request, t *Tenant) 
 		if record, ok := renderRejection(rejection); ok {
 			answer.Data = append(answer.Data, record)
 		}
+	}
+	if answerIn != typeJSON {
+		exportFigures(h, w, r, t, answerIn, &figureTable[rejectionRecord]{act: audit.RejectionsExported, object: audit.Party{Kind: audit.Rejections}, rows: answer.Data})
+		return
 	}
 	server.JSON(w, http.StatusOK, answer)
 }

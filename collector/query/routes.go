@@ -27,37 +27,47 @@ func bounded(handle func(http.ResponseWriter, *http.Request, *Tenant)) func(http
 	}
 }
 
-// Routes mounts the read API below /api/v1 and the page that describes it at /docs. HEAD is answered wherever GET is.
+// Routes mounts the read API below /api/v1, the page that describes it at /docs, and the properties' own pages below /properties. HEAD is
+// answered wherever GET is.
 func (h *Handler) Routes(r chi.Router) {
 	r = r.With(server.SecurityHeaders, Compressed)
 	describe(r)
 	list := r.With(h.shared, tagged)
-	list.Get("/api/v1/properties", h.properties)
-	list.Head("/api/v1/properties", h.properties)
+	properties := func(w http.ResponseWriter, r *http.Request) { bounded(h.properties)(w, r, nil) }
+	list.Get("/api/v1/properties", properties)
+	list.Head("/api/v1/properties", properties)
 	list.Options("/api/v1/properties", server.MethodNotAllowed)
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		r.Use(h.shared, tagged)
-		get := func(scope auth.Scope, pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {
-			handler := h.authorised(scope, bounded(handle))
-			r.Get(pattern, handler)
-			r.Head(pattern, handler)
-		}
-		get(auth.ScopeRead, "/events", h.events)
-		get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
-		get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
-		get(auth.ScopeRead, "/rejections", h.rejections)
-		get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
-		get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))
-		get(auth.ScopeRead, "/analytics/series", h.queued(h.series))
-		get(auth.ScopeRead, "/analytics/breakdown", h.queued(h.breakdown))
-		get(auth.ScopeRead, "/analytics/realtime", h.queued(h.realtime))
-		get(auth.ScopeRead, "/analytics/funnel", h.queued(h.funnel))
-		get(auth.ScopeRead, "/analytics/attribution", h.queued(h.attribution))
-		get(auth.ScopeRead, "/platforms", h.platforms)
-		get(auth.ScopeAdmin, "/platforms/{"+platformParameter+"}/shadow", h.shadow)
-		get(auth.ScopeAdmin, "/erasures/{"+erasureParameter+"}", h.erasure)
-		r.Post("/platforms/{"+platformParameter+"}/test", h.authorised(auth.ScopeWrite, h.testEvent))
-		r.Post("/deliveries/replay", h.authorised(auth.ScopeWrite, h.replay))
-		r.Post("/erasures", h.authorised(auth.ScopeAdmin, h.erase))
+		h.calls(r, entrance{h.byToken, h.refuse})
 	})
+	h.pages(r)
+}
+
+// calls mounts what can be asked of a property, for whoever comes in by an entrance.
+func (h *Handler) calls(r chi.Router, by entrance) {
+	get := func(scope auth.Scope, pattern string, handle func(http.ResponseWriter, *http.Request, *Tenant)) {
+		handler := h.authorised(by, scope, bounded(handle))
+		r.Get(pattern, handler)
+		r.Head(pattern, handler)
+	}
+	get(auth.ScopeRead, "/events", h.events)
+	get(auth.ScopeRead, "/events/stats", h.queued(h.eventStats))
+	get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
+	get(auth.ScopeRead, "/deliveries", h.queued(h.deliveries))
+	get(auth.ScopeRead, "/rejections", h.rejections)
+	get(auth.ScopeRead, "/settings", h.settings)
+	get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
+	get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))
+	get(auth.ScopeRead, "/analytics/series", h.queued(h.series))
+	get(auth.ScopeRead, "/analytics/breakdown", h.queued(h.breakdown))
+	get(auth.ScopeRead, "/analytics/realtime", h.queued(h.realtime))
+	get(auth.ScopeRead, "/analytics/funnel", h.queued(h.funnel))
+	get(auth.ScopeRead, "/analytics/attribution", h.queued(h.attribution))
+	get(auth.ScopeRead, "/platforms", h.platforms)
+	get(auth.ScopeAdmin, "/platforms/{"+platformParameter+"}/shadow", h.shadow)
+	get(auth.ScopeAdmin, "/erasures/{"+erasureParameter+"}", h.erasure)
+	r.Post("/platforms/{"+platformParameter+"}/test", h.authorised(by, auth.ScopeWrite, h.testEvent))
+	r.Post("/deliveries/replay", h.authorised(by, auth.ScopeWrite, h.replay))
+	r.Post("/erasures", h.authorised(by, auth.ScopeAdmin, h.erase))
 }

@@ -15,7 +15,7 @@ import (
 // calls are all of the read API's, below a property.
 var calls = []string{
 	"events", "events/stats", "analytics/summary", "analytics/daily", "analytics/series", "analytics/breakdown?by=page",
-	"analytics/realtime", "analytics/funnel?steps=pageview&steps=purchase", "analytics/attribution",
+	"analytics/realtime", "analytics/funnel?steps=pageview&steps=purchase", "analytics/attribution", "deliveries", "deliveries?interval=day",
 }
 
 func TestATokenReadsItsOwnPropertyAlone(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/session"
 	"github.com/weir-dev/weir/collector/sources"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -51,6 +52,8 @@ type settings struct {
 	keys     []auth.Credential   // only for collect
 	signing  map[string][]string // only for collect
 	tokens   []auth.Credential   // only for query
+	sessions []session.Key       // only for query
+	told     config.Settings     // only for query
 	location *time.Location
 }
 
@@ -121,6 +124,10 @@ func (p *property) load() (loaded settings, err error) {
 		if loaded.tokens, err = config.LoadAccessTokens(p.directory); err != nil {
 			return settings{}, err
 		}
+		loaded.sessions = p.sessionKeys()
+		if loaded.told, err = config.LoadSettings(p.directory); err != nil {
+			return settings{}, err
+		}
 	}
 	if loaded.location, err = time.LoadLocation(loaded.config.TimeZone); err != nil {
 		return settings{}, err
@@ -141,6 +148,15 @@ func (p *property) signingSecrets(list []sources.Source) map[string][]string {
 	return secrets
 }
 
+// sessionKeys reads what seals people's sessions. Where that is broken nobody is signed in, and tokens go on being taken.
+func (p *property) sessionKeys() []session.Key {
+	keys, err := config.LoadSessionKeys(p.directory)
+	if err != nil {
+		p.options.Logger.Error("nobody can sign in to the page until the keys of sessions can be read", "property", p.String(), "error", err)
+	}
+	return keys
+}
+
 func (p *property) collectTenant() ingest.Tenant {
 	return ingest.Tenant{
 		Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected,
@@ -152,6 +168,7 @@ func (p *property) queryTenant() query.Tenant {
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Records: p.stream, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
+		Settings: p.told, SessionKeys: p.sessions,
 		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
 	}
 }

@@ -41,6 +41,8 @@ type Options struct {
 	Logger   *slog.Logger
 	// Audit is told of what is done with keys, tokens and events; nil for none.
 	Audit *audit.Log
+	// Local is what `weir dev` adds to the read API on the machine of its user; nil in pods.
+	Local *query.Local
 	// DrainDelay is for how long requests are still taken after readiness has turned false.
 	DrainDelay time.Duration
 	// Ready is called once everything can be served, the views' first replay included; its error ends the run. Nil
@@ -121,7 +123,7 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 		p.collect.Routes(router)
 	}
 	if p.has(Query) {
-		p.query = query.New(query.Options{Logger: p.Logger, Audit: p.Audit, Now: time.Now, Budget: p.views.budget})
+		p.query = query.New(query.Options{Logger: p.Logger, Audit: p.Audit, Now: time.Now, Budget: p.views.budget, Local: p.Local})
 		p.query.Routes(router)
 	}
 	if p.has(Deliver) {

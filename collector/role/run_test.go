@@ -24,6 +24,7 @@ import (
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/session"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -198,6 +199,24 @@ func TestAChangedConfigurationIsServedWithoutARestart(t *testing.T) {
 		p.await("the second token is taken", func() bool { return p.list("token-2") == http.StatusOK })
 		if got := p.list("token-1"); got != http.StatusUnauthorized {
 			t.Errorf("the removed token: %d", got)
+		}
+	})
+	t.Run("people sign in by keys that are new, and broken ones keep nobody else out", func(t *testing.T) {
+		signIn := func() int {
+			return p.request(http.MethodPost, p.collect+"/properties/reload/session", `{"token": "token-2"}`, http.Header{"Content-Type": {"application/json"}})
+		}
+		if got := signIn(); got != http.StatusServiceUnavailable {
+			t.Errorf("without keys: %d", got)
+		}
+		p.writeText(config.SessionKeysFile, session.NewKey())
+		p.await("people sign in", func() bool { return signIn() == http.StatusNoContent })
+		p.writeText(config.SessionKeysFile, "guessable")
+		p.await("nobody signs in", func() bool { return signIn() == http.StatusServiceUnavailable })
+		if got := p.list("token-2"); got != http.StatusOK {
+			t.Errorf("the token beside broken keys: %d", got)
+		}
+		if text := p.log.String(); !strings.Contains(text, "nobody can sign in to the page") || strings.Contains(text, "guessable") {
+			t.Errorf("the log says\n%s", text)
 		}
 	})
 	t.Run("a bad file changes nothing until it is mended", func(t *testing.T) {

@@ -23,7 +23,10 @@ func configObjects(property *v1alpha1.Property, files map[string][]byte) []Objec
 		{kindConfigMap, property.Namespace, name, applycore.ConfigMap(name, property.Namespace).
 			WithLabels(Labels(property)).
 			WithOwnerReferences(ownedBy(property)).
-			WithData(map[string]string{path.Base(config.PropertyFile): string(files[config.PropertyFile])})},
+			WithData(map[string]string{
+				path.Base(config.PropertyFile): string(files[config.PropertyFile]),
+				path.Base(config.SettingsFile): string(files[config.SettingsFile]),
+			})},
 		secret(apiKeysSecretName(property), config.APIKeysFile),
 		secret(accessTokensSecretName(property), config.AccessTokensFile),
 	}

@@ -156,6 +156,7 @@ const (
 	volumeAuth     = "auth"
 	volumeRedis    = "redis"
 	volumeErasures = "erasures"
+	volumeSessions = "sessions"
 	platformPrefix = "platform-"
 	sourcePrefix   = "source-"
 )
@@ -171,14 +172,23 @@ func mountPath(volume string) string {
 }
 
 func volumes(property *v1alpha1.Property, role Role, ledgerParts int) []*applycore.VolumeApplyConfiguration {
+	traits := role.traits()
+	settings := applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)
+	for _, file := range traits.settings {
+		settings.WithItems(applycore.KeyToPath().WithKey(path.Base(file)).WithPath(path.Base(file)))
+	}
 	list := []*applycore.VolumeApplyConfiguration{
-		applycore.Volume().WithName(volumeProperty).WithConfigMap(applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)),
+		applycore.Volume().WithName(volumeProperty).WithConfigMap(settings),
 		secretVolume(volumeRedis, RedisSecretName(property, role), slices.Sorted(maps.Keys(RedisSecretData(config.Redis{})))...),
 		ledgerVolume(property, ledgerParts),
 	}
-	traits := role.traits()
 	if traits.credentials != "" {
 		list = append(list, secretVolume(volumeAuth, traits.credentialsSecret(property), path.Base(traits.credentials)))
+	}
+	if traits.signsIn {
+		volume := secretVolume(volumeSessions, SessionsSecretName(property), path.Base(config.SessionKeysFile))
+		volume.Secret.WithOptional(true) // tokens are taken without it
+		list = append(list, volume)
 	}
 	if traits.delivers {
 		list = append(list, platformVolumes(property)...)
@@ -220,7 +230,8 @@ func secretVolume(name, secret string, keys ...string) *applycore.VolumeApplyCon
 	return applycore.Volume().WithName(name).WithSecret(source)
 }
 
-// MountedSecrets are the names of the Secrets of the owner's that a role's pods mount, sorted.
+// MountedSecrets are the names of the Secrets that a role's pods mount and whose content no apply writes: the owner's, and that of
+// sessions, sorted.
 func MountedSecrets(property *v1alpha1.Property, role Role) []string {
 	var names []string
 	traits := role.traits()
@@ -233,6 +244,9 @@ func MountedSecrets(property *v1alpha1.Property, role Role) []string {
 		if secret, _ := traits.sourceSecret(&source); secret != "" {
 			names = append(names, secret)
 		}
+	}
+	if traits.signsIn {
+		names = append(names, SessionsSecretName(property))
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

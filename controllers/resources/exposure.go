@@ -28,7 +28,7 @@ func routes(property *v1alpha1.Property) []route {
 		list = append(list, route{Collector, host, collectPaths})
 	}
 	if host := property.Spec.Exposure.APIHost; host != "" {
-		list = append(list, route{Query, host, []string{"/api/v1/properties/" + property.Name}})
+		list = append(list, route{Query, host, []string{"/api/v1/properties/" + property.Name, "/properties/" + property.Name}})
 	}
 	return list
 }
@@ -163,4 +163,14 @@ func URLs(property *v1alpha1.Property) (collect, api string) {
 		api = scheme + spec.APIHost
 	}
 	return collect, api
+}
+
+// DashboardURL is the page on which people look at the Property's numbers: "" where the read API is not exposed, because a browser
+// outside of the cluster finds no other way.
+func DashboardURL(property *v1alpha1.Property) string {
+	if property.Spec.Exposure.Type == v1alpha1.ExposureNone || property.Spec.Exposure.APIHost == "" {
+		return ""
+	}
+	_, api := URLs(property)
+	return api + "/properties/" + property.Name + "/"
 }

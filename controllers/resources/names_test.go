@@ -38,7 +38,7 @@ func TestNoTwoPropertiesMakeTheSameNameOfAnything(t *testing.T) {
 			for _, object := range objects {
 				mine[fmt.Sprintf("%s %s/%s", object.Kind, object.Namespace, object.Name)] = true
 			}
-			secrets := []string{resources.CredentialsSecretName(p)}
+			secrets := []string{resources.CredentialsSecretName(p), resources.SessionsSecretName(p)}
 			for _, role := range resources.Roles() {
 				secrets = append(secrets, resources.RedisSecretName(p, role))
 			}

@@ -92,6 +92,9 @@ func RedisSecretName(property *v1alpha1.Property, role Role) string {
 	return property.Name + "-redis-" + string(role)
 }
 
+// SessionsSecretName is the Secret with what seals the sessions of people who are signed in to the Property's page.
+func SessionsSecretName(property *v1alpha1.Property) string { return property.Name + "-sessions" }
+
 func configMapName(property *v1alpha1.Property) string   { return property.Name + "-config" }
 func apiKeysSecretName(p *v1alpha1.Property) string      { return p.Name + "-api-keys" }
 func accessTokensSecretName(p *v1alpha1.Property) string { return p.Name + "-access-tokens" }

@@ -25,6 +25,11 @@ type Options struct {
 	WithholdUnsaid bool
 	// PlatformEndpoints are base URLs in place of the platforms' own.
 	PlatformEndpoints map[platforms.Type]string
+	// CollectURL and APIURL are the base URLs that people are told; "" where nobody knows them.
+	CollectURL, APIURL string
+	// SessionKeys are what seals people's sessions, as package session reads it; where it is "" the file is left out: pods have it
+	// from a Secret of its own.
+	SessionKeys string
 	// Redis is how the pods reach Redis, with user and password; without a URL its files are left out.
 	Redis config.Redis
 	// Image is what the pods run; it is not part of their configuration.
@@ -52,6 +57,7 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 	files := map[string][]byte{}
 	for path, content := range map[string]any{
 		config.PropertyFile:     rendered,
+		config.SettingsFile:     settingsConfig(property, options),
 		config.APIKeysFile:      apiKeys,
 		config.AccessTokensFile: accessTokens,
 	} {
@@ -63,6 +69,9 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 			return nil, fmt.Errorf("render %s: %w", path, err)
 		}
 		files[path] = text.Bytes()
+	}
+	if options.SessionKeys != "" {
+		files[config.SessionKeysFile] = []byte(options.SessionKeys)
 	}
 	if options.Redis.URL != "" {
 		for path, content := range options.Redis.Files() {
@@ -115,6 +124,9 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 	exclude, err := excludeConfig(&spec.Exclude)
 	rendered.Exclude = exclude
 	rendered.Consent = consentConfig(spec.Consent, options.WithholdUnsaid)
+	for _, origin := range spec.Query.AllowedOrigins {
+		rendered.Query.AllowedOrigins = append(rendered.Query.AllowedOrigins, string(origin))
+	}
 	for i := range spec.Platforms {
 		rendered.Platforms[i] = platformConfig(&spec.Platforms[i], options.PlatformEndpoints)
 	}
@@ -124,6 +136,19 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		})
 	}
 	return rendered, errors.Join(err, rendered.Validate())
+}
+
+// settingsConfig renders what people are told of a Property.
+func settingsConfig(property *v1alpha1.Property, options Options) config.Settings {
+	rendered := config.Settings{CollectURL: options.CollectURL, APIURL: options.APIURL}
+	for _, key := range property.Spec.APIKeys {
+		named := config.NamedKey{Name: key.Name, Publishable: key.Type == v1alpha1.APIKeyPublishable}
+		for _, origin := range key.AllowedOrigins {
+			named.AllowedOrigins = append(named.AllowedOrigins, string(origin))
+		}
+		rendered.APIKeys = append(rendered.APIKeys, named)
+	}
+	return rendered
 }
 
 // excludeConfig renders whose events do not count. The error names what is no range.

@@ -29,6 +29,10 @@ type roleTraits struct {
 	credentials string
 	// credentialsSecret names that Secret.
 	credentialsSecret func(*v1alpha1.Property) string
+	// settings are the files of the ConfigMap that the role has mounted.
+	settings []string
+	// signsIn says that people sign in to the role's pods, which have the keys of sessions mounted for that.
+	signsIn bool
 	// sourceSecret returns which keys of which of a source's Secrets the role has mounted; "" for none.
 	sourceSecret func(*v1alpha1.Source) (secret string, keys []string)
 	// delivers says that the role has the platforms' Secrets mounted and may reach their hosts.
@@ -58,8 +62,8 @@ func (r Role) traits() roleTraits {
 	case Collector:
 		return roleTraits{
 			serves: "collect", takesRequests: true, credentials: config.APIKeysFile, credentialsSecret: apiKeysSecretName,
-			sourceSecret: signingSecret,
-			replicas:     2, memory: "64Mi", memoryLimit: "256Mi",
+			settings: []string{config.PropertyFile}, sourceSecret: signingSecret,
+			replicas: 2, memory: "64Mi", memoryLimit: "256Mi",
 			// A collector has so little memory in use that a collection of garbage at twice that, as Go does by default, would come
 			// every 500 requests; the container's memory limit, which the program keeps to by itself, starts one in time all the same.
 			gogc: "400",
@@ -69,7 +73,7 @@ func (r Role) traits() roleTraits {
 		}
 	case Deliverer:
 		return roleTraits{
-			serves: "deliver", delivers: true, sourceSecret: readingSecret, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
+			serves: "deliver", delivers: true, settings: []string{config.PropertyFile}, sourceSecret: readingSecret, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
 			spec: func(s *v1alpha1.PropertySpec) roleSpec {
 				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil}
 			},
@@ -77,6 +81,7 @@ func (r Role) traits() roleTraits {
 	default:
 		return roleTraits{
 			serves: "query", takesRequests: true, credentials: config.AccessTokensFile, credentialsSecret: accessTokensSecretName,
+			settings: []string{config.PropertyFile, config.SettingsFile}, signsIn: true,
 			sourceSecret: noSecret, reports: true, replicas: 1,
 			// The retained events are held in memory, in half of the limit: some eight million of them. Where there are
 			// more it answers for the newest.
@@ -122,7 +127,10 @@ func PodOptions(property *v1alpha1.Property, role Role) *v1alpha1.PodOptions {
 
 // RoleFiles are those of a pod's configuration files that the role mounts.
 func RoleFiles(role Role, files map[string][]byte) map[string][]byte {
-	mounted := map[string][]byte{config.PropertyFile: files[config.PropertyFile]}
+	mounted := map[string][]byte{}
+	for _, file := range role.traits().settings {
+		mounted[file] = files[file]
+	}
 	if credentials := role.traits().credentials; credentials != "" {
 		mounted[credentials] = files[credentials]
 	}

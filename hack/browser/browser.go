@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -106,6 +108,16 @@ func (p *Tab) note(event any) {
 	}
 }
 
+// Prefer lets pages think that their reader prefers that of a media feature, as "dark" of "prefers-color-scheme".
+func Prefer(feature, value string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: feature, Value: value}},
+		})
+		return err
+	})
+}
+
 // Requests are the addresses that the tab has asked for, in order.
 func (p *Tab) Requests() []string {
 	p.mu.Lock()
@@ -148,4 +160,33 @@ func Look[T any](p *Tab, expression string) T {
 		p.t.Fatalf("%s: %v", expression, err)
 	}
 	return seen
+}
+
+// Await waits until a condition holds in the tab's page, and fails the test with what the page shows where it does not.
+func (p *Tab) Await(what, condition string) {
+	p.t.Helper()
+	shown := Look[*string](p, fmt.Sprintf(`new Promise((done) => {
+	const end = performance.now() + %d;
+	const look = () => {
+		if (%s) done(null);
+		else if (performance.now() > end) done(document.body.innerText);
+		else setTimeout(look, 20);
+	};
+	look();
+})`, (timeout-10*time.Second).Milliseconds(), condition))
+	if shown != nil {
+		p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
+	}
+}
+
+// Picture is what can be seen of the tab's page, as PNG.
+func (p *Tab) Picture() []byte {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return picture
 }

@@ -24,7 +24,7 @@ type remembered struct {
 // someRow makes up an event of one of some visitors.
 func someRow(r *rand.Rand, n int) Row {
 	row := Row{
-		Position: stream.At(begin.Add(time.Duration(n) * time.Second)), Name: fmt.Sprint("name ", r.IntN(4)), Class: event.Class(r.IntN(event.Classes)),
+		Position: stream.At(begin.Add(time.Duration(n) * 10 * time.Minute)), Name: fmt.Sprint("name ", r.IntN(4)), Class: event.Class(r.IntN(event.Classes)),
 		Value: NoValue, EventID: fmt.Sprint("event ", n), Platforms: ListPlatforms([]string{"meta", "crm"}[:r.IntN(3)]),
 	}
 	if row.IsSomeone = r.IntN(5) > 0; row.IsSomeone {
@@ -38,6 +38,13 @@ func someRow(r *rand.Rand, n int) Row {
 	if r.IntN(4) == 0 {
 		row.Touch, row.IsTouch = Touch{Source: fmt.Sprint("source ", r.IntN(20))}, true
 	}
+	if r.IntN(2) == 0 {
+		row.Page = fmt.Sprint("/", r.IntN(50))
+	}
+	row.IsSale = r.IntN(3) == 0
+	for i := range r.IntN(3) {
+		row.Products = append(row.Products, Product{ID: fmt.Sprint("product ", i, r.IntN(9)), Amount: event.Amount(r.IntN(99)), Quantity: 1})
+	}
 	return row
 }
 
@@ -45,6 +52,8 @@ func someRow(r *rand.Rand, n int) Row {
 func wantWhole(t *testing.T, table *Table, rows []remembered) {
 	t.Helper()
 	names, touches, platforms, currencies := map[Name]int{}, map[Touch]int{}, map[PlatformList]int{}, map[string]int{}
+	pages, products := map[string]int{"": 1}, map[string]int{"": 1}
+	origins := map[event.Person]uint64{}
 	erased := Name{Class: event.Class(event.Classes)}
 	names[erased], touches[Touch{}], currencies[""] = 1, 1, 1
 	last, retained := map[event.Person]uint64{}, 0
@@ -72,6 +81,17 @@ func wantWhole(t *testing.T, table *Table, rows []remembered) {
 		if !known.erased && ordinal >= table.first {
 			retained++
 		}
+		if row.Page != "" {
+			pages[row.Page]++
+		}
+		if table.pages.values[c.Page[at]] != row.Page {
+			t.Fatalf("row %d is of page %q, want %q", ordinal, table.pages.values[c.Page[at]], row.Page)
+		}
+		for _, product := range row.Products {
+			products[product.ID]++
+		}
+		wantProducts(t, table, ordinal, &row)
+		wantOrigin(t, table, ordinal, &row, origins)
 		back := uint32(0)
 		if row.IsSomeone {
 			back = NoPrevious
@@ -96,6 +116,8 @@ func wantWhole(t *testing.T, table *Table, rows []remembered) {
 	wantCounts(t, "touches", table.touches, touches)
 	wantCounts(t, "lists of platforms", table.platforms, platforms)
 	wantCounts(t, "currencies", table.currencies, currencies)
+	wantCounts(t, "pages", table.pages, pages)
+	wantCounts(t, "products", table.products, products)
 	for person, ordinal := range last {
 		if number, known := table.visitors.numbers[person]; !known || table.visitors.last[number] != ordinal {
 			t.Fatalf("the newest event of visitor %s is not row %d", person, ordinal)
@@ -116,6 +138,50 @@ func wantWhole(t *testing.T, table *Table, rows []remembered) {
 	}
 	if table.full != full {
 		t.Fatalf("full chunks take %d bytes, want %d", table.full, full)
+	}
+}
+
+// wantProducts fails where a row has other products than an event.
+func wantProducts(t *testing.T, table *Table, ordinal uint64, row *Row) {
+	t.Helper()
+	c, at := table.rowAt(ordinal)
+	one := ChunkRange{Chunk: c, From: at, To: at + 1, Ordinal: ordinal}
+	var got, want, sold, wantSold []Product
+	for _, number := range one.Products().Products {
+		got = append(got, Product{ID: table.products.values[number]})
+	}
+	for _, sale := range one.Sales() {
+		sold = append(sold, Product{table.products.values[sale.Product], sale.Amount, sale.Quantity})
+	}
+	for _, product := range row.Products {
+		want = append(want, Product{ID: product.ID})
+		if row.IsSale {
+			wantSold = append(wantSold, product)
+		}
+	}
+	if !slices.Equal(got, want) || !slices.Equal(sold, wantSold) {
+		t.Fatalf("row %d has the products %v and the sales %v, want %v and %v", ordinal, got, sold, want, wantSold)
+	}
+}
+
+// wantOrigin fails where a row comes from elsewhere than its visitor's latest touch; origins has that by visitor.
+func wantOrigin(t *testing.T, table *Table, ordinal uint64, row *Row, origins map[event.Person]uint64) {
+	t.Helper()
+	c, at := table.rowAt(ordinal)
+	if row.IsSomeone && row.IsTouch && ordinal >= table.first {
+		origins[row.Visitor] = ordinal
+	}
+	want := Touch{}
+	if source, known := origins[row.Visitor]; known && row.IsSomeone {
+		from, there := table.rowAt(source)
+		if c.Position[at].Time().Sub(from.Position[there].Time()) <= TouchLookback {
+			want = table.touches.values[from.Touch[there]]
+		}
+	}
+	s := table.Snapshot()
+	of := s.Origins(&ChunkRange{Chunk: c, From: at, To: at + 1, Ordinal: ordinal})
+	if got := table.touches.values[of.Touch(uint16(at))]; ordinal >= table.first && got != want {
+		t.Fatalf("row %d comes from %+v, want %+v", ordinal, got, want)
 	}
 }
 
@@ -203,6 +269,7 @@ func TestNothingOfAnErasedEventStaysInMemory(t *testing.T) {
 		switch n % ChunkRows {
 		case 50, 99:
 			row.Visitor, row.EventID, row.OrderID, row.ClientID = event.Person{1, 1}, "secret event", "secret order", "secret client"
+			row.Page, row.Products = "/secret page", []Product{{ID: "secret product"}}
 			erased = append(erased, row.Position)
 		case 60: // the same visitor without the client id
 			row.Visitor, row.ClientID = event.Person{1, 1}, ""
@@ -228,6 +295,9 @@ func TestNothingOfAnErasedEventStaysInMemory(t *testing.T) {
 	}
 	if slices.Contains(table.visitors.clientIDs, "secret client") {
 		t.Error("the visitor still has the erased event's client id")
+	}
+	if slices.Contains(table.pages.values, "/secret page") || slices.Contains(table.products.values, "secret product") {
+		t.Error("the erased event's page or product is still there")
 	}
 }
 

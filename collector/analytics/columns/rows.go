@@ -166,9 +166,14 @@ func (c *ChunkRange) AddValues(name uint32, rows []uint16, sums *Sums) {
 		return
 	}
 	for _, row := range rows {
-		if currency := c.Currency[row]; currency != 0 && c.Value[row] != NoValue {
-			sums.Of(currency).Add(c.Value[row])
-		}
+		c.AddValue(row, sums)
+	}
+}
+
+// AddValue adds a row's value to sums.
+func (c *Chunk) AddValue(row uint16, sums *Sums) {
+	if currency := c.Currency[row]; currency != 0 && c.Value[row] != NoValue {
+		sums.Of(currency).Add(c.Value[row])
 	}
 }
 

@@ -18,8 +18,8 @@ type Snapshot struct {
 	Pages       []string
 	Products    []string
 	reasons     *reasons
-	// freeTouches are the numbers that no row of a touch uses.
-	freeTouches []uint32
+	// freeNames and freeTouches are numbers that no row uses: what stands there may change.
+	freeNames, freeTouches []uint32
 	// Anonymous is the ordinal below which no row is of a visitor, though those behind it may lead back to there.
 	Anonymous uint64
 	// NobodyBefore is the position before which events are nobody's, whoever sent them.
@@ -32,7 +32,7 @@ func (t *Table) Snapshot() Snapshot {
 		RowRange: t.Rows(),
 		Names:    t.names.values, Touches: t.touches.values, Currencies: t.currencies.values, Platforms: t.platforms.values,
 		VisitorKeys: t.visitors.keys, ClientIDs: t.visitors.clientIDs, reasons: t.reasons,
-		Pages: t.pages.values, Products: t.products.values, freeTouches: t.touches.free,
+		Pages: t.pages.values, Products: t.products.values, freeNames: t.names.free, freeTouches: t.touches.free,
 		Anonymous: t.anonymous, NobodyBefore: t.nobodyBefore,
 	}
 }
@@ -58,17 +58,26 @@ func (t *Table) PageNumber(page string) uint32 { return t.pages.numberOf(page) }
 // ProductNumber returns the number of a product.
 func (t *Table) ProductNumber(id string) uint32 { return t.products.numberOf(id) }
 
+// EachName calls visit for each name that a row has, with its number.
+func (s *Snapshot) EachName(visit func(number uint32, name Name)) {
+	eachUsed(s.Names, s.freeNames, visit)
+}
+
 // EachTouch calls visit for each touch that a row has, with its number.
 func (s *Snapshot) EachTouch(visit func(number uint32, touch Touch)) {
-	free := make([]bool, len(s.Touches))
-	for _, number := range s.freeTouches {
-		if int(number) < len(free) {
-			free[number] = true
-		}
+	eachUsed(s.Touches, s.freeTouches, visit)
+}
+
+// eachUsed calls visit for the values of a dictionary but the first, which stands for nothing, and those of free numbers. It
+// takes a byte for each number meanwhile.
+func eachUsed[K any](values []K, free []uint32, visit func(number uint32, value K)) {
+	isFree := make([]bool, len(values))
+	for _, number := range free {
+		isFree[number] = true
 	}
-	for number := 1; number < len(s.Touches); number++ {
-		if !free[number] {
-			visit(uint32(number), s.Touches[number])
+	for number := 1; number < len(values); number++ {
+		if !isFree[number] {
+			visit(uint32(number), values[number])
 		}
 	}
 }

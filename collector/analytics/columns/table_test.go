@@ -26,6 +26,7 @@ func rowAt(n int) *Row {
 	}
 	if n%5 == 0 {
 		r.Value, r.Currency = 100, "EUR"
+		r.Page, r.IsSale, r.Products = fmt.Sprint("/", n), n%2 == 0, []Product{{ID: fmt.Sprint(n)}, {ID: "p"}}
 	}
 	return r
 }
@@ -51,6 +52,7 @@ func TestWhatIsForgottenTakesNoRoom(t *testing.T) {
 	for what, left := range map[string]int{
 		"chunks": len(table.chunks), "names": len(table.names.numbers) - 1, "touches": len(table.touches.numbers) - 1,
 		"currencies": len(table.currencies.numbers) - 1, "lists of platforms": len(table.platforms.numbers),
+		"pages": len(table.pages.numbers) - 1, "products": len(table.products.numbers) - 1,
 		"visitors": len(table.visitors.numbers), "early records": len(table.early),
 	} {
 		if left != 0 {

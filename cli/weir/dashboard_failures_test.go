@@ -1,0 +1,193 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/weir-dev/weir/hack/browser"
+)
+
+// escaped writes a text as a value of a query string.
+func escaped(text string) string { return url.QueryEscape(text) }
+
+func TestAWrongAddressSaysWhatIsWrongAndLeadsOn(t *testing.T) {
+	d := serveDashboard(t, "--demo-events", "5000")
+	tab := d.visit(browser.Options{})
+	for query, want := range map[string]string{
+		"?view=overview&period=forever":                          "period",
+		"?view=overview&from=tomorrow":                           "from",
+		"?view=funnel&steps=pageview&steps=purchase&window=soon": "window",
+		"?view=attribution&lookback=ever":                        "lookback",
+		"?view=attribution&group_by=weather":                     "group_by",
+		"?view=events&status=lost":                               "status",
+		"?view=events&class=robot":                               "class",
+		"?view=deliveries&period=9y":                             "period",
+	} {
+		t.Run(query, func(t *testing.T) {
+			d.show(tab, query)
+			appears(tab, ".failure code", want)
+			press(tab, ".failure", "Leave that out")
+			settle(tab)
+			if left := texts(tab, ".failure"); len(left) > 0 {
+				t.Errorf("without it the page says %q", left)
+			}
+		})
+	}
+	t.Run("a view that there is not", func(t *testing.T) {
+		d.show(tab, "?view=weather")
+		press(tab, "main", "To the overview")
+		appears(tab, "h1", "Overview")
+	})
+	t.Run("an event that there is not", func(t *testing.T) {
+		d.show(tab, "?view=events&id=nobody")
+		appears(tab, "dialog", "This event is not kept.")
+	})
+}
+
+// between is a proxy before the page that answers some requests itself.
+type between struct {
+	*httptest.Server
+	answer atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
+}
+
+// comeBetween serves the page at another address, and has what is asked for answered by a function first, where there is one.
+func (d *dashboard) comeBetween() *between {
+	d.t.Helper()
+	target, err := url.Parse(d.Page)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host}) }}
+	b := &between{}
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer := b.answer.Load(); answer == nil || !(*answer)(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	d.t.Cleanup(b.Close)
+	d.Page = b.URL + target.Path
+	return b
+}
+
+// with has what is asked of the read API answered with a status and a message.
+func (b *between) with(status int, header, message string) {
+	answer := func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, "/api/analytics/") {
+			return false
+		}
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			w.Header().Set(name, value)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"message": %s}`, quote(message))
+		return true
+	}
+	b.answer.Store(&answer)
+}
+
+func TestWhatCannotBeAnsweredIsSaid(t *testing.T) {
+	d := serveDashboard(t, "--demo-events", "5000")
+	between := d.comeBetween()
+	tab := browser.Open(t, browser.Options{})
+	d.logIn(tab, d.AccessTokens[0].Token)
+
+	t.Run("numbers that are being read come by themselves", func(t *testing.T) {
+		between.with(http.StatusServiceUnavailable, "Retry-After: 1", "The events are being read.")
+		d.showAnything(tab, "?view=overview")
+		appears(tab, ".failure", "The events are being read.")
+		appears(tab, ".failure", "tried again by itself")
+		between.answer.Store(nil)
+		tab.Await("all numbers are there", `document.querySelector('.stat-label') && !document.querySelector('.failure')`)
+	})
+	t.Run("a Property that was removed", func(t *testing.T) {
+		between.with(http.StatusNotFound, "", "Property not found.")
+		d.showAnything(tab, "?view=overview")
+		appears(tab, ".failure", "Property not found.")
+		between.answer.Store(nil)
+	})
+	t.Run("too many requests", func(t *testing.T) {
+		between.with(http.StatusTooManyRequests, "Retry-After: 1", "Too many requests.")
+		d.showAnything(tab, "?view=overview")
+		appears(tab, ".failure", "Too many requests.")
+		between.answer.Store(nil)
+		appears(tab, ".stat-label", "Visitors")
+	})
+	t.Run("a server that cannot be reached", func(t *testing.T) {
+		hang := func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/api/analytics/") {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		}
+		between.answer.Store(&hang)
+		d.showAnything(tab, "?view=overview")
+		appears(tab, ".failure", "cannot be reached")
+		between.answer.Store(nil)
+		appears(tab, ".stat-label", "Visitors")
+	})
+}
+
+// showAnything opens a view whose answers may not come.
+func (d *dashboard) showAnything(tab *browser.Tab, query string) {
+	tab.Do(chromedp.Navigate(d.Page+query), chromedp.WaitVisible(chromedp.CSS("#main h1")))
+}
+
+// logIn comes in with a token, which is typed.
+func (d *dashboard) logIn(tab *browser.Tab, token string) {
+	d.t.Helper()
+	tab.Do(chromedp.Navigate(d.Page))
+	typeToken(tab, token)
+	settle(tab)
+}
+
+// typeToken types a token once the way in is shown, which has the focus on its first button.
+func typeToken(tab *browser.Tab, token string) {
+	tab.Await("the way in is shown", `document.activeElement.matches('.login *')`)
+	tab.Do(chromedp.Evaluate[chromedp.Void](`(() => { const field = document.querySelector('.login input'); field.focus(); field.select(); })()`),
+		chromedp.KeyEvent(token+kb.Enter))
+}
+
+func TestASessionEndsWithItsToken(t *testing.T) {
+	expires := time.Now().Add(40 * time.Second)
+	manifest := strings.Replace(pagedShop, "{name: analyst, scope: read}",
+		"{name: analyst, scope: read, expirationTime: "+quote(expires.UTC().Format(time.RFC3339))+"}", 1)
+	d := serveDashboardOf(t, manifest)
+	tab := browser.Open(t, browser.Options{})
+	wanted := "?view=events&event=purchase"
+	d.logIn(tab, d.AccessTokens[1].Token)
+	d.show(tab, wanted)
+	if write := texts(tab, ".who"); !strings.Contains(write[0], "analyst") {
+		t.Errorf("the page says that it is open to %q, want analyst", write)
+	}
+	tab.Do(chromedp.WaitVisible(chromedp.CSS(".login input"))) // the list looks for new events
+	if time.Now().Before(expires) {
+		t.Error("the session has ended before its token")
+	}
+	if got := browser.Look[string](tab, `location.search`); got != wanted {
+		t.Errorf("the address is %q, want %q, which is shown after the next log-in", got, wanted)
+	}
+	typeToken(tab, d.AccessTokens[1].Token)
+	appears(tab, ".login [role=alert]", "expired")
+	typeToken(tab, d.AccessTokens[0].Token)
+	settle(tab)
+	appears(tab, "h1", "Events")
+	if browser.Look[bool](tab, `JSON.stringify([localStorage, sessionStorage, location.href, document.cookie, history.state]).includes('wt_')`) {
+		t.Error("the page keeps a token")
+	}
+	press(tab, ".who", "Log out")
+	tab.Do(chromedp.WaitVisible(chromedp.CSS(".login input")))
+	if got := browser.Look[int](tab, `fetch('api/events').then(({status}) => status)`); got != http.StatusUnauthorized {
+		t.Errorf("after logging out the events are answered %d, want 401", got)
+	}
+}

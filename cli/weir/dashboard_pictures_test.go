@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/weir-dev/weir/hack/browser"
+)
+
+var update = flag.Bool("update", false, "take the pictures of the guide to the dashboard anew")
+
+const (
+	picturesFolder = "../../docs/guides/dashboard"
+	// maxPicture bounds a picture, in bytes.
+	maxPicture = 150 << 10
+	// How wide the pictures are, and at most how high.
+	pictureWidth, pictureHeight = 1280, 860
+)
+
+// pictures are the guide's, by their names: which view, how high the screen is, and what is done before.
+var pictures = map[string]struct {
+	query  string
+	height int64
+	scheme string
+	do     func(*browser.Tab)
+}{
+	"overview":      {"?view=overview&measure=revenue", pictureHeight, "light", nil},
+	"overview-dark": {"?view=overview&measure=revenue", pictureHeight, "dark", nil},
+	"events":        {"?view=events&period=7d", 700, "light", nil},
+	"event": {"?view=events&period=7d&event=purchase", pictureHeight, "light", func(tab *browser.Tab) {
+		tab.Do(chromedp.Click(chromedp.CSS(".grid .row:nth-child(2) td:nth-child(2)")))
+		appears(tab, "dialog h3", "As it is stored")
+	}},
+	"funnel":      {"?view=funnel&steps=pageview&steps=view_content&steps=add_to_cart&steps=purchase", 640, "light", nil},
+	"attribution": {"?view=attribution", 700, "light", nil},
+	"deliveries":  {"?view=deliveries&period=7d", pictureHeight, "light", nil},
+	"rejections":  {"?view=rejections", 420, "light", nil},
+	"settings":    {"?view=settings", pictureHeight, "light", nil},
+}
+
+// TestTheGuidesPictures holds that each picture can be taken and is small. With -update it takes them: `make screenshots`.
+func TestTheGuidesPictures(t *testing.T) {
+	d := serveDashboard(t, "--demo-events", "100000")
+	for _, refused := range []string{
+		`{"event": "purchase", "event_id": "order-77", "data": {"currency": "EUR"}}`, `{"event": "purchase", "data": {"value": 10, "currency": "euro"}}`, `{"event": ""}`,
+	} {
+		d.collect(refused)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		tab := d.visit(browser.Options{Prepare: []chromedp.Action[chromedp.Void]{browser.Prefer("prefers-color-scheme", scheme)}})
+		for name, picture := range pictures {
+			if picture.scheme != scheme {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				tab.Do(chromedp.EmulateViewport(pictureWidth, picture.height))
+				d.show(tab, picture.query)
+				if picture.do != nil {
+					picture.do(tab)
+					settle(tab)
+				}
+				tab.Do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+				keep(t, filepath.Join(picturesFolder, name+".png"), tab.Picture(), picture.height)
+			})
+		}
+	}
+}
+
+// keep judges a picture, and writes it where pictures are taken anew; else there is one already.
+func keep(t *testing.T, file string, taken []byte, height int64) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, taken, 0o644); err != nil { //nolint:gosec // a picture for everybody
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, picture := range map[string][]byte{"taken now": taken, "of the guide": kept} {
+		drawn, err := png.Decode(bytes.NewReader(picture))
+		if err != nil {
+			t.Fatalf("the picture %s: %v", what, err)
+		}
+		got, want := fmt.Sprint(drawn.Bounds().Size()), fmt.Sprintf("(%d,%d)", pictureWidth, height)
+		if got != want || len(picture) > maxPicture {
+			t.Errorf("the picture %s has %s pixels in %d bytes, want %s in at most %d", what, got, len(picture), want, maxPicture)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package dashboard_test
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/dashboard"
+	"github.com/weir-dev/weir/hack/browser"
+)
+
+// serve serves the page's files alone: there is nobody who says whether one may see anything.
+func serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	files, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", files.Shell())
+	for name, file := range files.Static() {
+		mux.Handle("GET /static/"+name, file)
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// text is a file of the page's.
+func text(t *testing.T, file http.Handler) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	file.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/", nil))
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+var (
+	imports  = regexp.MustCompile(`(?m)(?:^import|^export|^\} from|^  \w.* from)[^'\n]*'(\.[^']+)'`)
+	preloads = regexp.MustCompile(`<link rel="modulepreload" href="static/([^"]+)">`)
+)
+
+// TestTheShellNamesEachModule holds that a browser asks for all modules at once rather than for each when another names it.
+func TestTheShellNamesEachModule(t *testing.T) {
+	files, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	static := maps.Collect(files.Static())
+	want := map[string]bool{}
+	for open := []string{"app.js"}; len(open) > 0; {
+		name := open[0]
+		open = open[1:]
+		if static[name] == nil {
+			t.Fatalf("a module imports %s, which there is not", name)
+		}
+		for _, found := range imports.FindAllStringSubmatch(text(t, static[name]), -1) {
+			if to := path.Join(path.Dir(name), found[1]); !want[to] {
+				want[to] = true
+				open = append(open, to)
+			}
+		}
+	}
+	var got []string
+	for _, found := range preloads.FindAllStringSubmatch(text(t, files.Shell()), -1) {
+		got = append(got, found[1])
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(slices.Values(got))); diff != "" {
+		t.Errorf("the shell's modulepreload links (-want +got):\n%s", diff)
+	}
+	for name := range static {
+		if strings.HasSuffix(name, ".js") && name != "app.js" && !want[name] {
+			t.Errorf("no module imports %s", name)
+		}
+	}
+}
+
+// TestThePagesOwnModulesMakeNoHTMLOfTexts holds the rule by which nothing that an event says becomes HTML.
+func TestThePagesOwnModulesMakeNoHTMLOfTexts(t *testing.T) {
+	files, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range files.Static() {
+		if !strings.HasSuffix(name, ".js") || strings.HasPrefix(name, "packages/") {
+			continue
+		}
+		for _, breach := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "localStorage", "sessionStorage"} {
+			if strings.Contains(text(t, file), breach) {
+				t.Errorf("%s holds %s", name, breach)
+			}
+		}
+	}
+}
+
+// TestWhatThePageComputes runs the page's pure functions in the browser, each as JSON.
+func TestWhatThePageComputes(t *testing.T) {
+	server := serve(t)
+	tab := browser.Open(t, browser.Options{})
+	tab.Do(chromedp.Navigate(server.URL))
+	browser.Look[bool](tab, `(async () => {
+  const [format, period, state, steps, table, chart, attribution] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
+    'views/steps', 'kit/table', 'kit/chart', 'views/attribution'].map((name) => import('./static/' + name + '.js')));
+  const on = (text) => new URLSearchParams(text);
+  const at = (text) => new Date(text);
+  Object.assign(window, {format, period, state, steps, table, chart, attribution, on, at});
+  return true;
+})()`)
+	for name, c := range map[string]struct{ expression, want string }{
+		"a number has its thousands apart":                          {`format.count(1234567)`, `"1,234,567"`},
+		"a credit keeps its decimals":                               {`format.count(385.333333)`, `"385.333333"`},
+		"no number is a dash":                                       {`[format.count(null), format.money(null, 'EUR'), format.percent(null), format.duration(null), format.change(null)]`, `["–","–","–","–","–"]`},
+		"nothing is a number":                                       {`[format.count(0), format.money(0, 'EUR'), format.percent(0)]`, `["0","€0.00","0%"]`},
+		"money has its currency's decimals":                         {`[format.money(4381.2, 'EUR'), format.money(500, 'JPY'), format.money(1.5, 'KWD')]`, "[\"€4,381.20\",\"JP¥500\",\"KWD\u00a01.500\"]"},
+		"money keeps the decimals that it has":                      {`format.money(0.1234, 'EUR')`, `"€0.1234"`},
+		"money is exact up to a hundredth of ten trillion":          {`format.money(JSON.parse('9999999999999.99'), 'EUR')`, `"€9,999,999,999,999.99"`},
+		"money is exact with four decimals up to a hundred billion": {`format.money(JSON.parse('99999999999.9999'), 'EUR')`, `"€99,999,999,999.9999"`},
+		"money below nothing has its sign before":                   {`format.money(-18.8, 'EUR')`, `"-€18.80"`},
+		"what is no currency to the browser is shown all the same":  {`format.money(2, '<b>')`, `"2 <b>"`},
+		"a rate is a percentage":                                    {`[format.percent(0.0561), format.percent(1), format.percent(0.00005)]`, `["5.61%","100%","0.01%"]`},
+		"a change has its sign":                                     {`[format.change(0.1234), format.change(-0.5), format.change(0), format.change(12)]`, `["+12.3%","-50%","0%","+1,200%"]`},
+		"a length of time has two units":                            {`[0.25, 59.94, 95, 3600, 5400, 90061].map(format.duration)`, `["250 ms","59.9 s","1 min 35 s","1 h","1 h 30 min","1 d 1 h"]`},
+		"a time is the Property's":                                  {`format.times('Asia/Tokyo').moment('2026-11-20T23:30:05.125Z')`, `"21 Nov 2026, 08:30:05"`},
+		"an hour is of its day":                                     {`format.bucketName({from: '2026-11-19T23:00:00Z'}, 'hour', format.times('Europe/Berlin'))`, `"Fri 20 Nov, 00:00"`},
+		"a week is named by its first day":                          {`format.bucketName({from: '2026-11-15T23:00:00Z'}, 'week', format.times('Europe/Berlin'))`, `"Week of 16 Nov 2026"`},
+		"a month is named":                                          {`format.bucketName({from: '2026-10-31T23:00:00Z'}, 'month', format.times('Europe/Berlin'))`, `"November 2026"`},
+		"today is the Property's":                                   {`period.periodParams(on('period=today'), 'Pacific/Kiritimati', at('2026-11-20T11:00:00Z'))`, `[["from","2026-11-21"]]`},
+		"yesterday is a whole day, also over the year":              {`period.periodParams(on('period=yesterday'), 'Europe/Berlin', at('2026-01-01T12:00:00Z'))`, `[["from","2025-12-31"],["to","2025-12-31"]]`},
+		"the last seven days are local days, today among them":      {`period.periodParams(on('period=7d'), 'Europe/Berlin', at('2026-11-20T23:30:00Z'))`, `[["from","2026-11-15"]]`},
+		"without a period it is thirty days":                        {`period.periodParams(on(''), 'UTC', at('2026-03-01T00:00:00Z'))`, `[["from","2026-01-31"]]`},
+		"a view may have a period of its own":                       {`period.periodParams(on(''), 'UTC', at('2026-03-01T00:00:00Z'), '24h')`, `[["period","24h"]]`},
+		"this month begins with its first day":                      {`period.periodParams(on('period=month'), 'UTC', at('2026-03-01T00:00:00Z'))`, `[["from","2026-03-01"]]`},
+		"from and to are taken as they are, and win":                {`period.periodParams(on('period=7d&from=2026-11-01&to=2026-11-02'), 'UTC', at('2026-11-20T00:00:00Z'))`, `[["from","2026-11-01"],["to","2026-11-02"]]`},
+		"what is no period is left to the API":                      {`period.periodParams(on('period=99x'), 'UTC', at('2026-11-20T00:00:00Z'))`, `[["period","99x"]]`},
+		"a day is drawn by hours, a month by days, a year by weeks": {
+			`[[['period','24h']], [['from','2026-11-20'],['to','2026-11-20']], [['from','2026-10-22']], [['from','2026-01-01'],['to','2026-12-31']]].map((p) => period.intervalFor(p, at('2026-11-20T12:00:00Z')))`,
+			`["hour","hour","day","week"]`},
+		"the address names the view and its parameters": {`(({view, params}) => [view, ...params])(state.readSearch('?view=funnel&steps=a&steps=b%7Cc&channel=Email'))`, `["funnel",["steps","a"],["steps","b|c"],["channel","Email"]]`},
+		"an address is read as it was written":          {`state.readSearch(state.writeSearch('events', on([['page', '/a?&=+ %'], ['event', 'ü|x']]))).params.getAll('page')`, `["/a?&=+ %"]`},
+		"a change replaces all values of a parameter":   {`state.changed(on('a=1&a=2&b=3&c=4'), {a: ['5', '6'], b: null}).toString()`, `"c=4&a=5&a=6"`},
+		"another view keeps period and filters alone":   {`state.shared(on('period=7d&steps=a&channel=Email&measure=revenue&page=%2F')).toString()`, `"period=7d&channel=Email&page=%2F"`},
+		"a step is one event or several":                {`[steps.readStep('pageview'), steps.readStep('a|b'), steps.readStep('a\\|b\\\\|c'), steps.readStep('a\\b')]`, `[["pageview"],["a","b"],["a|b\\","c"],["a\\b"]]`},
+		"a step is read as it was written":              {`steps.readStep(steps.writeStep(['a|b', 'c\\', '\\|', 'd']))`, `["a|b","c\\","\\|","d"]`},
+		"a step changes its place":                      {`[steps.moved(['a','b','c'], 0, 2), steps.moved(['a','b','c'], 2, 0)]`, `[["b","c","a"],["c","a","b"]]`},
+		"rows without a value are last whichever way":   {`['ascending', 'descending'].map((way) => table.sorted([{n: 2}, {n: null}, {n: 10}], ({n}) => n, way).map(({n}) => n))`, `[[2,10,null],[10,2,null]]`},
+		"texts are sorted by their alphabet":            {`table.sorted(['b', 'a', 'C'], (text) => text, 'ascending')`, `["a","b","C"]`},
+		"stacked series stand on each other":            {`chart.stacked([[1, null], [2, 3]])`, `[[1,0],[3,3]]`},
+		"models stand side by side by name": {
+			`attribution.merged([{results: [{channel: 'A', conversions: 2}]}, {results: [{channel: 'B', conversions: 1}, {channel: 'A', conversions: 1}]}, {results: []}], 'channel')
+        .map(({name, models}) => [name, ...models.map((model) => model && model.conversions)])`,
+			`[["B",null,1,null],["A",2,1,null]]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := browser.Look[string](tab, "JSON.stringify("+c.expression+")"); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}

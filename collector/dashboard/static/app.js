@@ -1,0 +1,76 @@
+/** The dashboard: whether somebody may see it, which Property it is of, and the view that the address names. */
+import { html, render, useCallback, useEffect, useMemo, useRef, useState } from './kit/html.js';
+import { ApiError, Unauthenticated, ask, useApi } from './kit/api.js';
+import { Announcer, Answer, Empty, Property } from './kit/components.js';
+import { times } from './kit/format.js';
+import { Link, LocationProvider, useLocation } from './kit/state.js';
+import { FIRST, VIEWS } from './views.js';
+import { Login } from './views/login.js';
+
+const SCOPES = ['read', 'write', 'admin'];
+
+/** Asks who may see the page, and shows it or the way in; the wanted address stays where it is. */
+function App() {
+  const [session, setSession] = useState({ state: 'asked' });
+  const [said, setSaid] = useState('');
+  const look = useCallback(async () => {
+    try {
+      const { data } = await (await ask('session')).json();
+      setSession({ state: 'open', ...data });
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      setSession({ state: error.status === 401 ? 'closed' : 'failed', error });
+    }
+  }, []);
+  useEffect(() => { look(); }, [look]);
+  const ended = useCallback(() => look(), [look]);
+  return html`<${LocationProvider} fallback=${FIRST}>
+    <${Announcer.Provider} value=${setSaid}><${Unauthenticated.Provider} value=${ended}>
+      ${session.state === 'open' ? html`<${Shell} session=${session} onLeave=${look} />`
+        : session.state === 'closed' ? html`<${Login} loopback=${session.error.body?.loopback === true} onEnter=${look} />`
+        : session.state === 'failed' ? html`<main class="alone"><h1>Weir</h1><${Empty} title=${session.error.message}>
+            <button type="button" onClick=${look}>Try again</button><//></main>`
+        : html`<p class="start" role="status">Loading…</p>`}
+    <//><//>
+    <div class="hidden" role="status" aria-live="polite">${said}</div>
+  <//>`;
+}
+
+/** The header, the navigation and the view. */
+function Shell({ session, onLeave }) {
+  const settings = useApi('settings');
+  const { view, viewHref } = useLocation();
+  const named = VIEWS[view];
+  const heading = useRef();
+  const first = useRef(true);
+  const title = named?.title ?? 'No such view';
+  const property = useMemo(() => settings.data && {
+    ...settings.data.data, session, times: times(settings.data.data.time_zone), scope: session.scope,
+    can: (scope) => SCOPES.indexOf(session.scope) >= SCOPES.indexOf(scope),
+  }, [settings.data, session]);
+  useEffect(() => {
+    document.title = `${title} – ${session.property} – Weir`;
+    if (!first.current) heading.current?.focus();
+    first.current = false;
+  }, [view, title, session.property]);
+  const leave = async () => {
+    await ask('session', { method: 'DELETE' }).catch(() => {});
+    onLeave();
+  };
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); heading.current?.focus(); }}>To the content</a>
+    <header class="top">
+      <${Link} class="brand" href="?"><img src="static/icon.svg" alt="" width="24" height="24" /> Weir<//>
+      <span class="property" title="The Property"><bdi>${session.property}</bdi></span>
+      <nav aria-label="Views"><ul>${Object.entries(VIEWS).map(([name, { title: text }]) => html`<li key=${name}>
+        <${Link} href=${viewHref(name)} aria-current=${name === view ? 'page' : null}>${text}<//></li>`)}</ul></nav>
+      <span class="who"><span class="muted" title=${`Logged in with the token ${session.token}, of scope ${session.scope}`}><bdi>${session.token}</bdi></span>
+        <button type="button" class="small" onClick=${leave}>Log out</button></span>
+    </header>
+    <main id="main"><h1 tabindex="-1" ref=${heading}>${title}</h1>
+      ${named ? html`<${Answer} of=${settings} height=${30}>${() => html`
+          <${Property.Provider} value=${property}><${named.show} key=${view} /><//>`}<//>`
+        : html`<${Empty} title="There is no such view."><${Link} href="?">To the overview<//><//>`}
+    </main>`;
+}
+
+render(html`<${App} />`, document.getElementById('app'));

@@ -1,0 +1,99 @@
+/** Tables: a header that stays, columns that sort, rows as CSV. */
+import { html, useMemo, useState } from './html.js';
+import { ApiError, ask } from './api.js';
+import { useAnnounce } from './components.js';
+
+const byValue = (a, b) => (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b)));
+
+/**
+ * The rows in a column's order; those without a value are last whichever way. Pure.
+ * @template Row
+ * @param {Row[]} rows
+ * @param {(row: Row) => any} value
+ * @param {'ascending'|'descending'} direction
+ */
+export function sorted(rows, value, direction) {
+  const sign = direction === 'ascending' ? 1 : -1;
+  return [...rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x == null || y == null) return (x == null) - (y == null);
+    return sign * byValue(x, y);
+  });
+}
+
+/**
+ * @typedef {object} Column
+ * @property {string} key the row's member
+ * @property {string} label
+ * @property {boolean} [number] aligned at the end, and sorted from the greatest first
+ * @property {(row: any) => any} [cell] what is shown; the member itself without it
+ * @property {((row: any) => any)|null} [value] what is sorted by; the member itself without it, null for a column that sorts nothing
+ * @property {string} [order] the column is sorted by the API, and this is what onOrder is called with
+ * @property {string} [class]
+ */
+
+/**
+ * @param {{caption: string, columns: Column[], rows: any[], rowKey: (row: any) => string, captionHidden?: boolean,
+ *   foot?: any, rowProps?: (row: any) => object, order?: string, onOrder?: (order: string) => void}} props
+ *   The first column heads its row. Rows stand in the order given until somebody sorts; order is what the API sorted them by.
+ */
+export function Table({ caption, columns, rows, rowKey, captionHidden = true, foot, rowProps, order, onOrder }) {
+  const [sort, setSort] = useState(null);
+  const shown = useMemo(() => {
+    const column = sort && columns.find(({ key }) => key === sort.key);
+    return column ? sorted(rows, column.value ?? ((row) => row[column.key]), sort.direction) : rows;
+  }, [rows, columns, sort]);
+  const turn = ({ key, number }) => setSort((before) => {
+    if (before?.key !== key) return { key, direction: number ? 'descending' : 'ascending' };
+    return { key, direction: before.direction === 'ascending' ? 'descending' : 'ascending' };
+  });
+  const direction = (column) => {
+    if (column.order) return column.order === order ? 'descending' : null;
+    return sort?.key === column.key ? sort.direction : null;
+  };
+  return html`<div class="table" tabindex="0" role="group" aria-label=${caption}>
+    <table>
+      <caption class=${captionHidden ? 'hidden' : ''}>${caption}</caption>
+      <thead><tr>${columns.map((column) => html`
+        <th key=${column.key} scope="col" class=${column.number ? 'number' : ''} aria-sort=${direction(column)}>
+          ${column.value === null && !column.order ? column.label : html`<button type="button" class="sort"
+            onClick=${() => (column.order ? onOrder(column.order) : turn(column))}>${column.label}</button>`}</th>`)}</tr></thead>
+      <tbody>${shown.map((row) => html`<tr key=${rowKey(row)} ...${rowProps?.(row)}>${columns.map((column, i) => {
+        const content = column.cell ? column.cell(row) : row[column.key];
+        const name = [column.number && 'number', column.class].filter(Boolean).join(' ');
+        return i === 0 ? html`<th key=${column.key} scope="row" class=${name}>${content}</th>`
+          : html`<td key=${column.key} class=${name}>${content}</td>`;
+      })}</tr>`)}</tbody>
+      ${foot && html`<tfoot>${foot}</tfoot>`}
+    </table>
+  </div>`;
+}
+
+/** A part of a whole, as a bar behind what is said. @param {{part: number|null, children: any}} props part from 0 to 1 */
+export const Part = ({ part, children }) => html`<span class="part" style=${{ '--part': part ?? 0 }}>${children}</span>`;
+
+/**
+ * Saves what a view shows as CSV: the same question, answered by the API in that form.
+ * @param {{path: string, params?: Iterable<[string, string]>, name: string}} props name is the file's, without .csv
+ */
+export function CsvButton({ path, params = [], name }) {
+  const announce = useAnnounce();
+  const [state, setState] = useState('');
+  const save = async () => {
+    setState('busy');
+    try {
+      const response = await ask(`api/${path}`, { params, accept: 'text/csv' });
+      const address = URL.createObjectURL(await response.blob());
+      const link = Object.assign(document.createElement('a'), { href: address, download: `${name}.csv` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(address), 60000);
+      setState('');
+    } catch (error) {
+      const message = error instanceof ApiError ? error.message : 'The file broke off.';
+      setState(message);
+      announce(message);
+    }
+  };
+  return html`<button type="button" class="small" disabled=${state === 'busy'} title=${state && state !== 'busy' ? state : null}
+    onClick=${save}>${state === 'busy' ? 'Saving…' : state ? 'CSV failed: again' : 'CSV'}</button>`;
+}

@@ -1,0 +1,58 @@
+/** Long lists of which the document holds what can be seen, and little more. */
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from '../../kit/html.js';
+
+/** How many rows are there above and below what can be seen. */
+const BEYOND = 20;
+
+/** The most rows that are there at a time, on whatever screen. */
+export const MOST = 180;
+
+/**
+ * Which rows are to be there.
+ * @param {number} top how far the box is scrolled, in pixels
+ * @param {number} height the box's
+ * @param {number} row a row's height
+ * @param {number} count of all rows
+ * @returns {[number, number]} from the first to the one behind the last
+ */
+export function windowOf(top, height, row, count) {
+  const from = Math.max(0, Math.min(Math.floor(top / row), count) - BEYOND);
+  const shown = Math.min(Math.ceil(height / row) + 2 * BEYOND, MOST);
+  return [from, Math.min(count, from + shown)];
+}
+
+/**
+ * Follows a scrolling box.
+ * @param {number} count of all rows
+ * @param {number} row a row's height in pixels
+ * @returns {{box: object, from: number, to: number, show: (index: number) => void}} box is the ref of the element that scrolls;
+ *   show scrolls to a row
+ */
+export function useWindow(count, row) {
+  const box = useRef(null);
+  const [seen, setSeen] = useState([0, 0]);
+  const measure = useCallback(() => {
+    const { scrollTop, clientHeight } = box.current;
+    const next = windowOf(scrollTop, clientHeight, row, count);
+    setSeen((before) => (before[0] === next[0] && before[1] === next[1] ? before : next));
+  }, [count, row]);
+  useLayoutEffect(measure, [measure]);
+  useEffect(() => {
+    const element = box.current;
+    const sizes = new ResizeObserver(measure);
+    sizes.observe(element);
+    element.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      sizes.disconnect();
+      element.removeEventListener('scroll', measure);
+    };
+  }, [measure]);
+  const show = useCallback((index) => {
+    const element = box.current;
+    const head = element.querySelector('thead')?.offsetHeight ?? 0;
+    const [above, below] = [index * row, (index + 1) * row + head];
+    if (above < element.scrollTop) element.scrollTop = above;
+    else if (below > element.scrollTop + element.clientHeight) element.scrollTop = below - element.clientHeight;
+  }, [row]);
+  return { box, from: seen[0], to: seen[1], show };
+}

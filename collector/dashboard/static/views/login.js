@@ -1,0 +1,50 @@
+/** The way in: an access token, or on one's own machine a click. */
+import { html, useEffect, useRef, useState } from '../kit/html.js';
+import { ApiError, ask } from '../kit/api.js';
+import { Field } from '../kit/components.js';
+
+const refusal = (error) => {
+  if (error.status === 401) return 'This token is not valid here: it is unknown, has expired, was removed, or belongs to another Property.';
+  if (error.status === 429) return `Too many failed attempts from your address. Try again${error.retryAfter ? ` in ${error.retryAfter} s` : ' in a moment'}.`;
+  return Object.values(error.fields).flat()[0] ?? error.message;
+};
+
+/** @param {{loopback: boolean, onEnter: () => Promise<void>}} props loopback says that a click is enough */
+export function Login({ loopback, onEnter }) {
+  const [token, setToken] = useState('');
+  const [error, setError] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const first = useRef();
+  useEffect(() => { document.title = 'Log in – Weir'; first.current?.focus(); }, []);
+  const enter = async (body) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await ask('session', { method: 'POST', body });
+      setToken('');
+      await onEnter();
+    } catch (cause) {
+      if (!(cause instanceof ApiError)) throw cause;
+      setError(refusal(cause));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const submit = (event) => {
+    event.preventDefault();
+    enter({ token: token.trim() });
+  };
+  return html`<main class="alone"><div class="login panel">
+    <h1><img src="static/icon.svg" alt="" width="32" height="32" /> Weir</h1>
+    ${loopback && html`<p>This is your own machine: no token is needed.</p>
+      <p><button type="button" class="main" ref=${first} disabled=${busy} onClick=${() => enter({ loopback: true })}>Open</button></p>
+      <p class="or">or with a token, to see what it may see</p>`}
+    <form onSubmit=${submit}>
+      <${Field} label="Access token" hint="It begins with wt_. The Secret that the Property’s status names has it.">${(id) => html`
+        <input id=${id} ref=${loopback ? null : first} type="password" autocomplete="off" spellcheck="false" required value=${token}
+          aria-invalid=${error !== null} aria-describedby="refused" onInput=${(event) => setToken(event.currentTarget.value)} />`}<//>
+      <p id="refused" class="bad" role="alert">${error}</p>
+      <button type="submit" class=${loopback ? '' : 'main'} disabled=${busy || !token.trim()}>Log in</button>
+    </form>
+  </div></main>`;
+}

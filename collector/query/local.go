@@ -1,0 +1,89 @@
+package query
+
+import (
+	"bytes"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-dev/weir/collector/dashboard"
+)
+
+// Local is what `weir dev` adds on the machine of its user, who can read its files anyway: whoever asks from a browser there is let
+// in without a token, and is shown the API keys.
+type Local struct {
+	// APIKeys are the keys themselves, by property, as NAMESPACE/NAME, and by name.
+	APIKeys map[string]map[string]string
+}
+
+// forwardedBy are headers of requests that somebody has passed on.
+var forwardedBy = []string{"Forwarded", "Via", "X-Real-Ip"}
+
+// atTheMachine says whether a request is made by a browser, or another program, on the machine of `weir dev`, for a page of its own:
+// by an address of this machine, to a name of this machine, by nobody in between, and by no other site's page. A name that
+// somebody else has let point here is none of this machine's.
+func (h *Handler) atTheMachine(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if h.local == nil || err != nil || !peer.Addr().Unmap().IsLoopback() || !isLoopbackHost(r.Host) || !fromOwnPage(r) {
+		return false
+	}
+	for name := range r.Header {
+		if slices.Contains(forwardedBy, name) || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	return true
+}
+
+// isLoopbackHost says whether the header Host names the machine itself, whatever the port.
+func isLoopbackHost(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return strings.EqualFold(name, "localhost") || name == "127.0.0.1" || name == "::1"
+}
+
+// fromOwnPage says whether a request is not one that a browser makes for a page of another origin. Browsers that do not say
+// are kept from that by the cookie's SameSite.
+func fromOwnPage(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "same-origin" || site == "none"
+}
+
+// front lists the pages of several properties.
+var front = template.Must(template.New("front").Parse(`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Weir</title></head>
+<body><h1>Properties</h1><ul>
+{{range .}}<li><a href="properties/{{.}}/">{{.}}</a></li>
+{{end}}</ul></body>
+</html>
+`))
+
+// home leads to the page of the property that there is, or lists those of several.
+func (h *Handler) home(w http.ResponseWriter, _ *http.Request) {
+	var names []string
+	for _, tenant := range *h.tenants.Load() {
+		names = append(names, tenant.Property.Name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 1 {
+		w.Header().Set("Location", "properties/"+names[0]+"/")
+		w.WriteHeader(http.StatusFound)
+		return
+	}
+	var page bytes.Buffer
+	if err := front.Execute(&page, names); err != nil {
+		panic(err) // names are texts
+	}
+	dashboard.Headers(w.Header())
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
+	_, _ = w.Write(page.Bytes()) // the caller has gone: there is nobody left to tell
+}

@@ -1,0 +1,108 @@
+package query
+
+import (
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/dashboard"
+	"github.com/weir-dev/weir/collector/server"
+)
+
+// pagePath is below which a property's page lies. It ends where its cookie's path ends.
+func pagePath(property string) string { return "/properties/" + property + "/" }
+
+// pages mounts each property's page: what a browser loads, which is the same for everybody, the session, and below api/ what can be
+// asked of the property, for whoever is signed in. Whether there is such a property is told to nobody who is not.
+func (h *Handler) pages(r chi.Router) {
+	files, err := dashboard.New()
+	if err != nil {
+		panic(err) // a file is missing or of an unknown type: every test that mounts the routes finds it
+	}
+	get := func(r chi.Router, pattern string, handler http.HandlerFunc) {
+		r.Get(pattern, handler)
+		r.Head(pattern, handler)
+	}
+	if h.local != nil {
+		get(r, "/", h.home)
+	}
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(refuseOrigin))
+	r.Route("/properties/{"+propertyParameter+"}", func(r chi.Router) {
+		r.Use(pageHeaders, namesProperty, protection.Handler)
+		get(r, "/", withSlash(files.Shell()))
+		for name, file := range files.Static() {
+			get(r, "/static/"+name, file.ServeHTTP)
+		}
+		r.Group(func(r chi.Router) {
+			r.Use(ownPageOnly)
+			get(r, "/session", h.session)
+			r.Post("/session", h.signIn)
+			r.Delete("/session", h.signOut)
+		})
+		r.Route("/api", func(r chi.Router) {
+			r.Use(ownPageOnly, tagged)
+			h.calls(r, entrance{h.bySession, h.refuseSession})
+		})
+	})
+}
+
+// pageHeaders bound what a browser does with an answer below a page's base.
+func pageHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		dashboard.Headers(w.Header())
+		next.ServeHTTP(w, r)
+	})
+}
+
+// namesProperty answers 404 where the path names what no Property can be called.
+func namesProperty(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !config.IsPropertyName(server.PathParameter(r, propertyParameter)) {
+			server.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withSlash sends a browser to the page's base with the slash at its end, by which the page finds what is beside it. The way
+// is relative: it leads to no other host, whatever the path.
+func withSlash(shell http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/") {
+			shell.ServeHTTP(w, r)
+			return
+		}
+		to := url.URL{Path: server.PathParameter(r, propertyParameter) + "/", RawQuery: r.URL.RawQuery}
+		w.Header().Set("Location", to.String())
+		w.WriteHeader(http.StatusFound)
+	}
+}
+
+// ownPageOnly refuses what a browser asks for a page of another site or host, and what no script of the page's own would send:
+// forms of other pages have no body of JSON.
+func ownPageOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !fromOwnPage(r) {
+			refuseOrigin(w, r)
+			return
+		}
+		if r.Method == http.MethodPost {
+			if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != typeJSON {
+				server.Message(w, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuseOrigin answers a request that another page's script or form has made.
+func refuseOrigin(w http.ResponseWriter, _ *http.Request) {
+	server.Message(w, http.StatusForbidden, "Only the property's own page may ask this.")
+}
