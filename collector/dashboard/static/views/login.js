@@ -4,7 +4,8 @@ import { ApiError, ask } from '../kit/api.js';
 import { Field } from '../kit/components.js';
 
 const refusal = (error) => {
-  if (error.status === 401) return 'This token is not valid here: it is unknown, has expired, was removed, or belongs to another Property.';
+  if (error.status === 401) return 'This token is not valid: it is unknown, has expired or was removed.';
+  if (error.status === 404) return 'This token is not one of this Property’s.';
   if (error.status === 429) return `Too many failed attempts from your address. Try again${error.retryAfter ? ` in ${error.retryAfter} s` : ' in a moment'}.`;
   return Object.values(error.fields).flat()[0] ?? error.message;
 };
