@@ -145,6 +145,10 @@ generate: check-go ## Write what is generated anew: deep copies, the CustomResou
 	  --outfile=collector/snippet/weir.min.js --allow-overwrite
 	@tool="$(ESBUILD)"; $(PHASE) 'generate: what the dashboard takes of others' hack/vendor.sh "$$tool"
 
+.PHONY: screenshots
+screenshots: check-go ## Take the pictures of the guide to the dashboard anew, of a made-up past
+	@hack/package.sh chromium >/dev/null; $(PHASE) screenshots go test ./cli/weir -run TheGuidesPictures -count=1 -update
+
 .PHONY: fmt
 fmt: check-go ## Format the code
 	@tool="$(GOLANGCI_LINT)"; $(PHASE) fmt "$$tool" fmt

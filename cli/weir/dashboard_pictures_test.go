@@ -34,20 +34,23 @@ var pictures = map[string]struct {
 	"overview":      {"?view=overview&measure=revenue", pictureHeight, "light", nil},
 	"overview-dark": {"?view=overview&measure=revenue", pictureHeight, "dark", nil},
 	"events":        {"?view=events&period=7d", 700, "light", nil},
-	"event": {"?view=events&period=7d&event=purchase", pictureHeight, "light", func(tab *browser.Tab) {
+	"event": {"?view=events&period=7d&event=purchase", 780, "light", func(tab *browser.Tab) {
 		tab.Do(chromedp.Click(chromedp.CSS(".grid .row:nth-child(2) td:nth-child(2)")))
 		appears(tab, "dialog h3", "As it is stored")
 	}},
-	"funnel":      {"?view=funnel&steps=pageview&steps=view_content&steps=add_to_cart&steps=purchase", 640, "light", nil},
+	"funnel":      {"?view=funnel&steps=pageview&steps=view_content&steps=add_to_cart&steps=purchase", 780, "light", nil},
 	"attribution": {"?view=attribution", 700, "light", nil},
 	"deliveries":  {"?view=deliveries&period=7d", pictureHeight, "light", nil},
 	"rejections":  {"?view=rejections", 420, "light", nil},
-	"settings":    {"?view=settings", pictureHeight, "light", nil},
+	"settings": {"?view=settings", 720, "light", func(tab *browser.Tab) { // no key is in a picture
+		tab.Do(chromedp.Evaluate[chromedp.Void](`(() => { const field = document.querySelector('input[type=password]'); field.focus(); field.select(); })()`),
+			chromedp.KeyEvent("wk_YOUR_KEY"))
+	}},
 }
 
 // TestTheGuidesPictures holds that each picture can be taken and is small. With -update it takes them: `make screenshots`.
 func TestTheGuidesPictures(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "100000")
+	d := serveDashboard(t, "--demo-events", "200000", "--demo-days", "60")
 	for _, refused := range []string{
 		`{"event": "purchase", "event_id": "order-77", "data": {"currency": "EUR"}}`, `{"event": "purchase", "data": {"value": 10, "currency": "euro"}}`, `{"event": ""}`,
 	} {

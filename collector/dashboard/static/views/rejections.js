@@ -1,7 +1,7 @@
 /** What was refused, and why: where numbers are short. */
 import { html, useMemo, useState } from '../kit/html.js';
 import { Answer, Empty, Panel, useProperty } from '../kit/components.js';
-import { Table } from '../kit/table.js';
+import { CsvButton, Table } from '../kit/table.js';
 import { useApi } from '../kit/api.js';
 import { count, nothing } from '../kit/format.js';
 import { useStill } from '../kit/live.js';
@@ -25,6 +25,7 @@ export function Rejections() {
     { key: 'api_key', label: 'Key', cell: ({ api_key: key }) => key ?? nothing },
   ], [times]);
   return html`<div class="view"><${Panel} title="Refused, newest first" ...${still}
+      actions=${html`<${CsvButton} path="rejections" params=${params} name="rejections" />`}
       note="What was sent to collect and could not be taken. Nothing of it is counted or delivered; values are not kept. The newest 1,000 are, until a month after the last.">
     <${Answer} of=${{ ...answer, data: shown }} height=${24} empty=${({ data }) => (data.length ? null : html`
         <${Empty} title="Nothing was refused.">Whatever came with a valid key was taken. What comes without one, or never arrives, is not listed here.<//>`)}>${({ data }) => html`

@@ -89,7 +89,10 @@ export function useFeed(params) {
 
   return useMemo(() => ({
     rows: feed.rows, fresh: feed.fresh.length, gap: feed.gap, more: feed.cursor !== null,
-    stale: first.stale, loading: first.loading, error: first.error, trouble, completeFrom: first.data?.complete_from,
+    // Until what has been answered is listed, it is awaited.
+    stale: first.stale || (feed.question !== null && feed.question !== first.answered),
+    loading: first.loading || (first.data !== undefined && feed.question === null),
+    error: first.error, trouble, completeFrom: first.data?.complete_from,
     next, showFresh, reload: first.reload,
   }), [feed, first, trouble, next, showFresh]);
 }
