@@ -40,9 +40,16 @@ func TestDevSendsTestEventsAndSaysHowItStandsWithThePlatforms(t *testing.T) {
 	for platform, body := range map[string]string{
 		"meta": `{"test_event_code":"TEST42"}`, "ads": `{}`, "stream": `{}`, "usage": `{}`, "crm": `{}`, "lake": `{}`,
 	} {
-		answer := do(t, http.MethodPost, w.BaseURL+"/properties/shop/platforms/"+platform+"/test", body, map[string]string{
-			"Authorization": "Bearer " + w.AccessTokens[0].Token, "Content-Type": "application/json",
-		})
+		var answer answer
+		for range 3 { // a busy machine's deliverer may be late, and whoever asks is told to ask again
+			answer = do(t, http.MethodPost, w.BaseURL+"/properties/shop/platforms/"+platform+"/test", body, map[string]string{
+				"Authorization": "Bearer " + w.AccessTokens[0].Token, "Content-Type": "application/json",
+			})
+			if answer.status != http.StatusServiceUnavailable {
+				break
+			}
+			t.Logf("%s: answered %d %s", platform, answer.status, answer.body)
+		}
 		data, _ := answer.object(t)["data"].(map[string]any)
 		got[platform] = data["verdict"]
 		for _, secret := range []string{"-for-tests", webhookSecret} {

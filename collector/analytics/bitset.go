@@ -36,7 +36,10 @@ func (s *rowSet) add(rows []uint16) {
 
 func (s *rowSet) addOne(row uint16) { s[row>>6&(columns.ChunkRows/64-1)] |= 1 << (row & 63) }
 
-func (s *rowSet) has(row uint16) bool { return s[row>>6&(columns.ChunkRows/64-1)]>>(row&63)&1 != 0 }
+// bit is 1 where row is in the set.
+func (s *rowSet) bit(row uint16) int {
+	return int(s[row>>6&(columns.ChunkRows/64-1)] >> (row & 63) & 1)
+}
 
 // take appends the rows to a list, in order, and empties the set.
 func (s *rowSet) take(list []uint16) []uint16 {

@@ -180,6 +180,14 @@ var queries = map[string]query{
 	},
 }
 
+// daysOf returns the days of a range.
+func daysOf(r Range) (days []Range) {
+	for from := r.From; from.Before(r.To); from = from.AddDate(0, 0, 1) {
+		days = append(days, Range{from, from.AddDate(0, 0, 1)})
+	}
+	return days
+}
+
 // brokenDown asks for a breakdown and adds it up.
 func brokenDown(by Dimension, order Measure, filter Filter) query {
 	return func(t *testing.T, v *View) int {
@@ -197,14 +205,6 @@ func brokenDown(by Dimension, order Measure, filter Filter) query {
 		}
 		return len(b.Groups)
 	}
-}
-
-// daysOf returns the days of a range.
-func daysOf(r Range) (days []Range) {
-	for from := r.From; from.Before(r.To); from = from.AddDate(0, 0, 1) {
-		days = append(days, Range{from, from.AddDate(0, 0, 1)})
-	}
-	return days
 }
 
 // attributed asks for an attribution and adds it up.

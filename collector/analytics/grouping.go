@@ -122,28 +122,28 @@ func (r *grouper) partByProduct(c *columns.ChunkRange, rows []uint16, visit func
 	}
 	visit(&members{rows: products.Rows, groups: products.Products, sales: sales, withSales: true})
 	has.add(products.Rows)
-	r.rows = r.rows[:0]
-	for _, row := range rows {
-		if !has.has(row) {
-			r.rows = append(r.rows, row)
-		}
-	}
 	if r.nones == nil {
 		r.nones = make([]uint32, columns.ChunkRows)
 	}
-	visit(&members{rows: r.rows, groups: r.nones[:len(r.rows)]})
+	r.rows = slices.Grow(r.rows[:0], columns.ChunkRows)[:len(rows)]
+	without := 0
+	for _, row := range rows {
+		r.rows[without] = row
+		without += 1 - has.bit(row)
+	}
+	visit(&members{rows: r.rows[:without], groups: r.nones[:without]})
 }
 
 // keep returns the products and sales of some rows.
 func (r *grouper) keep(kept *rowSet, products columns.ProductRows, sales []columns.Sale) (columns.ProductRows, []columns.Sale) {
 	r.rows, r.groups, r.sales = r.rows[:0], r.groups[:0], r.sales[:0]
 	for i, row := range products.Rows {
-		if kept.has(row) {
+		if kept.bit(row) != 0 {
 			r.rows, r.groups = append(r.rows, row), append(r.groups, products.Products[i])
 		}
 	}
 	for i := range sales {
-		if kept.has(sales[i].Row) {
+		if kept.bit(sales[i].Row) != 0 {
 			r.sales = append(r.sales, sales[i])
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// told is a view of events that came an hour after another.
-func told(t testing.TB, events ...event.Event) *View {
+// hourly is a view of events that came an hour after another.
+func hourly(t testing.TB, events ...event.Event) *View {
 	t.Helper()
 	v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
 	for i := range events {
@@ -32,7 +32,7 @@ func told(t testing.TB, events ...event.Event) *View {
 
 // orders is a view whose events are told by the first letters of their ids.
 func orders(t testing.TB) *View {
-	return told(t,
+	return hourly(t,
 		event.Event{ID: "a1b2c3d4-0000-4000-8000-000000000001", Name: "pageview", ClientID: "anna"},
 		event.Event{ID: "bought", Name: "purchase", ClientID: "anna", OrderID: "7"},
 		event.Event{ID: "crawled", Name: "pageview", ClientID: "anna", Class: event.Bot},
@@ -216,7 +216,7 @@ func TestWhatBecameOfDeliveries(t *testing.T) {
 	page := func(platforms ...string) event.Event {
 		return event.Event{ID: "e", Name: "pageview", Platforms: platforms}
 	}
-	v := told(t, page("crm", "meta"), page("crm"), page("meta"), page("crm"),
+	v := hourly(t, page("crm", "meta"), page("crm"), page("meta"), page("crm"),
 		event.Event{ID: "e", Name: "purchase", Platforms: []string{"crm"}},
 		event.Event{ID: "e", Name: "pageview", Platforms: []string{"crm"}, Class: event.Bot})
 	for hour, r := range []stream.Record{
@@ -243,7 +243,9 @@ func TestWhatBecameOfDeliveries(t *testing.T) {
 				"crm delivered 1 failed 1 (http_400 1) 40/40, meta pending 1 skipped 1 (consent_absent 1)"},
 		"latencies of all ranges are one list": {DeliveriesQuery{Ranges: []Range{hours(0, 1), hours(3, 4)}, Platforms: []string{"crm"}},
 			"crm delivered 1 40/40 | crm delivered 1 (recovered 1) 900/900 | crm delivered 2 (recovered 1) 40/900"},
-		"a range without events has nothing":             {DeliveriesQuery{Ranges: []Range{hours(-2, 0), hours(2, 3)}}, " | meta skipped 1 (consent_absent 1) | meta skipped 1 (consent_absent 1)"},
+		"a range without events has nothing": {DeliveriesQuery{Ranges: []Range{hours(-2, 0), hours(2, 3)}}, " | meta skipped 1 (consent_absent 1) | meta skipped 1 (consent_absent 1)"},
+		"a reason of one range is none of the next": {DeliveriesQuery{Ranges: []Range{hours(1, 2), hours(3, 4)}},
+			"crm failed 1 (http_400 1) | crm delivered 1 (recovered 1) 900/900 | crm delivered 1 (recovered 1) failed 1 (http_400 1) 900/900"},
 		"without ranges there is nothing":                {DeliveriesQuery{}, ""},
 		"other platforms may be left out":                {DeliveriesQuery{Ranges: []Range{hours(0, 2)}, Platforms: []string{"meta", "unknown"}}, "meta pending 1 | meta pending 1"},
 		"so may other events":                            {DeliveriesQuery{Ranges: []Range{hours(0, 12)}, Events: []string{"purchase"}}, "crm failed 1 (http_401 1) | crm failed 1 (http_401 1)"},

@@ -54,7 +54,8 @@ func (o *oracle) trace() {
 
 // valuesOf returns what an event has in a dimension.
 func valuesOf(e oracleEvent, by Dimension) []string {
-	name, origin := "", e.origin
+	var name string
+	origin := e.origin
 	switch {
 	case by == ByEvent:
 		return []string{e.Name}

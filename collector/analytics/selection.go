@@ -140,8 +140,13 @@ func (f *selection) keepProducts(c *columns.ChunkRange, rows []uint16) []uint16 
 		}
 		has.addOne(row)
 	}
-	withNone := f.products.bit(0) != 0
-	return slices.DeleteFunc(rows, func(row uint16) bool { return !kept.has(row) && (!withNone || has.has(row)) })
+	withNone := f.products.bit(0)
+	left := 0
+	for _, row := range rows {
+		rows[left] = row
+		left += kept.bit(row) | withNone&^has.bit(row)
+	}
+	return rows[:left]
 }
 
 // named returns the kept rows of a range with a name, in stream order. They are put into buffer unless every row is kept.

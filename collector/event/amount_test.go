@@ -139,3 +139,38 @@ func TestMinorUnit(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAmountTimesAQuantity(t *testing.T) {
+	const most = event.MaxAmount
+	for name, test := range map[string]struct{ amount, quantity, want event.Amount }{
+		"whole pieces":                   {12_5000, 3_0000, 37_5000},
+		"a part of one":                  {10_0000, 2500, 2_5000},
+		"a half goes to the even number": {5, 1000, 0},
+		"and not always down":            {15, 1000, 2},
+		"more than a half goes up":       {5, 1001, 1},
+		"below zero all is the same":     {-15, 1000, -2},
+		"as it is of negative pieces":    {15, -1000, -2},
+		"nothing":                        {0, most, 0},
+		"the largest of one piece":       {most, 1_0000, most},
+		"more than the largest":          {most, 1_0001, most},
+		"far more, below zero":           {-most, most, -most},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.amount.Times(test.quantity); got != test.want {
+				t.Errorf("%s times %s is %s, want %s", test.amount, test.quantity, got, test.want)
+			}
+		})
+	}
+}
+
+func TestSumsAreCompared(t *testing.T) {
+	huge := new(big.Int).Lsh(big.NewInt(1), 100)
+	ordered := []event.Sum{event.SumOf(new(big.Int).Neg(huge)), event.SumOf(big.NewInt(-2)), event.SumOf(big.NewInt(-1)), {}, event.SumOf(big.NewInt(1)), event.SumOf(huge)}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			if got := a.Compare(b); got < 0 != (i < j) || got > 0 != (i > j) {
+				t.Errorf("%s compared with %s is %d", a, b, got)
+			}
+		}
+	}
+}

@@ -53,3 +53,26 @@ func TestIdentifiersOfAnEvent(t *testing.T) {
 		t.Error("an identifier is the same in another property")
 	}
 }
+
+func TestAPersonIsReadFromNothingButItsText(t *testing.T) {
+	want := event.Person{1, 2, 3, 4, 5, 6, 7, 0xff}
+	if got, isOne := event.ParsePerson(want.String()); !isOne || got != want {
+		t.Errorf("%q is read as %s, %v, want %s", want, got, isOne, want)
+	}
+	for sentence, text := range map[string]string{
+		"no text":                            "",
+		"a shorter one":                      want.String()[:10],
+		"a longer one":                       want.String() + "A",
+		"one with padding":                   want.String() + "=",
+		"one with a line's end":              want.String()[:5] + "\n" + want.String()[5:],
+		"one of another alphabet":            "AQID+AUGB_8",
+		"one whose spare bits say something": "AQIDBAUGB_9",
+		"the text of twice as many bytes":    "AQIDBAUGB_8AQIDBAUGB_8",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if got, isOne := event.ParsePerson(text); isOne {
+				t.Errorf("%q is read as %s, want nobody", text, got)
+			}
+		})
+	}
+}

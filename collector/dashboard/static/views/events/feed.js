@@ -69,7 +69,8 @@ export function useFeed(params) {
       .then((page) => {
         if (turn.abort.signal.aborted) return;
         turning.current = null;
-        setFeed((before) => ({ ...before, rows: before.rows.concat(page.data), cursor: page.next_cursor }));
+        setFeed((before) => (before.question === question
+          ? { ...before, rows: before.rows.concat(page.data), cursor: page.next_cursor } : before));
       })
       .catch((error) => {
         if (turn.abort.signal.aborted) return;
