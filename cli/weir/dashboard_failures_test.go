@@ -159,7 +159,7 @@ func typeToken(tab *browser.Tab, token string) {
 }
 
 func TestASessionEndsWithItsToken(t *testing.T) {
-	expires := time.Now().Add(40 * time.Second)
+	expires := time.Now().Add(50 * time.Second).Truncate(time.Second) // a tab waits for a minute
 	manifest := strings.Replace(pagedShop, "{name: analyst, scope: read}",
 		"{name: analyst, scope: read, expirationTime: "+quote(expires.UTC().Format(time.RFC3339))+"}", 1)
 	d := serveDashboardOf(t, manifest)

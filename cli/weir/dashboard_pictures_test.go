@@ -80,7 +80,7 @@ func TestTheGuidesPictures(t *testing.T) {
 func keep(t *testing.T, file string, taken []byte, height int64) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, taken, 0o644); err != nil { //nolint:gosec // a picture for everybody
+		if err := os.WriteFile(file, taken, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -53,7 +53,7 @@ func TestTheSettingsTextsSendAnEvent(t *testing.T) {
 	}
 	client := nodeClients(t)
 	var want []string
-	for _, name := range strings.Split(*snippets, ",") {
+	for name := range strings.SplitSeq(*snippets, ",") {
 		t.Run(name, func(t *testing.T) {
 			how, known := runners[name]
 			if !known {

@@ -146,7 +146,7 @@ func TestFunnels(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			q := FunnelQuery{Range: afternoon(), Window: scene.window}
-			for _, step := range strings.Fields(scene.steps) {
+			for step := range strings.FieldsSeq(scene.steps) {
 				q.Steps = append(q.Steps, strings.Split(step, "|"))
 			}
 			f, err := tale(t, scene.tale...).Funnel(t.Context(), q)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -242,13 +243,19 @@ func (w *world) checkAgainstLastTouch(t *testing.T, by Dimension) {
 	})
 	mustNot(t, err)
 	got, want := map[string]string{}, map[string]string{}
+	revenue := map[string]event.Sum{}
 	for i := range b.Groups {
 		if g := &b.Groups[i]; g.Purchases > 0 {
-			got[g.Name] = fmt.Sprint(g.Purchases, " ", g.GrossRevenue)
+			got[g.Name], revenue[g.Name] = fmt.Sprint(g.Purchases), g.GrossRevenue
 		}
 	}
 	for _, result := range a.Results {
-		want[result.Name] = fmt.Sprint(result.Conversions, " ", result.Revenue)
+		want[result.Name] = result.Conversions.String()
+		// Credits are rounded to the minor unit, where that suffices for their total; sums are not.
+		off := result.Revenue.Minus(revenue[result.Name])
+		if unit := event.MinorUnit(w.oracle.currency); new(big.Int).Abs(off.Big()).Cmp(big.NewInt(int64(unit))) >= 0 {
+			t.Errorf("by %s the purchases of %s have brought in %s, and the last touch is credited %s", by, result.Name, revenue[result.Name], result.Revenue)
+		}
 	}
 	if !maps.Equal(got, want) {
 		t.Fatalf("by %s the purchases are %v, want those of the last touch, %v", by, got, want)

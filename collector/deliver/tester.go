@@ -165,11 +165,10 @@ func (t *tester) list(ctx context.Context) stream.TestAnswer {
 	_, err := lake.NewBucket(options).List(ctx, lakePrefix(t.cfg, property.Namespace+"/"+property.Name)+"_weir/")
 	answer.Took = time.Since(start)
 	verdict := adapter.Verdict{Class: adapter.Delivered}
-	var refused *lake.RefusedError
 	if err != nil {
 		verdict = (&bucketError{err}).verdict(ctx)
 	}
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*lake.RefusedError](err); ok {
 		answer.Status = refused.Status
 	}
 	answer.Verdict, answer.Reason = judged(ctx, verdict)

@@ -45,7 +45,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	q := h.read(r, t, funnelParameters)
-	steps := q.steps("steps")
+	steps := q.steps()
 	period, filter := q.period(lastThirtyDays), q.filter()
 	windowText, window := q.duration("window", defaultWindow)
 	if !q.proceed(w) {

@@ -48,7 +48,7 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &parameters{pairs: parseQuery(test.query), aliases: aliases}
 			var got []string
-			for _, step := range p.steps("steps") {
+			for _, step := range p.steps() {
 				got = append(got, strings.Join(step, " or "))
 			}
 			if diff := cmp.Diff(test.fieldErr, errorText(p.errs)); diff != "" {
@@ -119,7 +119,7 @@ func FuzzParseQuery(f *testing.F) {
 			}
 		}
 		p := &parameters{pairs: pairs}
-		steps := p.steps("steps")
+		steps := p.steps()
 		if len(p.errs) > 0 {
 			return
 		}

@@ -149,7 +149,7 @@ func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
 // setSession has a browser keep the cookie for some seconds, -1 to forget it: for the property's page alone, out of scripts' reach,
 // and over https, but on the machine itself.
 func setSession(w http.ResponseWriter, r *http.Request, property, value string, seconds int) {
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is left out on the machine itself alone, where Safari would drop it
 		Name: sessionCookie, Value: value, Path: pagePath(property), MaxAge: seconds,
 		HttpOnly: true, Secure: !isLoopbackHost(r.Host), SameSite: http.SameSiteStrictMode,
 	})

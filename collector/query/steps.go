@@ -58,7 +58,8 @@ func parseStep(text string) (step, error) {
 }
 
 // steps reads the steps of a funnel, the Property's aliases applied.
-func (p *parameters) steps(name string) []step {
+func (p *parameters) steps() []step {
+	const name = "steps"
 	texts := p.bounded(name, minSteps, maxSteps)
 	steps := make([]step, len(texts))
 	for i, text := range texts {

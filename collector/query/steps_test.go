@@ -39,7 +39,7 @@ func TestAlternativesOfAStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &parameters{pairs: []pair{{"steps", test.step}, {"steps", "last"}}, aliases: aliases}
-			steps := p.steps("steps")
+			steps := p.steps()
 			want := test.fieldErr
 			if want != "" {
 				want = "steps.0: " + want

@@ -108,7 +108,7 @@ func (p *Tab) note(event any) {
 	}
 }
 
-// Prefer lets pages think that their reader prefers that of a media feature, as "dark" of "prefers-color-scheme".
+// Prefer lets pages think that their reader prefers that of a media feature, as "more" of "prefers-contrast".
 func Prefer(feature, value string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
