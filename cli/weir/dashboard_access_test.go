@@ -124,7 +124,7 @@ func TestAFunnelIsMadeAndAnEventOpenedWithTheKeyboardAlone(t *testing.T) {
 
 	d.show(tab, "?view=events&"+weekBefore())
 	tabTo("the list", `document.activeElement.getAttribute('role') === 'grid'`)
-	tab.Do(chromedp.KeyEvent(kb.ArrowDown+kb.ArrowDown+kb.Enter))
+	tab.Do(chromedp.KeyEvent(kb.ArrowDown + kb.ArrowDown + kb.Enter))
 	appears(tab, "dialog h3", "As it is stored")
 	third := browser.Look[string](tab, `document.querySelector('.row[aria-rowindex="4"] a').search`)
 	if got := browser.Look[string](tab, `location.search`); got != third {
