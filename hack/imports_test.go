@@ -183,6 +183,10 @@ func (t sourceTree) breaches() []string {
 				if problem := brokenImportRule(folder, imported); problem != "" {
 					found = append(found, fmt.Sprintf("%s imports %s: %s", file.path, imported, problem))
 				}
+				if inTree(folder, "collector") && (imported == "html/template" || imported == "text/template") {
+					// Templates call methods by their names, so the linker keeps every method of every type.
+					found = append(found, file.path+" imports "+imported+": a program that links templates is half as large again")
+				}
 				if inTree(folder, "controllers") && folder != "controllers/operator" && !strings.HasPrefix(path.Base(file.path), "redis") &&
 					(inTree(imported, goRedisPath) || imported == modulePath+"/collector/stream") {
 					found = append(found, file.path+": files of the controllers that have to do with Redis are called redis…")
@@ -399,6 +403,10 @@ func TestImportRulesBite(t *testing.T) {
 		"a page that knows anything of ours": {
 			files: map[string]string{"collector/dashboard/dashboard.go": `"github.com/weir-dev/weir/collector/server"`},
 			want:  []string{"collector/dashboard/dashboard.go imports github.com/weir-dev/weir/collector/server: the page imports no package of ours"},
+		},
+		"a page that is made by a template": {
+			files: map[string]string{"collector/query/local.go": `"html/template"`},
+			want:  []string{"collector/query/local.go imports html/template: a program that links templates is half as large again"},
 		},
 		"controllers that administer Redis where nobody looks for it": {
 			files: map[string]string{
