@@ -177,6 +177,9 @@ func (t *tester) list(ctx context.Context) stream.TestAnswer {
 
 // judged is a verdict in the words of an answer.
 func judged(ctx context.Context, verdict adapter.Verdict) (stream.TestVerdict, string) {
+	if verdict.Reason == reasonEgressDenied {
+		return stream.TestNotSent, verdict.Reason // no connection was made: the platform knows of nothing
+	}
 	switch verdict.Class {
 	case adapter.Delivered, adapter.Queued:
 		return stream.TestAccepted, ""

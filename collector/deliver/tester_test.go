@@ -157,7 +157,7 @@ func TestWhatAPlatformMakesOfATestEventIsAnswered(t *testing.T) {
 			kind: platforms.TypeWebhook, failure: fakes.Failure{Reset: true}, verdict: stream.TestRetry, reason: "connection_reset",
 		},
 		"an address that deliveries may not go to": {
-			kind: platforms.TypeWebhook, verdict: stream.TestRefused, reason: "egress_denied",
+			kind: platforms.TypeWebhook, verdict: stream.TestNotSent, reason: "egress_denied",
 			adjust: func(s *site) { s.property.Egress = config.Egress{} },
 		},
 		"a Secret without the key": {
