@@ -139,6 +139,10 @@ func (t *tester) send(ctx context.Context, payload adapter.Payload, answer *stre
 	request := opened.Build([]adapter.Payload{payload}, t.now)
 	start := time.Now() // the monotonic clock
 	response, failure := requester.exchange(ctx, request)
+	if failure != nil && failure.Reason == reasonEgressDenied { // no connection was made
+		answer.Reason = failure.Reason
+		return
+	}
 	answer.Took = time.Since(start)
 	if failure == nil {
 		verdict := opened.Classify(response, 1)[0]
@@ -177,9 +181,6 @@ func (t *tester) list(ctx context.Context) stream.TestAnswer {
 
 // judged is a verdict in the words of an answer.
 func judged(ctx context.Context, verdict adapter.Verdict) (stream.TestVerdict, string) {
-	if verdict.Reason == reasonEgressDenied {
-		return stream.TestNotSent, verdict.Reason // no connection was made: the platform knows of nothing
-	}
 	switch verdict.Class {
 	case adapter.Delivered, adapter.Queued:
 		return stream.TestAccepted, ""
