@@ -1,11 +1,8 @@
 package query
 
 import (
-	"fmt"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +12,6 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/event"
-	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/session"
 )
@@ -201,30 +197,13 @@ type signInRequest struct {
 	loopback bool
 }
 
-// signInMembers are those that the body may have: one of them.
-var signInMembers = []string{"loopback", "token"}
-
-// readSignIn reads the body. Where it is false the request has been answered.
+// readSignIn reads the body, which has one of the members. Where it is false the request has been answered.
 func readSignIn(w http.ResponseWriter, r *http.Request) (asked signInRequest, ok bool) {
-	body, ok := readBody(w, r, maxSignInBody)
+	members, ok := readMembers[jsontext.Value](w, r, maxSignInBody)
 	if !ok {
 		return signInRequest{}, false
 	}
-	object, err := outline.Decode(body)
-	if err != nil {
-		server.Message(w, http.StatusBadRequest, notObject)
-		return signInRequest{}, false
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal([]byte(object), &members); err != nil {
-		panic(err) // outline.Decode has accepted it
-	}
-	var errs event.Errors
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !slices.Contains(signInMembers, name) && len(errs) < maxUnknown {
-			errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(signInMembers, ", ")))
-		}
-	}
+	errs := unknownMembers(members, "loopback", "token")
 	token, loopback := members["token"], members["loopback"]
 	if loopback != nil && string(loopback) != "true" {
 		errs.Add("loopback", "The loopback field must be true, or absent.")
