@@ -17,7 +17,7 @@ func (s *site) reported(what string, want stream.PlatformState, ignored ...strin
 	s.t.Helper()
 	want.Platform = "p"
 	s.await(what, func() string {
-		states, err := s.stream.PlatformStates(s.t.Context(), s.now())
+		states, err := s.stream.PlatformStates(s.t.Context())
 		if err != nil {
 			return err.Error()
 		}
