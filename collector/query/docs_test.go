@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
@@ -30,16 +27,6 @@ func openDocs(t *testing.T, prepare ...chromedp.Action[chromedp.Void]) (p *brows
 	p = browser.Open(t, browser.Options{Prepare: prepare})
 	p.Do(chromedp.Navigate(server.URL+"/docs"), chromedp.WaitVisible(chromedp.CSS("section:last-of-type")))
 	return p, server.URL
-}
-
-// prefers lets the page think that its reader prefers light or dark.
-func prefers(name string) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
-		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
-		})
-		return err
-	})
 }
 
 // shownCall is what a reader is shown of a call.
@@ -168,7 +155,7 @@ func TestTheDocsPolicyHolds(t *testing.T) {
 func TestTheDocsFollowTheReadersColours(t *testing.T) {
 	for name, want := range map[string]struct{ dark bool }{"light": {false}, "dark": {true}} {
 		t.Run(name, func(t *testing.T) {
-			page, _ := openDocs(t, prefers(name))
+			page, _ := openDocs(t, browser.Prefer("prefers-color-scheme", name))
 			page.Do(chromedp.Evaluate[chromedp.Void](unfold))
 			paper := browser.Look[[]int](page, `getComputedStyle(document.documentElement).backgroundColor.match(/\d+/g).map(Number)`)
 			if got := max(paper[0], paper[1], paper[2]) < 128; got != want.dark {

@@ -195,7 +195,7 @@ func (shadowed) Shadow(_ context.Context, platform string, limit int) ([]stream.
 // reported are the platforms of which a deliverer has reported; of live it has not.
 type reported struct{ err error }
 
-func (r reported) PlatformStates(context.Context, time.Time) (map[string]stream.PlatformState, error) {
+func (r reported) PlatformStates(context.Context) (map[string]stream.PlatformState, error) {
 	at := fixtureNow.Add(-5 * time.Second)
 	return map[string]stream.PlatformState{
 		"crm": {Platform: "crm", LagEvents: 3, LagSeconds: 1.5, Waiting: 2, ReportedAt: at},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/server"
@@ -13,7 +12,7 @@ import (
 
 // PlatformReader returns how it stands with a property's platforms, as its deliverers have reported. [stream.Stream] is one.
 type PlatformReader interface {
-	PlatformStates(ctx context.Context, now time.Time) (map[string]stream.PlatformState, error)
+	PlatformStates(ctx context.Context) (map[string]stream.PlatformState, error)
 }
 
 // circuitOpen is why a platform is paused that will be tried again by itself.
@@ -49,17 +48,12 @@ type pauseRecord struct {
 
 // platforms answers GET /properties/{property}/platforms, from the configuration and from Redis.
 func (h *Handler) platforms(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
+	if negotiate(w, r, object) == "" || !withoutParameters(w, r) {
 		return
 	}
-	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
-	if p.check(nil); len(p.errs) > 0 {
-		server.Invalid(w, p.errs)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), rejectionsTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), redisTimeout)
 	defer cancel()
-	states, err := t.States.PlatformStates(ctx, h.now())
+	states, err := t.States.PlatformStates(ctx)
 	if err != nil {
 		h.logger.WarnContext(r.Context(), "the platforms' states cannot be read", "property", propertyOf(t), "error", err)
 		server.Unavailable(w, "The platforms' states cannot be read at the moment.", replayRetryAfter)

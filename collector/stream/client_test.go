@@ -340,7 +340,7 @@ func TestAccess(t *testing.T) {
 			return deliver.ReportPlatforms(ctx, "pod-1", []PlatformState{{Platform: "meta"}}, time.Now())
 		},
 		func() error {
-			states, err := query.PlatformStates(ctx, time.Now())
+			states, err := query.PlatformStates(ctx)
 			if err == nil && len(states) == 0 {
 				return errors.New("no report is read")
 			}

@@ -68,7 +68,9 @@ func (s *Stream) ReportPlatforms(ctx context.Context, consumer string, states []
 
 // PlatformStates returns how it stands with the platforms of which a deliverer has reported within a minute, by their names. Of what
 // several deliverers share the newest report tells. A platform is paused where one of them says so: since the first of them does.
-func (s *Stream) PlatformStates(ctx context.Context, now time.Time) (map[string]PlatformState, error) {
+// How old a report is, is measured from the newest, since whoever reads has another clock; where nobody reports any more, Redis
+// drops them all.
+func (s *Stream) PlatformStates(ctx context.Context) (map[string]PlatformState, error) {
 	members, err := s.redis.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
 		Key: s.keys.platformStates(), Start: 0, Stop: maxReports - 1, Rev: true,
 	}).Result()
@@ -76,16 +78,23 @@ func (s *Stream) PlatformStates(ctx context.Context, now time.Time) (map[string]
 		return nil, describe("read the platforms' states", err)
 	}
 	states, heard := map[string]PlatformState{}, map[string]bool{}
+	var newest time.Time
 	for _, member := range members {
 		at := time.UnixMilli(int64(member.Score)).UTC()
 		text, isText := member.Member.(string)
 		var report platformReport
-		if !isText || len(text) > maxReport || now.Sub(at) > reportedFor || json.Unmarshal([]byte(text), &report) != nil || heard[report.Consumer] {
+		if !isText || len(text) > maxReport || json.Unmarshal([]byte(text), &report) != nil || heard[report.Consumer] {
 			continue
+		}
+		if newest.IsZero() {
+			newest = at
+		}
+		if newest.Sub(at) > reportedFor {
+			break
 		}
 		heard[report.Consumer] = true
 		for _, state := range report.Platforms {
-			if state.ReportedAt = at; now.Sub(at) > pausesReportedFor {
+			if state.ReportedAt = at; newest.Sub(at) > pausesReportedFor {
 				state.Pause = nil
 			}
 			merge(states, state)
