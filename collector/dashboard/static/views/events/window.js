@@ -32,6 +32,7 @@ export function useWindow(count, row) {
   const box = useRef(null);
   const [seen, setSeen] = useState([0, 0, 1]);
   const measure = useCallback(() => {
+    if (!box.current) return; // the browser tells of sizes later than the list may be gone
     const { scrollTop, clientHeight } = box.current;
     const next = windowOf(scrollTop, clientHeight, row, count);
     setSeen((before) => (before.every((n, i) => n === next[i]) ? before : next));
