@@ -9,6 +9,7 @@ import { EventDialog } from './events/detail.js';
 import { useFeed } from './events/feed.js';
 import { EventList } from './events/list.js';
 import { LOOKUPS, LookUp } from './events/lookup.js';
+import { STATUSES } from './events/status.js';
 
 const PRESET = '24h';
 
@@ -18,7 +19,6 @@ const FILTERS = ['event', 'status', 'platform', 'class'];
 /** Filters of other views that the listing does not know. */
 const FOREIGN = SHARED.filter((name) => !FILTERS.includes(name));
 
-const STATUSES = ['pending', 'retrying', 'delivered', 'failed', 'skipped', 'expired'].map((status) => [status, status]);
 const CLASSES = [['human', 'people'], ['bot', 'bots'], ['internal', 'our own people'], ['test', 'tests']];
 
 /**
@@ -67,7 +67,7 @@ export function Events() {
         : html`<${PeriodPicker} preset=${PRESET} />`}
       <${Pick} label="Event" name="event" any="all" options=${names} />
       <${Pick} label="Platform" name="platform" any="any" options=${platforms.map(({ platform }) => [platform, platform])} />
-      <${Pick} label="Delivery" name="status" any="in any state" options=${STATUSES} />
+      <${Pick} label="Delivery" name="status" any="in any state" options=${Object.keys(STATUSES).map((status) => [status, status])} />
       <${Pick} label="Sent by" name="class" any=${lookedUp ? 'anybody' : 'people'} options=${lookedUp ? CLASSES : CLASSES.slice(1)} />
       <${LookUp} />
     </div>
