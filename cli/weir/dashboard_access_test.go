@@ -19,8 +19,7 @@ func (d *dashboard) storyOf(tab *browser.Tab) {
 	settle(tab)
 }
 
-func TestNothingInThePageIsABarrier(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "20000")
+func nothingIsABarrier(t *testing.T, d *dashboard) {
 	for _, scheme := range []string{"light", "dark"} {
 		prefer := browser.Prefer("prefers-color-scheme", scheme)
 		tab := d.visit(browser.Options{Prepare: []chromedp.Action[chromedp.Void]{prefer}})
@@ -71,8 +70,7 @@ const unreached = `(() => {
   return [...document.querySelectorAll('[data-unreached]')].map((node) => node.outerHTML.slice(0, 120));
 })()`
 
-func TestTheTabKeyReachesEverything(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "5000")
+func theTabKeyReachesEverything(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{})
 	for _, view := range views(t, tab) {
 		t.Run(view, func(t *testing.T) {
@@ -89,8 +87,7 @@ func TestTheTabKeyReachesEverything(t *testing.T) {
 	}
 }
 
-func TestAFunnelIsMadeAndAnEventOpenedWithTheKeyboardAlone(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "5000")
+func theKeyboardIsEnough(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{})
 	// tabTo presses Tab until what is wanted has the focus.
 	tabTo := func(what, condition string) {
@@ -136,8 +133,7 @@ func TestAFunnelIsMadeAndAnEventOpenedWithTheKeyboardAlone(t *testing.T) {
 	})
 }
 
-func TestThePageIsAsNarrowAsATelephone(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "5000")
+func itIsAsNarrowAsATelephone(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{})
 	tab.Do(chromedp.EmulateViewport(360, 740))
 	overflow := `[...document.querySelectorAll('body *')].filter((node) => node.checkVisibility() && !node.closest('svg')

@@ -9,7 +9,8 @@ import (
 )
 
 func TestWhatFailedIsDeliveredAgainFromThePage(t *testing.T) {
-	d, tab := demoDashboard(t)
+	d := serveDashboard(t, "--demo-events", "30000")
+	tab := d.visit(browser.Options{})
 	query := "platform=crm&status=failed&" + weekBefore()
 	before := len(ask[[]row](d, "/events?limit=1000&"+query))
 	if before < 2 {
@@ -42,8 +43,7 @@ func TestATestEventShowsWhatThePlatformSaysOfIt(t *testing.T) {
 	appears(tab, "dialog", "What was sent")
 }
 
-func TestWhoMayOnlyReadIsOfferedNothingElse(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "5000")
+func whoMayOnlyReadIsOfferedNothingElse(t *testing.T, d *dashboard) {
 	tab := browser.Open(t, browser.Options{})
 	d.logIn(tab, d.AccessTokens[1].Token)
 	d.show(tab, "?view=deliveries&"+weekBefore())

@@ -13,8 +13,7 @@ import (
 // maxFirstLoad bounds what a first visit fetches, in bytes as they travel.
 const maxFirstLoad = 100_000
 
-func TestThePageAsksNobodyElseAndTheConsoleHasNoComplaint(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "5000")
+func itAsksNobodyElse(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{}).Beside() // whoever has not come in yet is told so by a 401, which the console notes
 	d.show(tab, "")
 	for _, view := range views(t, tab) {
@@ -41,8 +40,7 @@ func TestThePageAsksNobodyElseAndTheConsoleHasNoComplaint(t *testing.T) {
 	}
 }
 
-func TestThePagesPolicyHolds(t *testing.T) {
-	d := serveDashboard(t)
+func itsPolicyHolds(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{})
 	for name, attempt := range map[string]string{
 		"a script in the page is not run": `new Promise((done) => {
@@ -75,8 +73,7 @@ type firstLoad struct {
 	Paint float64
 }
 
-func TestTheFirstLoadIsSmallAndSoon(t *testing.T) {
-	d := serveDashboard(t, "--demo-events", "20000")
+func theFirstLoadIsSmallAndSoon(t *testing.T, d *dashboard) {
 	tab := browser.Open(t, browser.Options{})
 	tab.Do(chromedp.Navigate(d.Page), chromedp.WaitVisible(chromedp.CSS(".login button.main")))
 	seen := browser.Look[firstLoad](tab, `(() => {
@@ -99,9 +96,8 @@ func TestTheFirstLoadIsSmallAndSoon(t *testing.T) {
 	}
 }
 
-func TestTenThousandEventsAreListedWithFewInTheDocument(t *testing.T) {
+func tenThousandEventsAreListed(t *testing.T, d *dashboard) {
 	const loaded, most = 10_000, 200
-	d := serveDashboard(t, "--demo-events", "30000")
 	tab := d.visit(browser.Options{})
 	d.show(tab, "?view=events&period=30d")
 	tab.Do(chromedp.Evaluate[chromedp.Void](`window.longest = 0; window.most = 0;

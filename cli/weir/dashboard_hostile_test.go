@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/weir-dev/weir/hack/browser"
 )
 
@@ -53,6 +55,7 @@ func TestWhatEventsSayIsTextEverywhere(t *testing.T) {
 		d.show(tab, view)
 		isPlain(t, tab, view)
 	}
+	tab.Do(chromedp.EmulateViewport(1280, 1400)) // the document holds rows for all of them
 	d.show(tab, "?view=events")
 	for _, text := range hostile {
 		names := texts(tab, ".grid .row td:nth-child(2)")

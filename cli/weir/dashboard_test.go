@@ -44,6 +44,32 @@ type dashboard struct {
 	Page string
 }
 
+// TestThePageOfAPast holds what can be seen of one `weir dev`, whose past is over: nothing here changes what others see.
+func TestThePageOfAPast(t *testing.T) {
+	past := serveDashboard(t, "--demo-events", "30000")
+	for name, holds := range map[string]func(*testing.T, *dashboard){
+		"nothing in it is a barrier":                                   nothingIsABarrier,
+		"the Tab key reaches everything":                               theTabKeyReachesEverything,
+		"a funnel is made and an event opened with the keyboard alone": theKeyboardIsEnough,
+		"it is as narrow as a telephone":                               itIsAsNarrowAsATelephone,
+		"who may only read is offered nothing else":                    whoMayOnlyReadIsOfferedNothingElse,
+		"it asks nobody else, and the console has no complaint":        itAsksNobodyElse,
+		"its policy holds":                                             itsPolicyHolds,
+		"the first load is small and soon":                             theFirstLoadIsSmallAndSoon,
+		"ten thousand events are listed with few in the document":      tenThousandEventsAreListed,
+		"a wrong address says what is wrong and leads on":              aWrongAddressLeadsOn,
+		"what cannot be answered is said":                              whatCannotBeAnsweredIsSaid,
+		"the overview shows what the read API says":                    theOverviewShowsWhatTheReadAPISays,
+		"the plot's table has every bucket of the series":              thePlotsTableHasEveryBucket,
+		"the funnel shows what the read API says":                      theFunnelShowsWhatTheReadAPISays,
+		"attribution shows what the read API says":                     attributionShowsWhatTheReadAPISays,
+		"events and rejections are listed as the read API lists them":  eventsAndRejectionsAreListed,
+		"deliveries show what the read API says":                       deliveriesShowWhatTheReadAPISays,
+	} {
+		t.Run(name, func(t *testing.T) { holds(t, past.during(t)) })
+	}
+}
+
 // serveDashboard serves pagedShop.
 func serveDashboard(t *testing.T, args ...string) *dashboard {
 	t.Helper()
@@ -61,6 +87,14 @@ func serveDashboardOf(t *testing.T, manifest string, args ...string) *dashboard 
 	w := startWeirDev(t, filepath.Join(folder, "state"), append([]string{"-f", file, "--fake-platforms"}, args...)...)
 	await(t, "the numbers can be read", func() bool { return w.read("/events").status == 200 })
 	return &dashboard{w, strings.TrimSuffix(w.BaseURL, "/api/v1") + "/properties/" + w.ID + "/"}
+}
+
+// during is the same page, of which a part of the test that has opened it is told what fails.
+func (d *dashboard) during(t *testing.T) *dashboard {
+	before := d.t
+	d.t = t
+	t.Cleanup(func() { d.t = before })
+	return &dashboard{d.weirDev, d.Page}
 }
 
 // visit opens the page in a browser and comes in by the click that one's own machine grants.

@@ -111,11 +111,11 @@ func TestWhatThePageComputes(t *testing.T) {
 	tab := browser.Open(t, browser.Options{})
 	tab.Do(chromedp.Navigate(server.URL))
 	browser.Look[bool](tab, `(async () => {
-  const [format, period, state, steps, table, chart, attribution] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
-    'views/steps', 'kit/table', 'kit/chart', 'views/attribution'].map((name) => import('./static/' + name + '.js')));
+  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
+    'views/steps', 'kit/table', 'kit/chart', 'views/attribution', 'views/events/window', 'views/events/feed', 'views/events/detail', 'views/deliveries'].map((name) => import('./static/' + name + '.js')));
   const on = (text) => new URLSearchParams(text);
   const at = (text) => new Date(text);
-  Object.assign(window, {format, period, state, steps, table, chart, attribution, on, at});
+  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, on, at});
   return true;
 })()`)
 	for name, c := range map[string]struct{ expression, want string }{
@@ -157,6 +157,21 @@ func TestWhatThePageComputes(t *testing.T) {
 		"rows without a value are last whichever way":   {`['ascending', 'descending'].map((way) => table.sorted([{n: 2}, {n: null}, {n: 10}], ({n}) => n, way).map(({n}) => n))`, `[[2,10,null],[10,2,null]]`},
 		"texts are sorted by their alphabet":            {`table.sorted(['b', 'a', 'C'], (text) => text, 'ascending')`, `["a","b","C"]`},
 		"stacked series stand on each other":            {`chart.stacked([[1, null], [2, 3]])`, `[[1,0],[3,3]]`},
+		"of a long list there are the rows around what is seen": {
+			`[[3400, 1000], [0, 1000], [33660, 1000], [0, 5]].map(([top, count]) => list.windowOf(top, 340, 34, count))`,
+			`[[88,122,34],[0,34,34],[966,1000,34],[0,5,34]]`},
+		"what is new waits beside the list, and what is listed is brought up to date": {
+			`(({rows, fresh, gap}) => [rows.map(({n}) => n), fresh.map(({n}) => n), gap])(feed.refreshed(
+        {rows: [{event_id: 'b', n: 1}, {event_id: 'a', n: 2}]}, {data: [{event_id: 'c', n: 3}, {event_id: 'b', n: 4}], next_cursor: 'x'}))`,
+			`[[4,2],[3],false]`},
+		"where nothing listed is among the newest there is a gap": {
+			`(({fresh, gap}) => [fresh.length, gap])(feed.refreshed({rows: [{event_id: 'a'}]}, {data: [{event_id: 'c'}], next_cursor: 'x'}))`, `[1,true]`},
+		"a member of an event has its path, and what says nothing is left out": {
+			`detail.membersOf({event: 'x', value: null, delivery: [1], contents: [], data: {ids: [1], deep: {a: false}}})`,
+			`[["event","x"],["data.ids","[1]"],["data.deep.a","false"]]`},
+		"a platform that was removed has a card while it has deliveries": {
+			`deliveries.cardsOf([{platform: 'a'}], [{platform: 'b'}]).map(({name, platform, totals}) => [name, platform !== null, totals !== null])`,
+			`[["a",true,false],["b",false,true]]`},
 		"models stand side by side by name": {
 			`attribution.merged([{results: [{channel: 'A', conversions: 2}]}, {results: [{channel: 'B', conversions: 1}, {channel: 'A', conversions: 1}]}, {results: []}], 'channel')
         .map(({name, models}) => [name, ...models.map((model) => model && model.conversions)])`,

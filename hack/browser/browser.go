@@ -102,7 +102,11 @@ func (p *Tab) note(event any) {
 	case *log.EventEntryAdded:
 		p.complaints = append(p.complaints, event.Entry.Text)
 	case *runtime.EventExceptionThrown:
-		p.complaints = append(p.complaints, event.ExceptionDetails.Text)
+		said := event.ExceptionDetails.Text
+		if thrown := event.ExceptionDetails.Exception; thrown != nil {
+			said += ": " + thrown.Description
+		}
+		p.complaints = append(p.complaints, said)
 	case *runtime.EventConsoleAPICalled:
 		p.complaints = append(p.complaints, fmt.Sprintf("console.%s", event.Type))
 	}

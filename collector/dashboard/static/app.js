@@ -23,9 +23,8 @@ function App() {
     }
   }, []);
   useEffect(() => { look(); }, [look]);
-  const ended = useCallback(() => look(), [look]);
   return html`<${LocationProvider} fallback=${FIRST}>
-    <${Announcer.Provider} value=${setSaid}><${Unauthenticated.Provider} value=${ended}>
+    <${Announcer.Provider} value=${setSaid}><${Unauthenticated.Provider} value=${look}>
       ${session.state === 'open' ? html`<${Shell} session=${session} onLeave=${look} />`
         : session.state === 'closed' ? html`<${Login} loopback=${session.error.body?.loopback === true} onEnter=${look} />`
         : session.state === 'failed' ? html`<main class="alone"><h1>Weir</h1><${Empty} title=${session.error.message}>
@@ -42,6 +41,7 @@ function Shell({ session, onLeave }) {
   const { view, viewHref } = useLocation();
   const named = VIEWS[view];
   const heading = useRef();
+  const nav = useRef();
   const first = useRef(true);
   const title = named?.title ?? 'No such view';
   const property = useMemo(() => settings.data && {
@@ -52,6 +52,7 @@ function Shell({ session, onLeave }) {
     document.title = `${title} – ${session.property} – Weir`;
     if (!first.current) heading.current?.focus();
     first.current = false;
+    nav.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }); // a narrow screen shows a few
   }, [view, title, session.property]);
   const leave = async () => {
     await ask('session', { method: 'DELETE' }).catch(() => {});
@@ -61,7 +62,7 @@ function Shell({ session, onLeave }) {
     <header class="top">
       <${Link} class="brand" href="?"><img src="static/icon.svg" alt="" width="24" height="24" /> Weir<//>
       <span class="property" title="The Property"><bdi>${session.property}</bdi></span>
-      <nav aria-label="Views"><ul>${Object.entries(VIEWS).map(([name, { title: text }]) => html`<li key=${name}>
+      <nav aria-label="Views" ref=${nav}><ul>${Object.entries(VIEWS).map(([name, { title: text }]) => html`<li key=${name}>
         <${Link} href=${viewHref(name)} aria-current=${name === view ? 'page' : null}>${text}<//></li>`)}</ul></nav>
       <span class="who"><span class="muted" title=${`Logged in with the token ${session.token}, of scope ${session.scope}`}><bdi>${session.token}</bdi></span>
         <button type="button" class="small" onClick=${leave}>Log out</button></span>

@@ -65,6 +65,15 @@ export async function ask(path, { params = [], method = 'GET', body, accept = 'a
 /** What is called when the session has ended: the shell shows the way in again. */
 export const Unauthenticated = createContext(() => {});
 
+/** ask, for whoever is in a view: where the session has ended, the shell learns of it. */
+export function useAsk() {
+  const ended = useContext(Unauthenticated);
+  return useCallback((path, options) => ask(path, options).catch((error) => {
+    if (error.status === 401) ended();
+    throw error;
+  }), [ended]);
+}
+
 /**
  * A question of the read API, asked again whenever it changes.
  *
@@ -78,28 +87,31 @@ export const Unauthenticated = createContext(() => {});
  *   reload: () => void}} answered is the question that data answers; at, when
  */
 export function useApi(path, params = [], { every } = {}) {
-  const ended = useContext(Unauthenticated);
+  const asking = useAsk();
   const question = path === null ? null : `${path}?${new URLSearchParams([...params])}`;
   const [state, setState] = useState({ data: undefined, answered: null, error: null, failed: null, at: null });
   const [round, setRound] = useState(0);
   const failures = useRef(0);
+  const awaited = useRef(false); // an answer, or the end of a pause: who asks again meanwhile would get neither
   const reload = useCallback(() => setRound((n) => n + 1), []);
 
   useEffect(() => {
     if (question === null) return undefined;
     const abort = new AbortController();
     let timer;
-    ask(`api/${question.replace(/\?$/, '')}`, { signal: abort.signal })
+    awaited.current = true;
+    asking(`api/${question.replace(/\?$/, '')}`, { signal: abort.signal })
       .then((response) => response.json())
       .then((data) => {
         if (abort.signal.aborted) return;
         failures.current = 0;
+        awaited.current = false;
         setState({ data, answered: question, error: null, failed: null, at: new Date() });
       })
       .catch((cause) => {
         if (abort.signal.aborted) return;
         const error = cause instanceof ApiError ? cause : new ApiError(0, 'The server’s answer broke off.');
-        if (error.status === 401) ended();
+        awaited.current = error.passing;
         setState((before) => ({ ...before, error, failed: question }));
         if (error.passing) {
           failures.current += 1;
@@ -110,9 +122,9 @@ export function useApi(path, params = [], { every } = {}) {
       abort.abort();
       clearTimeout(timer);
     };
-  }, [question, round, ended, reload]);
+  }, [question, round, asking, reload]);
 
-  useEvery(every && question !== null ? every : null, reload);
+  useEvery(every && question !== null ? every : null, () => { if (!awaited.current) reload(); });
   return useMemo(() => {
     const error = state.failed === question ? state.error : null; // another question's says nothing of this one
     return {

@@ -3,9 +3,6 @@ import uPlot from '../packages/uplot.js';
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { compact } from './format.js';
 
-/** The colours that a plot's series have, by custom properties of the style sheet. */
-export const COLOURS = ['--series-1', '--series-2', '--series-3', '--series-4', '--series-5', '--series-6'];
-
 /**
  * Stacks series: each becomes the sum of itself and those before it. For drawing alone; what is told are the values. Pure.
  * @param {(number|null)[][]} series
@@ -15,7 +12,7 @@ export function stacked(series) {
   return series.map((values) => values.map((value, i) => (sums[i] = (sums[i] ?? 0) + (value ?? 0))));
 }
 
-/** Plays the style sheet's colour. */
+/** A colour of the style sheet. @param {string} name the custom property's */
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function drawn(series, bars) {
@@ -30,18 +27,22 @@ function drawn(series, bars) {
 /** Steps of an axis whose values are whole numbers. */
 const WHOLE = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
 
-function options({ whole, names, series, bars, format, width, height, onPoint }) {
+/** How a plot is drawn; shown() is what it shows at the moment, which changes with each answer. */
+function options({ whole, shown, series, bars, format, width, height, onPoint }) {
   const axis = { stroke: colour('--muted'), font: '12px system-ui, sans-serif', ticks: { show: false } };
-  const last = names.length - 1;
+  const span = () => {
+    const last = shown().length - 1;
+    return bars || last === 0 ? [-0.6, last + 0.6] : [0, last];
+  };
   return {
     width, height, legend: { show: false }, padding: [8, 20, 0, 0],
     scales: {
-      x: { time: false, range: () => (bars || last === 0 ? [-0.6, last + 0.6] : [0, last]) },
+      x: { time: false, range: span },
       y: { range: (_, min, max) => [Math.min(0, min * 1.06), max > 0 ? max * 1.06 : 1] },
     },
     axes: [
       { ...axis, grid: { show: false }, size: 28, space: 90, incrs: [1, 2, 3, 4, 6, 7, 12, 14, 24, 28, 48, 56, 84, 168, 336],
-        values: (_, ticks) => ticks.map((i) => (Number.isInteger(i) && names[i] ? names[i].axis : '')) },
+        values: (_, ticks) => ticks.map((i) => shown()[i]?.axis ?? '') },
       { ...axis, size: 56, ...(whole ? { incrs: WHOLE } : {}), grid: { stroke: colour('--line'), width: 1 }, values: (_, ticks) => ticks.map(format ?? compact) },
     ],
     series: [{}, ...drawn(series, bars)],
@@ -52,9 +53,9 @@ function options({ whole, names, series, bars, format, width, height, onPoint })
 
 /**
  * @param {{title: string, names: {full: string, axis: string}[], height?: number, kind?: 'lines'|'bars',
- *   series: {label: string, values: (number|null)[], colour: string, pale?: boolean, names?: string[]}[],
+ *   series: {label: string, values: (number|null)[], colour: string, pale?: boolean}[],
  *   format: (value: number|null) => string, axis?: (value: number) => string}} props
- *   names are the buckets'; bars are stacked. A pale series is for comparison, and may have names of its own.
+ *   names are the buckets'; bars are stacked. A pale series is for comparison. Other values move into the plot that is there.
  *   The arrow keys go from bucket to bucket.
  */
 export function Chart({ title, names, series, format, axis, height = 240, kind = 'lines' }) {
@@ -63,7 +64,7 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
   const [point, setPoint] = useState(null);
   const [scheme, setScheme] = useState(0);
   const bars = kind === 'bars';
-  const at = useRef(null); // what a new plot is to point at, too
+  const at = useRef(null); // what is to be pointed at with other values, too
   at.current = point;
 
   useEffect(() => {
@@ -73,25 +74,35 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
     return () => dark.removeEventListener('change', follow);
   }, []);
 
+  const values = series.map((each) => each.values);
+  const whole = values.every((each) => each.every((value) => value === null || Number.isInteger(value)));
+  // The highest stack is drawn first, so that those below stand before it.
+  const order = series.map((_, i) => (bars ? series.length - 1 - i : i));
+  const looks = JSON.stringify(order.map((i) => [series[i].label, series[i].colour, series[i].pale]));
+  const latest = useRef();
+  latest.current = names;
+
   useLayoutEffect(() => {
-    const values = series.map((each) => each.values);
-    const heights = bars ? stacked(values) : values;
-    // The highest stack is drawn first, so that those below stand before it.
-    const order = series.map((_, i) => (bars ? series.length - 1 - i : i));
-    const whole = values.every((each) => each.every((value) => value === null || Number.isInteger(value)));
-    const data = [names.map((_, i) => i), ...order.map((i) => heights[i])];
+    const element = box.current;
+    const width = () => element.clientWidth;
     const chart = new uPlot(options({
-      whole, names, series: order.map((i) => series[i]), bars, format: axis, height, width: box.current.clientWidth, onPoint: setPoint,
-    }), data, box.current);
+      whole, shown: () => latest.current, series: order.map((i) => series[i]), bars, format: axis, height, width: width(), onPoint: setPoint,
+    }), [[]], element);
     plot.current = chart;
-    if (at.current !== null) chart.setCursor({ left: chart.valToPos(Math.min(at.current, names.length - 1), 'x'), top: 10 });
-    const resize = new ResizeObserver(() => chart.setSize({ width: box.current.clientWidth, height }));
-    resize.observe(box.current);
+    const resize = new ResizeObserver(() => { if (chart.width !== width()) chart.setSize({ width: width(), height }); });
+    resize.observe(element);
     return () => {
       resize.disconnect();
       chart.destroy();
     };
-  }, [names, series, bars, axis, height, scheme]);
+  }, [looks, whole, bars, axis, height, scheme]);
+
+  useLayoutEffect(() => {
+    const heights = bars ? stacked(values) : values;
+    // In a batch, which is done when it returns: where a point is depends on the new scale.
+    plot.current.batch(() => plot.current.setData([names.map((_, i) => i), ...order.map((i) => heights[i])]));
+    if (at.current !== null) plot.current.setCursor({ left: plot.current.valToPos(Math.min(at.current, names.length - 1), 'x'), top: 10 });
+  }, [names, series, looks, whole, bars, axis, height, scheme]);
 
   const go = (index) => {
     const next = Math.max(0, Math.min(names.length - 1, index));

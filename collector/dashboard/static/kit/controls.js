@@ -71,6 +71,7 @@ export function Filters() {
   const back = () => requestAnimationFrame(() => box.current?.querySelector('.add-filter')?.focus());
   const close = () => { setOpen(false); back(); };
   const without = (name, value) => { go({ [name]: params.getAll(name).filter((each) => each !== value) }); back(); };
+  const clear = () => { go(Object.fromEntries(FILTERS.map((name) => [name, null]))); back(); };
   const add = (event) => {
     event.preventDefault();
     if (!draft.value) return;
@@ -82,7 +83,7 @@ export function Filters() {
     ${filters.map(([name, value]) => html`<button type="button" class="chip" key=${`${name}=${value}`} title="Remove this filter"
       onClick=${() => without(name, value)}><span class="chip-name">${LABELS[name]}</span> <bdi>${value}</bdi>
       <span aria-hidden="true">✕</span><span class="hidden">: remove this filter</span></button>`)}
-    ${filters.length > 1 && html`<button type="button" class="small" onClick=${() => go(Object.fromEntries(FILTERS.map((n) => [n, null])))}>Clear</button>`}
+    ${filters.length > 1 && html`<button type="button" class="small" onClick=${clear}>Clear</button>`}
     ${open ? html`<form class="filter-form" onSubmit=${add}>
       <select aria-label="What to filter by" value=${draft.name} onChange=${(event) => setDraft({ ...draft, name: event.currentTarget.value })}>
         ${FILTERS.map((name) => html`<option key=${name} value=${name}>${LABELS[name]}</option>`)}</select>

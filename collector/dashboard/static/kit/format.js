@@ -28,6 +28,13 @@ export const percent = (fraction) => (fraction == null ? NOTHING : percents.form
 /** By how much a figure has changed, as the API says it: a fraction with its sign, or null where there was nothing before. */
 export const change = (fraction) => (fraction == null ? NOTHING : changes.format(fraction));
 
+/** A currency's way to be written, which is dear to make and asked for by every row. */
+const moneys = new Map();
+function moneyOf(currency) {
+  if (!moneys.has(currency)) moneys.set(currency, new Intl.NumberFormat(LOCALE, { style: 'currency', currency, maximumFractionDigits: 4 }));
+  return moneys.get(currency);
+}
+
 /**
  * Money with its currency's sign and all decimals that it has.
  * @param {number|null|undefined} amount
@@ -36,7 +43,7 @@ export const change = (fraction) => (fraction == null ? NOTHING : changes.format
 export function money(amount, currency) {
   if (amount == null) return NOTHING;
   try {
-    return new Intl.NumberFormat(LOCALE, { style: 'currency', currency, maximumFractionDigits: 4 }).format(amount);
+    return moneyOf(currency).format(amount);
   } catch {
     return `${counts.format(amount)} ${currency}`; // what is no currency to Intl
   }

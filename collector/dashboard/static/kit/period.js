@@ -32,7 +32,7 @@ export function localDate(instant, zone) {
 }
 
 /** The date so many days later. @param {string} date YYYY-MM-DD @param {number} days */
-export function addDays(date, days) {
+function addDays(date, days) {
   const [year, month, day] = date.split('-').map(Number);
   return new Date(Date.UTC(year, month - 1, day + days)).toISOString().slice(0, 10);
 }

@@ -1,6 +1,6 @@
 /** Tables: a header that stays, columns that sort, rows as CSV. */
 import { html, useMemo, useState } from './html.js';
-import { ApiError, ask } from './api.js';
+import { ApiError, useAsk } from './api.js';
 import { useAnnounce } from './components.js';
 
 const byValue = (a, b) => (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b)));
@@ -78,6 +78,7 @@ export const Part = ({ part, children }) => html`<span class="part" style=${{ '-
  */
 export function CsvButton({ path, params = [], name }) {
   const announce = useAnnounce();
+  const ask = useAsk();
   const [state, setState] = useState('');
   const save = async () => {
     setState('busy');

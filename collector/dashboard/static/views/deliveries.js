@@ -44,12 +44,11 @@ export function Deliveries() {
   return html`<div class="view">
     <div class="bar"><${PeriodPicker} preset=${PRESET} />
       <span class="zone">by when the events were received</span></div>
-    <${Answer} of=${{ ...platforms, data: state }} height=${16} empty=${({ data }) => (data.length || shown?.data.totals.length ? null : html`<${NoPlatform} />`)}>${({ data }) => html`
-      <${Answer} of=${{ ...deliveries, data: shown }} height=${16}>${({ data: { totals, period: when, complete_from: from } }) => html`
-        <${Incomplete} from=${from} />
-        <div class="cards" ...${stillState}>${cardsOf(data, totals).map((card) => html`<${Card} key=${card.name} ...${card} period=${when} />`)}</div>`}<//>`}<//>
-    <${Answer} of=${{ ...deliveries, data: shown }} height=${22}>${({ data }) => data.totals.length > 0 && html`
-      <${Course} ...${{ data, interval: deliveries.answered && data.interval, asked }} still=${still} />`}<//>
+    <${Answer} of=${{ ...deliveries, data: shown }} height=${38}>${({ data }) => html`
+      <${Incomplete} from=${data.complete_from} />
+      <${Answer} of=${{ ...platforms, data: state }} height=${16} empty=${({ data: all }) => all.length + data.totals.length === 0 && html`<${NoPlatform} />`}>${({ data: all }) => html`
+        <div class="cards" ...${stillState}>${cardsOf(all, data.totals).map((card) => html`<${Card} key=${card.name} ...${card} period=${data.period} />`)}</div>`}<//>
+      ${data.totals.length > 0 && html`<${Course} ...${{ data, asked, still }} names=${cardsOf(state?.data ?? [], data.totals).filter(({ totals }) => totals).map(({ name }) => name)} />`}`}<//>
     ${shadowed && html`<${ShadowDialog} platform=${shadowed} onClose=${() => go({ shadow: null })} />`}
   </div>`;
 }
@@ -57,11 +56,11 @@ export function Deliveries() {
 const NoPlatform = () => html`<${Panel} title="Platforms"><${Empty} title="This Property delivers to no platform.">Events are
   collected and counted all the same. Platforms are added to the Property’s spec.platforms.<//><//>`;
 
-/** One platform's deliveries over time, stacked by what became of them. */
-function Course({ data, interval, asked, still }) {
+/** One platform's deliveries over time, stacked by what became of them; names are the platforms', in the order of their cards. */
+function Course({ data, names, asked, still }) {
   const { params, go } = useLocation();
   const { times } = useProperty();
-  const names = data.totals.map(({ platform }) => platform);
+  const { interval } = data;
   const chosen = names.includes(params.get('plot')) ? params.get('plot') : names[0];
   const [buckets, series] = useMemo(() => {
     const of = (bucket) => bucket.platforms.find(({ platform }) => platform === chosen);

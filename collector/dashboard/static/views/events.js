@@ -1,14 +1,15 @@
 /** The events as they come in, and each one's story. */
-import { html, useMemo } from '../kit/html.js';
+import { html, useCallback, useMemo } from '../kit/html.js';
 import { Failure, Field, Incomplete, Panel, useProperty } from '../kit/components.js';
 import { PeriodPicker, usePeriod } from '../kit/controls.js';
 import { CsvButton } from '../kit/table.js';
 import { useApi } from '../kit/api.js';
-import { PERIOD, useLocation } from '../kit/state.js';
+import { FILTERS as SHARED, PERIOD, useLocation } from '../kit/state.js';
 import { EventDialog } from './events/detail.js';
 import { useFeed } from './events/feed.js';
 import { EventList } from './events/list.js';
 import { LOOKUPS, LookUp } from './events/lookup.js';
+import { STATUSES } from './events/status.js';
 
 const PRESET = '24h';
 
@@ -16,9 +17,8 @@ const PRESET = '24h';
 const FILTERS = ['event', 'status', 'platform', 'class'];
 
 /** Filters of other views that the listing does not know. */
-const FOREIGN = ['channel', 'source', 'medium', 'campaign', 'page', 'product'];
+const FOREIGN = SHARED.filter((name) => !FILTERS.includes(name));
 
-const STATUSES = ['pending', 'retrying', 'delivered', 'failed', 'skipped', 'expired'].map((status) => [status, status]);
 const CLASSES = [['human', 'people'], ['bot', 'bots'], ['internal', 'our own people'], ['test', 'tests']];
 
 /**
@@ -60,13 +60,14 @@ export function Events() {
   const names = (stats.data?.data ?? []).map(({ event }) => [event, event]);
   const foreign = FOREIGN.filter((name) => params.has(name));
   const opened = params.get('id');
+  const open = useCallback((event) => go({ id: event.event_id }), [go]);
   return html`<div class="view">
     <div class="bar">
       ${anyTime ? html`<${Field} label="Period">${(id) => html`<output id=${id} class="any-time">Last 366 days</output>`}<//>`
         : html`<${PeriodPicker} preset=${PRESET} />`}
       <${Pick} label="Event" name="event" any="all" options=${names} />
       <${Pick} label="Platform" name="platform" any="any" options=${platforms.map(({ platform }) => [platform, platform])} />
-      <${Pick} label="Delivery" name="status" any="in any state" options=${STATUSES} />
+      <${Pick} label="Delivery" name="status" any="in any state" options=${Object.keys(STATUSES).map((status) => [status, status])} />
       <${Pick} label="Sent by" name="class" any=${lookedUp ? 'anybody' : 'people'} options=${lookedUp ? CLASSES : CLASSES.slice(1)} />
       <${LookUp} />
     </div>
@@ -76,7 +77,7 @@ export function Events() {
       <${Incomplete} from=${feed.completeFrom} />
       ${feed.error && (feed.rows.length === 0 || feed.stale) ? html`<${Failure} error=${feed.error} retry=${feed.reload} />`
         : html`${feed.error && html`<p class="notice warn" role="status">Not up to date: ${feed.error.message}</p>`}
-          <${EventList} feed=${feed} lookedUp=${lookedUp} onOpen=${(event) => go({ id: event.event_id })} />`}
+          <${EventList} feed=${feed} lookedUp=${lookedUp} onOpen=${open} />`}
     <//>
     ${opened && html`<${EventDialog} id=${opened} key=${opened} onClose=${() => go({ id: null })} />`}
   </div>`;

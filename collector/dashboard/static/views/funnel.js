@@ -20,6 +20,7 @@ export function Funnel() {
   const names = useApi('events/stats', [...period, ['limit', '1000']]);
   const question = [...steps.map((step) => ['steps', step]), ['window', window], ...period, ...filterParams(params)];
   const funnel = useApi(steps.length > 1 ? 'analytics/funnel' : null, question);
+  const filtered = filterParams(params).length > 0;
   const windows = WINDOWS.some(([key]) => key === window) ? WINDOWS : [...WINDOWS, [window, window]];
   return html`<div class="view">
     <div class="bar"><${PeriodPicker} />
@@ -32,8 +33,8 @@ export function Funnel() {
       <${Panel} title="Visitors" actions=${steps.length > 1 && html`<${CsvButton} path="analytics/funnel" params=${question} name="funnel" />`}>
         ${steps.length < 2 ? html`<${Empty} title="A funnel has at least two steps.">Add another one.<//>`
           : html`<${Answer} of=${funnel} height=${20} empty=${({ data }) => data.steps[0].visitors === 0 && html`
-              <${Empty} title="Nobody took the first step in this period.">Choose a longer period, another first step, or take a filter away.<//>`}>
-            ${({ data }) => html`<${Bars} data=${data} filtered=${filterParams(params).length > 0} />`}<//>`}
+              <${Empty} title="Nobody took the first step in this period.">Choose a longer period${filtered ? ', another first step, or take a filter away' : ' or another first step'}.<//>`}>
+            ${({ data }) => html`<${Bars} data=${data} filtered=${filtered} />`}<//>`}
       <//>
     </div>
   </div>`;

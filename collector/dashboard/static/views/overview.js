@@ -12,7 +12,7 @@ import { CsvButton, Part, Table } from '../kit/table.js';
 import { Realtime } from './realtime.js';
 
 /** The figures, in the order in which they stand; how each is written follows from its kind. */
-export const MEASURES = {
+const MEASURES = {
   unique_visitors: { label: 'Visitors', kind: 'count' },
   pageviews: { label: 'Page views', kind: 'count' },
   events: { label: 'Events', kind: 'count' },
@@ -25,7 +25,7 @@ export const MEASURES = {
 };
 
 /** How a figure of a kind is written. @param {string} kind @param {string} currency */
-export const writer = (kind, currency) => ({ count, rate: percent, money: (amount) => money(amount, currency) })[kind];
+const writer = (kind, currency) => ({ count, rate: percent, money: (amount) => money(amount, currency) })[kind];
 
 const REFRESH = 60000;
 
@@ -132,7 +132,8 @@ function Breakdown({ question, title, name, options }) {
     <${CsvButton} path="analytics/breakdown" params=${asked} name=${`by-${by}`} />`;
   return html`<${Panel} title=${title} actions=${actions}><div ...${hold}>
     <${Answer} of=${{ ...answer, data: shown }} height=${24} empty=${({ data }) => data.results.length === 0
-        && html`<${Empty} title="No events in this period.">Choose a longer period, or take a filter away.<//>`}>
+        && html`<${Empty} title="No events in this period.">${filterParams(params).length ? 'Choose a longer period, or take a filter away.'
+          : 'Choose a longer period. Settings show how events are sent.'}<//>`}>
       ${({ data }) => html`<${Table} caption=${`${label}: ${title}`} columns=${columns} rows=${data.results} rowKey=${(row) => row[of]}
           order=${order} onOrder=${(value) => go({ order_by: value === 'events' ? null : value }, { replace: true })}
           foot=${data.others && html`<${Others} others=${data.others} pieces=${of === 'product'} cash=${cash} />`} />

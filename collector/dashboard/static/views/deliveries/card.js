@@ -49,7 +49,7 @@ function Totals({ totals }) {
   const { latency_ms: latency } = totals;
   const shown = ['delivered', 'failed', 'skipped', 'expired', 'retrying', 'pending'].filter((status) => totals[status] > 0 || status === 'delivered' || status === 'failed');
   return html`<dl class="totals">${shown.map((status) => html`<div key=${status}><dt><${Status} status=${status} /></dt><dd>${count(totals[status])}</dd></div>`)}</dl>
-    ${latency && html`<p class="note">Half of it within <b>${milliseconds(latency.p50)}</b>, 95 % within <b>${milliseconds(latency.p95)}</b>.</p>`}
+    ${latency && html`<p class="note">Half of it within <b>${milliseconds(latency.p50)}</b>, 95% within <b>${milliseconds(latency.p95)}</b>.</p>`}
     ${totals.reasons.length > 0 && html`<ul class="reasons">${totals.reasons.map(({ status, reason, count: n, advice }) => html`
       <li key=${`${status} ${reason}`}><${Status} status=${status}>${count(n)}<span class="hidden"> ${status}</span><//> <code>${reason}</code>
         ${advice && html`<p class="note">${advice}</p>`}</li>`)}</ul>`}`;

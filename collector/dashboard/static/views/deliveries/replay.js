@@ -1,6 +1,6 @@
 /** Delivering again what did not reach a platform. */
-import { html, useContext, useState } from '../../kit/html.js';
-import { ApiError, Unauthenticated, ask } from '../../kit/api.js';
+import { html, useState } from '../../kit/html.js';
+import { ApiError, useAsk } from '../../kit/api.js';
 import { useAnnounce } from '../../kit/components.js';
 import { count } from '../../kit/format.js';
 
@@ -11,7 +11,7 @@ import { count } from '../../kit/format.js';
  */
 export function Replay({ platform, from, to, statuses, children }) {
   const announce = useAnnounce();
-  const ended = useContext(Unauthenticated);
+  const ask = useAsk();
   const [state, setState] = useState({ step: 'offered' });
   const replay = async () => {
     setState({ step: 'busy' });
@@ -23,7 +23,6 @@ export function Replay({ platform, from, to, statuses, children }) {
       announce(said);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (error.status === 401) ended();
       setState({ step: 'failed', said: Object.values(error.fields).flat()[0] ?? error.message });
     }
   };

@@ -2,8 +2,8 @@
 import { html } from '../../kit/html.js';
 import { Copy } from '../../kit/components.js';
 
-/** The body as a text to read. Pure. @param {{body: any, body_encoding: string}} request */
-export const bodyOf = ({ body, body_encoding: encoding }) => (encoding === 'json' ? JSON.stringify(body, null, 2) : String(body ?? ''));
+/** The body as a text to read. @param {{body: any, body_encoding: string}} request */
+const bodyOf = ({ body, body_encoding: encoding }) => (encoding === 'json' ? JSON.stringify(body, null, 2) : String(body ?? ''));
 
 /** @param {{request: {method: string, url: string, headers: Record<string, string|string[]>, body: any, body_encoding: string}}} props */
 export function Request({ request }) {

@@ -1,6 +1,6 @@
 /** One made-up event, to see what a platform says of it. */
-import { html, useContext, useState } from '../../kit/html.js';
-import { ApiError, Unauthenticated, ask } from '../../kit/api.js';
+import { html, useState } from '../../kit/html.js';
+import { ApiError, useAsk } from '../../kit/api.js';
 import { Dialog, Failure } from '../../kit/components.js';
 import { duration } from '../../kit/format.js';
 import { Request } from './request.js';
@@ -14,7 +14,7 @@ const VERDICTS = {
 
 /** @param {{platform: {platform: string, type: string, test_mode: string|null}}} props */
 export function TestEvent({ platform }) {
-  const ended = useContext(Unauthenticated);
+  const ask = useAsk();
   const [state, setState] = useState(null);
   const send = async () => {
     setState({ busy: true });
@@ -22,7 +22,6 @@ export function TestEvent({ platform }) {
       setState(await (await ask(`api/platforms/${encodeURIComponent(platform.platform)}/test`, { method: 'POST', body: {} })).json());
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (error.status === 401) ended();
       setState({ error });
     }
   };

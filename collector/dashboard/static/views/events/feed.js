@@ -1,9 +1,9 @@
 /** The events that are listed: pages of the read API, one behind the other, and what has come in since. */
-import { ask, Unauthenticated, useApi } from '../../kit/api.js';
-import { useCallback, useContext, useEffect, useMemo, useRef, useState } from '../../kit/html.js';
+import { useApi, useAsk } from '../../kit/api.js';
+import { useCallback, useEffect, useMemo, useRef, useState } from '../../kit/html.js';
 
 /** How many events a page of the API has; what is new is counted up to there. */
-export const PAGE = 250;
+const PAGE = 250;
 
 /** How often is looked for what is new, in ms. */
 const EVERY = 5000;
@@ -42,7 +42,7 @@ const begun = (page, question) => ({ ...NONE, rows: page.data, cursor: page.next
  *   reload: () => void}} error is the first page's, trouble the next one's
  */
 export function useFeed(params) {
-  const ended = useContext(Unauthenticated);
+  const ask = useAsk();
   const asked = [...params, ['limit', String(PAGE)]];
   const first = useApi('events', asked, { every: EVERY });
   const [feed, setFeed] = useState(NONE);
@@ -75,10 +75,9 @@ export function useFeed(params) {
       .catch((error) => {
         if (turn.abort.signal.aborted) return;
         turning.current = null;
-        if (error.status === 401) ended();
         setTrouble({ question, error });
       });
-  }, [feed.question, feed.cursor, ended]);
+  }, [feed.question, feed.cursor, ask]);
 
   const showFresh = useCallback(() => {
     if (feed.gap) {

@@ -1,9 +1,8 @@
 /** The list of events: thousands are loaded, and the document holds those that can be seen. */
-import { html, useEffect, useId, useState } from '../../kit/html.js';
+import { html, useCallback, useEffect, useId, useMemo, useState } from '../../kit/html.js';
 import { Empty, useProperty } from '../../kit/components.js';
 import { count, money, nothing } from '../../kit/format.js';
 import { Link, useLocation } from '../../kit/state.js';
-import { identity } from './feed.js';
 import { Deliveries } from './status.js';
 import { useWindow } from './window.js';
 
@@ -23,11 +22,17 @@ export function EventList({ feed, lookedUp, onOpen }) {
   const { rows } = feed;
   const id = useId();
   const [active, setActive] = useState(0);
-  const { box, from, to, show } = useWindow(rows.length, ROW);
+  const { box, from, to, size, show } = useWindow(rows.length, ROW);
+  const { times } = useProperty();
+  const here = useLocation().href({ id: null });
   const { next, more, trouble } = feed;
   useEffect(() => { if (more && !trouble && to > rows.length - AHEAD) next(); }, [more, trouble, to, rows.length, next]);
   useEffect(() => setActive(0), [rows[0]]);
 
+  const open = useCallback((event, index) => {
+    setActive(index);
+    onOpen(event);
+  }, [onOpen]);
   const step = (event) => {
     const page = Math.max(1, Math.floor(box.current.clientHeight / ROW) - 2);
     const moved = { ArrowDown: active + 1, ArrowUp: active - 1, PageDown: active + page, PageUp: active - page, Home: 0, End: rows.length - 1 }[event.key];
@@ -50,8 +55,8 @@ export function EventList({ feed, lookedUp, onOpen }) {
           <th key=${key} role="columnheader" scope="col" class=${key === 'value' ? 'number' : ''}>${label}</th>`)}</tr></thead>
         <tbody role="rowgroup">
           ${from > 0 && html`<tr key="above" role="presentation" aria-hidden="true"><td role="presentation" colspan=${COLUMNS.length} style=${{ height: `${from * ROW}px` }}></td></tr>`}
-          ${rows.slice(from, to).map((event, i) => html`<${Row} key=${identity(event)} ...${{ event, index: from + i, id, onOpen }}
-            active=${from + i === active} onPoint=${setActive} />`)}
+          ${rows.slice(from, to).map((event, i) => html`<${Row} key=${(from + i) % size} ...${{ event, index: from + i, id, here, times, open }}
+            active=${from + i === active} />`)}
           ${to < rows.length && html`<tr key="below" role="presentation" aria-hidden="true"><td role="presentation" colspan=${COLUMNS.length} style=${{ height: `${(rows.length - to) * ROW}px` }}></td></tr>`}
         </tbody>
       </table>
@@ -62,23 +67,26 @@ export function EventList({ feed, lookedUp, onOpen }) {
       : empty ? '' : more ? `${count(rows.length)} events are loaded; older ones follow as you scroll.` : `These are all ${count(rows.length)}.`}</p>`;
 }
 
-function Row({ event, index, id, active, onOpen, onPoint }) {
-  const { times } = useProperty();
-  const { href } = useLocation();
-  const open = (click) => {
-    onPoint(index);
-    if (!click.defaultPrevented && !click.target.closest('a') && !String(getSelection())) onOpen(event);
-  };
-  return html`<tr id=${`${id}-${index}`} class="row" role="row" aria-rowindex=${index + 2} aria-selected=${active} onClick=${open}>
-    <td role="gridcell"><${Link} tabindex="-1" href=${href({ id: event.event_id })}>${times.moment(event.received_at)}<//></td>
-    <td role="gridcell" title=${event.event}><bdi>${event.event}</bdi></td>
-    <td role="gridcell" class="number">${event.value === null ? nothing : money(event.value, event.currency)}</td>
-    <td role="gridcell" title=${event.order_id}><bdi>${event.order_id ?? nothing}</bdi></td>
-    <td role="gridcell"><code>${event.visitor ?? nothing}</code></td>
-    <td role="gridcell" title=${origin(event)}><bdi>${origin(event) || nothing}</bdi></td>
-    <td role="gridcell" title=${event.delivery.map(({ platform, status }) => `${platform}: ${status}`).join('\n')}>
-      ${event.delivery.length ? html`<${Deliveries} delivery=${event.delivery} />` : nothing}</td>
-  </tr>`;
+/**
+ * A row. The element of one that has left the window becomes that of one that has come, and what is the same is not rendered again:
+ * both keep scrolling smooth.
+ */
+function Row({ event, index, id, active, here, times, open }) {
+  return useMemo(() => {
+    const click = ({ target, defaultPrevented }) => {
+      if (!defaultPrevented && !target.closest('a') && !String(getSelection())) open(event, index);
+    };
+    return html`<tr id=${`${id}-${index}`} class="row" role="row" aria-rowindex=${index + 2} aria-selected=${active} onClick=${click}>
+      <td role="gridcell"><${Link} tabindex="-1" href=${`${here}&${new URLSearchParams({ id: event.event_id })}`}>${times.moment(event.received_at)}<//></td>
+      <td role="gridcell" title=${event.event}><bdi>${event.event}</bdi></td>
+      <td role="gridcell" class="number">${event.value === null ? nothing : money(event.value, event.currency)}</td>
+      <td role="gridcell" title=${event.order_id}><bdi>${event.order_id ?? nothing}</bdi></td>
+      <td role="gridcell"><code>${event.visitor ?? nothing}</code></td>
+      <td role="gridcell" title=${origin(event)}><bdi>${origin(event) || nothing}</bdi></td>
+      <td role="gridcell" title=${event.delivery.map(({ platform, status }) => `${platform}: ${status}`).join('\n')}>
+        ${event.delivery.length ? html`<${Deliveries} delivery=${event.delivery} />` : nothing}</td>
+    </tr>`;
+  }, [event, index, id, active, here, times, open]);
 }
 
 const Nothing = ({ lookedUp }) => (lookedUp

@@ -17,10 +17,15 @@ export function Status({ status, children }) {
   return html`<span class=${`tag ${tone}`} title=${means}><span aria-hidden="true">${sign} </span>${children ?? status}</span>`;
 }
 
+/** How many platforms are named, of which the same has become. */
+const NAMED = 3;
+
+const namesOf = (those) => (those.length > NAMED ? `${those.length} platforms` : those.map(({ platform }) => platform).join(', '));
+
 /** The deliveries of an event, by status. @param {{delivery: {platform: string, status: string}[]}} props */
 export function Deliveries({ delivery }) {
   const groups = Object.keys(STATUSES).map((status) => [status, delivery.filter((each) => each.status === status)])
     .filter(([, those]) => those.length > 0);
-  return groups.map(([status, those]) => html`<${Status} key=${status} status=${status}>
-    <span class="hidden">${status}: </span>${those.map(({ platform }) => platform).join(', ')}<//> `);
+  // Without keys: scrolling gives one row's elements to another.
+  return groups.map(([status, those]) => html`<${Status} status=${status}><span class="hidden">${status}: </span>${namesOf(those)}<//> `);
 }

@@ -2,10 +2,10 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from '../../kit/html.js';
 
 /** How many rows are there above and below what can be seen. */
-const BEYOND = 20;
+const BEYOND = 12;
 
 /** The most rows that are there at a time, on whatever screen. */
-export const MOST = 180;
+const MOST = 180;
 
 /**
  * Which rows are to be there.
@@ -13,28 +13,29 @@ export const MOST = 180;
  * @param {number} height the box's
  * @param {number} row a row's height
  * @param {number} count of all rows
- * @returns {[number, number]} from the first to the one behind the last
+ * @returns {[number, number, number]} from the first to the one behind the last, and how many there are where the list is long enough
  */
 export function windowOf(top, height, row, count) {
-  const from = Math.max(0, Math.min(Math.floor(top / row), count) - BEYOND);
   const shown = Math.min(Math.ceil(height / row) + 2 * BEYOND, MOST);
-  return [from, Math.min(count, from + shown)];
+  const from = Math.max(0, Math.min(Math.floor(top / row) - BEYOND, count - shown));
+  return [from, Math.min(count, from + shown), shown];
 }
 
 /**
  * Follows a scrolling box.
  * @param {number} count of all rows
  * @param {number} row a row's height in pixels
- * @returns {{box: object, from: number, to: number, show: (index: number) => void}} box is the ref of the element that scrolls;
- *   show scrolls to a row
+ * @returns {{box: object, from: number, to: number, size: number, show: (index: number) => void}} box is the ref of the element that
+ *   scrolls; size is how many rows are there at most; show scrolls to a row
  */
 export function useWindow(count, row) {
   const box = useRef(null);
-  const [seen, setSeen] = useState([0, 0]);
+  const [seen, setSeen] = useState([0, 0, 1]);
   const measure = useCallback(() => {
+    if (!box.current) return; // the browser tells of sizes later than the list may be gone
     const { scrollTop, clientHeight } = box.current;
     const next = windowOf(scrollTop, clientHeight, row, count);
-    setSeen((before) => (before[0] === next[0] && before[1] === next[1] ? before : next));
+    setSeen((before) => (before.every((n, i) => n === next[i]) ? before : next));
   }, [count, row]);
   useLayoutEffect(measure, [measure]);
   useEffect(() => {
@@ -54,5 +55,6 @@ export function useWindow(count, row) {
     if (above < element.scrollTop) element.scrollTop = above;
     else if (below > element.scrollTop + element.clientHeight) element.scrollTop = below - element.clientHeight;
   }, [row]);
-  return { box, from: seen[0], to: seen[1], show };
+  const [from, to, size] = seen;
+  return { box, from, to, size, show };
 }
