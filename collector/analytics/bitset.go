@@ -34,6 +34,19 @@ func (s *rowSet) add(rows []uint16) {
 	}
 }
 
+// addAll adds the rows from one to before another to an empty set.
+func (s *rowSet) addAll(from, to int) {
+	for i := from / 64; i*64 < to; i++ {
+		s[i] = ^uint64(0) << max(0, from-i*64) & (^uint64(0) >> max(0, i*64+64-to))
+	}
+}
+
+func (s *rowSet) remove(rows []uint16) {
+	for _, row := range rows {
+		s[row>>6&(columns.ChunkRows/64-1)] &^= 1 << (row & 63)
+	}
+}
+
 func (s *rowSet) addOne(row uint16) { s[row>>6&(columns.ChunkRows/64-1)] |= 1 << (row & 63) }
 
 // bit is 1 where row is in the set.

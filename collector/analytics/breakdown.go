@@ -49,9 +49,9 @@ type breaker struct {
 	grouping  grouping
 	kinds     []rowKind
 	parts     []breakPart
-	// counts and earned are those of all parts.
+	// counts and earned are those of all parts, by group.
 	counts []groupCounts
-	earned map[uint32]*earnings
+	earned []*earnings
 	// places are by a group's number the place of its visitors plus 1, 0 for a group whose visitors nobody asks for. visitors and
 	// buyers are counts by place.
 	places           []uint32
@@ -71,7 +71,7 @@ func (c *groupCounts) events() (count int) {
 
 // What a group takes: in a worker's counts, with its money, and in the answer.
 const (
-	groupCountBytes = 4 * 8
+	groupCountBytes = 4*8 + 8
 	earningsBytes   = 256
 	groupBytes      = 512
 )
@@ -95,7 +95,7 @@ func (s *snapshot) newBreaker(q BreakdownQuery, f *selection) (*breaker, error) 
 	return b, nil
 }
 
-// tally counts the events and the money of all groups.
+// tally counts the events and the money of all groups, and where there are few groups their visitors.
 func (b *breaker) tally(ctx context.Context, rows columns.RowRange) error {
 	size := b.grouping.size()
 	for _, part := range b.splitFor(rows, size) {
@@ -103,29 +103,13 @@ func (b *breaker) tally(ctx context.Context, rows columns.RowRange) error {
 			return err
 		}
 		b.parts = append(b.parts, breakPart{
-			breaker: b, rows: part, counts: make([]groupCounts, size), earned: map[uint32]*earnings{}, buffer: make([]uint16, columns.ChunkRows),
+			breaker: b, rows: part, counts: make([]groupCounts, size), earned: make([]*earnings, size), buffer: make([]uint16, columns.ChunkRows),
 		})
 	}
 	if err := b.tallyAndSee(ctx, size); err != nil {
 		return err
 	}
-	b.counts, b.earned = b.parts[0].counts, b.parts[0].earned
-	if len(b.parts) == 1 {
-		return nil
-	}
-	// The others keep their own counts, which say how long their lists get.
-	b.counts = slices.Clone(b.counts)
-	for i := range b.parts[1:] {
-		part := &b.parts[1+i]
-		for group := range part.counts {
-			for k, rows := range part.counts[group] {
-				b.counts[group][k] += rows
-			}
-		}
-		for group, earned := range part.earned {
-			b.earningsOf(b.earned, group).merge(earned)
-		}
-	}
+	b.merge()
 	return nil
 }
 
@@ -145,6 +129,26 @@ func (b *breaker) tallyAndSee(ctx context.Context, size int) error {
 	return b.count(ctx, func(*breakPart) distinctCounts { return distinctCounts{every, every, every, every} }, (*breakPart).tallyAndSee)
 }
 
+// merge adds up what the parts have counted. These keep their own counts, which say how long their lists get.
+func (b *breaker) merge() {
+	b.counts, b.earned = b.parts[0].counts, b.parts[0].earned
+	if len(b.parts) == 1 {
+		return
+	}
+	b.counts = slices.Clone(b.counts)
+	for i := range b.parts[1:] {
+		part := &b.parts[1+i]
+		for group := range part.counts {
+			for k, rows := range part.counts[group] {
+				b.counts[group][k] += rows
+			}
+			if earned := part.earned[group]; earned != nil {
+				b.earningsOf(b.earned, uint32(group)).merge(earned)
+			}
+		}
+	}
+}
+
 // each calls visit for the kept rows of each chunk, of all parts at once.
 func (b *breaker) each(ctx context.Context, visit func(*breakPart, *columns.ChunkRange, *members)) error {
 	return together(len(b.parts), func(part int) error {
@@ -156,7 +160,7 @@ func (b *breaker) each(ctx context.Context, visit func(*breakPart, *columns.Chun
 }
 
 // earningsOf returns the money of a group.
-func (b *breaker) earningsOf(earned map[uint32]*earnings, group uint32) *earnings {
+func (b *breaker) earningsOf(earned []*earnings, group uint32) *earnings {
 	e := earned[group]
 	if e == nil {
 		_ = b.reservation.grow(earningsBytes) // where it fails the query ends with this chunk

@@ -54,7 +54,7 @@ func touchAndBuy(t *testing.T, w *world, count int) {
 	var entries []stream.Entry
 	for i := range 2 * count {
 		w.last = stream.At(w.last.Time().Add(time.Second))
-		e := oracleEvent{position: w.last, visitor: visitorID("client", []byte("c"))}
+		e := &oracleEvent{position: w.last, visitor: visitorID("client", []byte("c"))}
 		e.ID, e.DeliveryID, e.ClientID = fmt.Sprint(i), uuid.UUID{6: 0x70, 8: 0x80}, "c"
 		if e.Name = "pageview"; i%2 == 1 {
 			value := event.Amount(100 * (i + 1))

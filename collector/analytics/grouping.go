@@ -94,44 +94,49 @@ func (r *grouper) part(g *grouping, c *columns.ChunkRange, rows []uint16, visit 
 		return
 	}
 	r.groups = slices.Grow(r.groups[:0], columns.ChunkRows)[:len(rows)]
+	m := members{rows: rows, groups: r.groups}
 	switch g.by {
 	case ByEvent:
-		for i, row := range rows {
-			r.groups[i] = c.Name[row]
-		}
+		m.groups = r.valuesOf(c, &c.Name, rows)
 	case ByPage:
-		for i, row := range rows {
-			r.groups[i] = c.Page[row]
-		}
+		m.groups = r.valuesOf(c, &c.Page, rows)
 	default:
 		origins := g.Origins(c)
 		for i, row := range rows {
-			r.groups[i] = g.ofTouch[origins.Touch(row)]
+			m.groups[i] = g.ofTouch[origins.Touch(row)]
 		}
 	}
-	visit(&members{rows: rows, groups: r.groups})
+	visit(&m)
+}
+
+// valuesOf returns what rows have in a column. Those of all rows stand side by side already.
+func (r *grouper) valuesOf(c *columns.ChunkRange, column *[columns.ChunkRows]uint32, rows []uint16) []uint32 {
+	if len(rows) == c.To-c.From {
+		return column[c.From:c.To]
+	}
+	for i, row := range rows {
+		r.groups[i] = column[row]
+	}
+	return r.groups
 }
 
 // partByProduct is part for products: those first, and then the rows without one.
 func (r *grouper) partByProduct(c *columns.ChunkRange, rows []uint16, visit func(*members)) {
 	products, sales := c.Products(), c.Sales()
-	var kept, has rowSet
+	var without rowSet
 	if len(rows) < c.To-c.From {
-		kept.add(rows)
-		products, sales = r.keep(&kept, products, sales)
+		without.add(rows)
+		products, sales = r.keep(&without, products, sales)
+	} else {
+		without.addAll(c.From, c.To)
 	}
 	visit(&members{rows: products.Rows, groups: products.Products, sales: sales, withSales: true})
-	has.add(products.Rows)
+	without.remove(products.Rows)
 	if r.nones == nil {
 		r.nones = make([]uint32, columns.ChunkRows)
 	}
-	r.rows = slices.Grow(r.rows[:0], columns.ChunkRows)[:len(rows)]
-	without := 0
-	for _, row := range rows {
-		r.rows[without] = row
-		without += 1 - has.bit(row)
-	}
-	visit(&members{rows: r.rows[:without], groups: r.nones[:without]})
+	r.rows = without.take(r.rows[:0])
+	visit(&members{rows: r.rows, groups: r.nones[:len(r.rows)]})
 }
 
 // keep returns the products and sales of some rows.

@@ -146,7 +146,7 @@ func TestAVisitorIsFoundBesideAFollower(t *testing.T) {
 	w := newWorld(7)
 	w.visitors = 6
 	var entries []stream.Entry
-	var events []oracleEvent
+	var events []*oracleEvent
 	for range 3 * columns.ChunkRows {
 		e := w.event()
 		events = append(events, e)

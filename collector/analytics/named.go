@@ -111,7 +111,7 @@ func (f *rowFinder) rows(c *columns.ChunkRange, names []uint32) []uint16 {
 			f.set.add(c.Named(name, f.buffer))
 		}
 	}
-	return f.kept.keep(c, f.set.take(f.result[:0]))
+	return f.kept.keep(c, f.set.take(f.result[:0]), f.result)
 }
 
 // first returns what rows would of one name, with the visitors at hand; nothing where it has to be looked for.

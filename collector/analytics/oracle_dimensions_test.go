@@ -12,8 +12,8 @@ import (
 )
 
 // keep returns the events that a filter keeps.
-func (o *oracle) keep(events []oracleEvent, filter Filter) []oracleEvent {
-	var kept []oracleEvent
+func (o *oracle) keep(events []*oracleEvent, filter Filter) []*oracleEvent {
+	var kept []*oracleEvent
 	for _, e := range events {
 		isKept := true
 		for by, values := range filter {
@@ -31,7 +31,7 @@ func (o *oracle) keep(events []oracleEvent, filter Filter) []oracleEvent {
 
 // trace notes the touch that each event comes from. It is called before what asks for filters and dimensions.
 func (o *oracle) trace() {
-	histories := map[string][]oracleEvent{}
+	histories := map[string][]*oracleEvent{}
 	for _, e := range o.events {
 		if e.visitor != "" && e.Class == event.Human {
 			histories[e.visitor] = append(histories[e.visitor], e)
@@ -53,7 +53,7 @@ func (o *oracle) trace() {
 }
 
 // valuesOf returns what an event has in a dimension.
-func valuesOf(e oracleEvent, by Dimension) []string {
+func valuesOf(e *oracleEvent, by Dimension) []string {
 	var name string
 	origin := e.origin
 	switch {
@@ -85,7 +85,7 @@ type oracleProduct struct {
 	amount *event.Amount
 }
 
-func oracleProducts(e oracleEvent) map[string]oracleProduct {
+func oracleProducts(e *oracleEvent) map[string]oracleProduct {
 	products := map[string]oracleProduct{}
 	for _, item := range e.Contents {
 		if item.ID == "" {
@@ -111,13 +111,13 @@ func oracleProducts(e oracleEvent) map[string]oracleProduct {
 
 func (o *oracle) breakdown(q BreakdownQuery) Breakdown {
 	kept := o.keep(o.within(q.Range), q.Filter)
-	named, pieces := map[string][]oracleEvent{}, map[string]*big.Int{}
+	named, pieces := map[string][]*oracleEvent{}, map[string]*big.Int{}
 	for _, e := range kept {
 		for _, name := range valuesOf(e, q.By) {
 			if pieces[name] == nil {
 				pieces[name] = new(big.Int)
 			}
-			of := e
+			of := *e
 			if product, isOne := oracleProducts(e)[name]; isOne && q.By == ByProduct {
 				of.Value = product.amount
 				switch e.Name {
@@ -127,7 +127,7 @@ func (o *oracle) breakdown(q BreakdownQuery) Breakdown {
 					pieces[name].Sub(pieces[name], big.NewInt(int64(product.quantity)))
 				}
 			}
-			named[name] = append(named[name], of)
+			named[name] = append(named[name], &of)
 		}
 	}
 	b := Breakdown{Totals: o.totals(kept)}

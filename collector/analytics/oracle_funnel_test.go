@@ -9,7 +9,7 @@ import (
 
 // funnel follows every attempt of every visitor.
 func (o *oracle) funnel(q FunnelQuery) Funnel {
-	histories := map[string][]oracleEvent{}
+	histories := map[string][]*oracleEvent{}
 	for _, e := range o.keep(o.within(q.Range), q.Filter) {
 		if e.visitor != "" {
 			histories[e.visitor] = append(histories[e.visitor], e)
@@ -18,7 +18,7 @@ func (o *oracle) funnel(q FunnelQuery) Funnel {
 	came := make([]int, len(q.Steps))
 	gaps := make([][]time.Duration, len(q.Steps))
 	for _, history := range histories {
-		var best []oracleEvent
+		var best []*oracleEvent
 		for i := range history {
 			if attempt := oracleAttempt(history[i:], q); len(attempt) > len(best) {
 				best = attempt
@@ -52,11 +52,11 @@ func (o *oracle) funnel(q FunnelQuery) Funnel {
 }
 
 // oracleAttempt begins at the first event of a history.
-func oracleAttempt(history []oracleEvent, q FunnelQuery) []oracleEvent {
+func oracleAttempt(history []*oracleEvent, q FunnelQuery) []*oracleEvent {
 	if !slices.Contains(q.Steps[0], history[0].Name) {
 		return nil
 	}
-	attempt := []oracleEvent{history[0]}
+	attempt := []*oracleEvent{history[0]}
 	for _, e := range history[1:] {
 		if len(attempt) == len(q.Steps) || q.Window > 0 && e.at().Sub(history[0].at()) > q.Window {
 			break

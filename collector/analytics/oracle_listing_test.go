@@ -50,7 +50,7 @@ func (o *oracle) matching(q ListingQuery) []Record {
 }
 
 // record is how a listing shows an event.
-func (o *oracle) record(e oracleEvent) Record {
+func (o *oracle) record(e *oracleEvent) Record {
 	r := Record{
 		Position: e.position, EventID: e.ID, Event: e.Name, Class: e.Class, ReceivedAt: e.at(), Value: e.Value, Currency: e.Currency,
 		OrderID: e.OrderID, ClientID: e.ClientID, Visitor: e.visitor, Anonymous: e.anonymous,

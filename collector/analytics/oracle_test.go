@@ -18,7 +18,7 @@ import (
 // rational numbers. It shares nothing with the view but the types of its answers.
 type oracle struct {
 	currency string
-	events   []oracleEvent
+	events   []*oracleEvent
 	// records holds each event's records in the order in which they came.
 	records map[stream.Position][]stream.Record
 }
@@ -36,13 +36,13 @@ type oracleEvent struct {
 	anonymous bool
 }
 
-func (e oracleEvent) at() time.Time { return e.position.Time() }
+func (e *oracleEvent) at() time.Time { return e.position.Time() }
 
 // within returns the events that count.
-func (o *oracle) within(r Range) []oracleEvent { return o.of(event.Human, r) }
+func (o *oracle) within(r Range) []*oracleEvent { return o.of(event.Human, r) }
 
-func (o *oracle) of(class event.Class, r Range) []oracleEvent {
-	var found []oracleEvent
+func (o *oracle) of(class event.Class, r Range) []*oracleEvent {
+	var found []*oracleEvent
 	for _, e := range o.events {
 		if e.Class == class && !e.at().Before(r.From) && e.at().Before(r.To) {
 			found = append(found, e)
@@ -52,24 +52,24 @@ func (o *oracle) of(class event.Class, r Range) []oracleEvent {
 }
 
 func (o *oracle) forget(before stream.Position) {
-	o.events = slices.DeleteFunc(o.events, func(e oracleEvent) bool { return e.position < before })
+	o.events = slices.DeleteFunc(o.events, func(e *oracleEvent) bool { return e.position < before })
 }
 
 // erase takes events out as though there had never been any.
 func (o *oracle) erase(positions []stream.Position) {
-	o.events = slices.DeleteFunc(o.events, func(e oracleEvent) bool { return slices.Contains(positions, e.position) })
+	o.events = slices.DeleteFunc(o.events, func(e *oracleEvent) bool { return slices.Contains(positions, e.position) })
 }
 
 // anonymize makes nobody's the events before a position.
 func (o *oracle) anonymize(before stream.Position) {
-	for i := range o.events {
-		if e := &o.events[i]; e.position < before {
+	for _, e := range o.events {
+		if e.position < before {
 			e.visitor, e.ClientID, e.anonymous = "", "", true
 		}
 	}
 }
 
-func countNamed(events []oracleEvent, name string) int {
+func countNamed(events []*oracleEvent, name string) int {
 	count := 0
 	for _, e := range events {
 		if e.Name == name {
@@ -79,7 +79,7 @@ func countNamed(events []oracleEvent, name string) int {
 	return count
 }
 
-func visitorsOf(events []oracleEvent, name string) int {
+func visitorsOf(events []*oracleEvent, name string) int {
 	seen := map[string]bool{}
 	for _, e := range events {
 		if e.visitor != "" && (name == "" || e.Name == name) {
@@ -89,7 +89,7 @@ func visitorsOf(events []oracleEvent, name string) int {
 	return len(seen)
 }
 
-func (o *oracle) money(events []oracleEvent, name, currency string) *big.Int {
+func (o *oracle) money(events []*oracleEvent, name, currency string) *big.Int {
 	sum := new(big.Int)
 	for _, e := range events {
 		if e.Name == name && e.Value != nil && e.Currency == currency {
@@ -126,7 +126,7 @@ func (o *oracle) summary(r Range, filter Filter) Summary {
 }
 
 // totals are the figures of some events.
-func (o *oracle) totals(events []oracleEvent) Totals {
+func (o *oracle) totals(events []*oracleEvent) Totals {
 	currencies := map[string]bool{}
 	for _, e := range events {
 		if e.Name == "purchase" || e.Name == "refund" {
@@ -185,7 +185,7 @@ func (o *oracle) series(ranges []Range, filter Filter) []Totals {
 }
 
 // delivery folds an event's records for one platform in the order in which they came.
-func (o *oracle) delivery(e oracleEvent, platform string) Delivery {
+func (o *oracle) delivery(e *oracleEvent, platform string) Delivery {
 	d := Delivery{Platform: platform, UpdatedAt: e.at()}
 	recorded := false
 	for _, r := range o.records[e.position] {
@@ -221,7 +221,7 @@ func (o *oracle) delivery(e oracleEvent, platform string) Delivery {
 
 func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 	events := o.of(class, r)
-	named := map[string][]oracleEvent{}
+	named := map[string][]*oracleEvent{}
 	for _, e := range events {
 		named[e.Name] = append(named[e.Name], e)
 	}
@@ -257,9 +257,9 @@ func (o *oracle) eventStats(class event.Class, r Range) []EventStats {
 func (o *oracle) attribution(q AttributionQuery) Attribution {
 	var a Attribution
 	byCurrency := map[string]bool{}
-	conversions := slices.DeleteFunc(o.keep(o.within(q.Range), q.Filter), func(e oracleEvent) bool { return e.Name != q.ConversionEvent })
+	conversions := slices.DeleteFunc(o.keep(o.within(q.Range), q.Filter), func(e *oracleEvent) bool { return e.Name != q.ConversionEvent })
 	credit, revenue := map[string]*big.Rat{}, map[string]*big.Rat{}
-	histories := map[string][]oracleEvent{}
+	histories := map[string][]*oracleEvent{}
 	for _, e := range o.events {
 		if e.Class != event.Human {
 			continue
@@ -319,7 +319,7 @@ func (o *oracle) attribution(q AttributionQuery) Attribution {
 }
 
 // credited lists what a conversion is credited to, once per equal part.
-func (o *oracle) credited(conversion oracleEvent, history []oracleEvent, q AttributionQuery) []string {
+func (o *oracle) credited(conversion *oracleEvent, history []*oracleEvent, q AttributionQuery) []string {
 	var merged []columns.Touch
 	for _, e := range history {
 		old := q.Lookback > 0 && e.at().Before(conversion.at().Add(-q.Lookback))

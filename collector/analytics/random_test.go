@@ -90,13 +90,13 @@ func visitorID(kind string, identity []byte) string {
 }
 
 // event makes up the next event.
-func (w *world) event() oracleEvent {
+func (w *world) event() *oracleEvent {
 	if w.IntN(5) > 0 {
 		w.last = stream.At(w.last.Time().Add(time.Duration(w.Int64N(w.pace)+1) * time.Millisecond))
 	} else {
 		w.last++
 	}
-	e := oracleEvent{position: w.last}
+	e := &oracleEvent{position: w.last}
 	e.DeliveryID = uuid.UUID{15: byte(w.IntN(256)), 6: 0x70, 8: 0x80, 0: byte(len(w.oracle.events)), 1: byte(len(w.oracle.events) >> 8)}
 	e.ID = e.DeliveryID.String()
 	if w.IntN(3) == 0 {
@@ -119,12 +119,12 @@ func (w *world) event() oracleEvent {
 	if w.IntN(5) == 0 {
 		e.Class = event.Class(w.IntN(event.Classes))
 	}
-	if w.identify(&e); e.Class != event.Human {
+	if w.identify(e); e.Class != event.Human {
 		e.visitor = "" // who is there all the same in the event
 	}
 	o := pick(w.Rand, origins()...)
 	e.Context, e.touch = o.context, o.want
-	w.subject(&e)
+	w.subject(e)
 	for _, platform := range []string{"meta", "crm", "console"} {
 		if w.IntN(3) > 0 {
 			e.Platforms = append(e.Platforms, platform)
@@ -217,7 +217,7 @@ func (w *world) identify(e *oracleEvent) {
 }
 
 // record makes up what became of an event on a platform.
-func (w *world) record(e oracleEvent) stream.Record {
+func (w *world) record(e *oracleEvent) stream.Record {
 	r := stream.Record{
 		Event: e.position, Platform: pick(w.Rand, "meta", "crm", "console", "removed"), Status: stream.Status(w.IntN(6)),
 		Attempts: w.IntN(4), At: e.at().Add(time.Duration(w.IntN(40)-3) * 100 * time.Millisecond),

@@ -13,11 +13,16 @@ type selection struct {
 	// names, pages, products and touches have the numbers of what is kept, nil for any. 0 is none among the pages, the products
 	// and the touches.
 	names, pages, products, touches bitset
+	// every has a chunk's rows.
+	every []uint16
 }
 
 // selecting returns what a filter keeps. It fails with [ErrTooCostly] or [ErrBusy].
 func (s *snapshot) selecting(filter Filter) (selection, error) {
-	f := selection{snapshot: s}
+	f := selection{snapshot: s, every: make([]uint16, columns.ChunkRows)}
+	for row := range f.every {
+		f.every[row] = uint16(row)
+	}
 	// A touch costs a bit in the set, and a byte while it is looked at.
 	if err := s.reservation.grow(int64((len(s.Names)+len(s.Pages)+len(s.Products))/8 + 2*len(s.Touches))); err != nil {
 		return selection{}, err
@@ -98,40 +103,42 @@ func (f *selection) all() bool {
 	return f.names == nil && f.pages == nil && f.products == nil && f.touches == nil
 }
 
-// keep returns those of a chunk's rows that are kept, in place and in order. Rows of an index are to be copied first.
-func (f *selection) keep(c *columns.ChunkRange, rows []uint16) []uint16 {
+// keep returns those of a chunk's rows that are kept, in order. It puts them into buffer, which the rows may stand in and which
+// has room for them, unless every row is kept.
+func (f *selection) keep(c *columns.ChunkRange, rows, buffer []uint16) []uint16 {
+	buffer = buffer[:cap(buffer)]
 	if f.names != nil {
 		kept := 0
 		for _, row := range rows {
-			rows[kept] = row
+			buffer[kept] = row
 			kept += f.names.bit(c.Name[row])
 		}
-		rows = rows[:kept]
+		rows = buffer[:kept]
 	}
 	if f.pages != nil {
 		kept := 0
 		for _, row := range rows {
-			rows[kept] = row
+			buffer[kept] = row
 			kept += f.pages.bit(c.Page[row])
 		}
-		rows = rows[:kept]
+		rows = buffer[:kept]
 	}
 	if f.touches != nil {
 		kept, origins := 0, f.snapshot.Origins(c)
 		for _, row := range rows {
-			rows[kept] = row
+			buffer[kept] = row
 			kept += f.touches.bit(origins.Touch(row))
 		}
-		rows = rows[:kept]
+		rows = buffer[:kept]
 	}
 	if f.products != nil && len(rows) > 0 {
-		rows = f.keepProducts(c, rows)
+		rows = f.keepProducts(c, rows, buffer)
 	}
 	return rows
 }
 
 // keepProducts is keep for the products alone.
-func (f *selection) keepProducts(c *columns.ChunkRange, rows []uint16) []uint16 {
+func (f *selection) keepProducts(c *columns.ChunkRange, rows, buffer []uint16) []uint16 {
 	var kept, has rowSet
 	products := c.Products()
 	for i, row := range products.Rows {
@@ -143,19 +150,15 @@ func (f *selection) keepProducts(c *columns.ChunkRange, rows []uint16) []uint16 
 	withNone := f.products.bit(0)
 	left := 0
 	for _, row := range rows {
-		rows[left] = row
+		buffer[left] = row
 		left += kept.bit(row) | withNone&^has.bit(row)
 	}
-	return rows[:left]
+	return buffer[:left]
 }
 
 // named returns the kept rows of a range with a name, in stream order. They are put into buffer unless every row is kept.
 func (f *selection) named(c *columns.ChunkRange, name uint32, buffer []uint16) []uint16 {
-	rows := c.Named(name, buffer)
-	if f.all() {
-		return rows
-	}
-	return f.keep(c, append(buffer[:0], rows...))
+	return f.keep(c, c.Named(name, buffer), buffer)
 }
 
 // addValues adds the values of a name's rows, which are those that named has returned, to sums.
@@ -170,11 +173,7 @@ func (f *selection) addValues(c *columns.ChunkRange, name uint32, rows []uint16,
 }
 
 // rows returns the kept rows of a range, of whatever class, in stream order. They are put into buffer, which has room for a
-// chunk's.
+// chunk's, unless every row is kept; they must not be changed.
 func (f *selection) rows(c *columns.ChunkRange, buffer []uint16) []uint16 {
-	rows := buffer[:c.To-c.From]
-	for i := range rows {
-		rows[i] = uint16(c.From + i)
-	}
-	return f.keep(c, rows)
+	return f.keep(c, f.every[c.From:c.To], buffer)
 }

@@ -40,6 +40,19 @@ func (s *Sums) Of(currency uint16) *Sum {
 	return &(*s)[i]
 }
 
+// Money is the value of a row, NoValue for none, and the number of its currency, 0 for none.
+type Money struct {
+	Value    event.Amount
+	Currency uint16
+}
+
+// Add adds what a row is worth.
+func (s *Sums) Add(m Money) {
+	if m.Currency != 0 && m.Value != NoValue {
+		s.Of(m.Currency).Add(m.Value)
+	}
+}
+
 // Merge adds other sums.
 func (s *Sums) Merge(others Sums) {
 	for _, o := range others {
