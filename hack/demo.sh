@@ -245,8 +245,8 @@ print_numbers() {
     printf '             %-20s %s\n' "$name" "$(figure $name <<<"$summary")"
   done
   say 'how far visitors got (analytics/funnel):'
-  ask 'analytics/funnel?steps=pageview&steps=add_to_cart&steps=purchase' | grep -o '"event":"[a-z_]*","visitors":[0-9]*' |
-    sed 's/"event":"\([a-z_]*\)","visitors":\([0-9]*\)/             \1 \2/'
+  ask 'analytics/funnel?steps=pageview&steps=add_to_cart&steps=purchase' | grep -o '"event":"[a-z_]*","events":\["[a-z_]*"\],"visitors":[0-9]*' |
+    sed 's/"event":"\([a-z_]*\)",.*,"visitors":\([0-9]*\)/             \1 \2/'
   say 'which channels the purchases are owed to (analytics/attribution):'
   ask analytics/attribution | grep -o '"channel":"[^"]*","conversions":[0-9.]*' |
     sed 's/"channel":"\([^"]*\)","conversions":\([0-9.]*\)/             \1 \2/'
