@@ -195,10 +195,12 @@ func (e *Engine) Run(taking context.Context) error {
 	return nil
 }
 
-// suspended makes sure of the platform's group, so that its events wait for it, and does nothing else.
+// suspended makes sure of the platform's group, so that its events wait for it, and does nothing else. Whatever it was paused for
+// before is nobody's concern meanwhile.
 func (e *Engine) suspended(taking context.Context, cfg platforms.Platform) {
 	logger := e.options.Logger.With("platform", cfg.Name)
 	logger.Info("platform suspended; its events wait")
+	e.options.Metrics.pauses(cfg.Name, e.options.Now)
 	e.group(cfg, logger).await(taking)
 }
 

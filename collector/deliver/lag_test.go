@@ -68,6 +68,22 @@ func TestAPlatformWithoutItsSecretIsReportedAsPaused(t *testing.T) {
 	s.reported("what is missing", stream.PlatformState{Pause: &stream.Pause{Misconfiguration: string(SecretInvalid), Reason: reasonUnusable}})
 }
 
+// Somebody has been told of the pause before; while deliveries are suspended it is none of the platform's.
+func TestASuspendedPlatformIsNotPausedAnyMore(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, platforms.TypePinterest)
+	s.credentials["p"] = nil
+	first := s.start("pod-1", nil)
+	s.reported("what is missing", stream.PlatformState{Pause: &stream.Pause{Misconfiguration: string(SecretInvalid), Reason: reasonUnusable}})
+	first.stop()
+	s.property.Platforms[0].Suspend = true
+	s.start("pod-1", nil)
+	s.reported("a platform that waits", stream.PlatformState{})
+	if got := s.metrics.Misconfigured(); len(got) > 0 {
+		t.Errorf("a person has to mend %v", got)
+	}
+}
+
 // A pause that goes on for another reason began when the first one did.
 func TestAPauseBeganWithItsFirstReason(t *testing.T) {
 	h := newHarness(t)

@@ -22,9 +22,7 @@ type redactor struct{ secrets []string }
 func newRedactor(credentials map[string]string, header http.Header) redactor {
 	var plain []string
 	for _, value := range credentials {
-		plain = append(plain, value)
-		plain = append(plain, strings.Fields(value)...) // keys that are replaced one by one
-		plain = append(plain, privateKeys(value)...)
+		plain = append(append(plain, value), secretsIn(value)...)
 	}
 	for _, name := range []string{"Authorization", "Access-Token", "Webhook-Signature"} {
 		for _, value := range header.Values(name) {
@@ -46,11 +44,12 @@ func newRedactor(credentials map[string]string, header http.Header) redactor {
 	return r
 }
 
-// privateKeys are those in a service account's key, whole and line by line; none in any other text.
-func privateKeys(text string) []string {
+// secretsIn are the parts of a credential that are secret by themselves: the private keys of a service account's key, whole and line
+// by line, and in any other text the keys that are replaced one by one.
+func secretsIn(text string) []string {
 	var members map[string]any
 	if json.Unmarshal([]byte(text), &members) != nil {
-		return nil
+		return strings.Fields(text)
 	}
 	var keys []string
 	for name, member := range members {

@@ -31,6 +31,8 @@ const (
 	adviceShop     = "The refund cannot be matched to a purchase that this platform has. Nothing to do, unless the purchase should have gone there."
 	adviceToken    = "The platform's server of tokens does not work. " + byItself
 	adviceBucket   = "Correct the platform's bucket, region or endpoint in the Property, or the bucket itself."
+	adviceEgress   = "The platform's host has a private address, which the operator does not allow. Use a public host, or have the address allowed (--egress-allow-cidr)."
+	adviceSecret   = "The platform's Secret lacks a key or holds one of the wrong form. The deliverer's log names the key."
 	adviceReported = "Weir cannot read or write this event. The deliverer's log has the cause; please report it."
 )
 
@@ -40,7 +42,7 @@ var advices = map[string]string{
 	"timeout": adviceUnreachable, "connection_refused": adviceUnreachable, "connection_reset": adviceUnreachable, "connection_failed": adviceUnreachable,
 	"name_not_resolved": "The platform's host name has no address. Check its spelling in the Property; else your DNS is at fault.",
 	"tls_failed":        "The platform's certificate cannot be verified. Give its host a valid certificate, or look what stands between.",
-	"egress_denied":     "The platform's host has a private address, which the operator does not allow. Use a public host, or have the address allowed (--egress-allow-cidr).",
+	"egress_denied":     adviceEgress,
 	"replayed":          "Nothing to do: somebody has had it sent again, and it is next.",
 	"queued":            "Nothing to do: the platform has taken the event and has not said yet what became of it.",
 	"request_unknown":   "Nothing to do: the platform has lost what it had queued, and the event is sent again.",
@@ -99,13 +101,13 @@ var advices = map[string]string{
 	"file_deleted":          "A file was deleted from the bucket before its day was over. Restore it, or leave files alone until their day is over.",
 	"not_parquet":           "A file in the bucket is cut off or foreign; the deliverer's log names it. Restore it, or delete it with the rows it had.",
 	"clock_skewed":          "The clock of this machine and the bucket's server differ by too much. Set this machine's clock.",
-	"misconfigured":         "The platform's Secret lacks a key or holds one of the wrong form. The deliverer's log names the key.",
+	"misconfigured":         adviceSecret,
 
 	"CredentialsRejected":   "The platform refuses the credential. " + adviceCredentials,
 	"ConfigurationRejected": "The platform refuses its settings, or is gone. " + advicePermission,
-	"EgressDenied":          "The platform's host has a private address, which the operator does not allow. Use a public host, or have the address allowed (--egress-allow-cidr).",
+	"EgressDenied":          adviceEgress,
 	"SecretMissing":         "The Secret that the platform's credentialsSecretRef names is missing. Create it.",
-	"SecretInvalid":         "The platform's Secret lacks a key or holds one of the wrong form. The deliverer's log names the key.",
+	"SecretInvalid":         adviceSecret,
 }
 
 // advicesOf are those that hold for a status alone, where the same reason means something else in another one.

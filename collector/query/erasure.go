@@ -108,19 +108,14 @@ const (
 
 // erasureRequest reads a request's body.
 func erasureRequest(object, property string) (stream.ErasureRequest, event.Errors) {
-	var errs event.Errors
 	var members map[string]jsontext.Value
 	if err := json.Unmarshal([]byte(object), &members); err != nil {
 		panic(err) // outline.Decode has accepted it
 	}
+	errs := unknownMembers(members, erasureMembers...)
 	var subjects []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		switch {
-		case !slices.Contains(erasureMembers, name):
-			if len(errs) < maxUnknown {
-				errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(erasureMembers, ", ")))
-			}
-		case slices.Contains(envelope.SubjectMembers[:], name) && !outline.Absent(string(members[name])):
+		if slices.Contains(envelope.SubjectMembers[:], name) && !outline.Absent(string(members[name])) {
 			subjects = append(subjects, name)
 		}
 	}

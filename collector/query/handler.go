@@ -102,6 +102,9 @@ func (h *Handler) Serve(tenants []Tenant) { h.tenants.Store(&tenants) }
 // replayRetryAfter is when a caller is asked to come back while the view still replays the streams or took too long.
 const replayRetryAfter = 2 * time.Second
 
+// redisTimeout is how long Redis may take for what it is asked for once.
+const redisTimeout = 2 * time.Second
+
 // maxRows is how many rows a figure by name or group has at most. Further ones are summed up, or on the next page.
 const maxRows = 1000
 

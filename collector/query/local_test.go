@@ -1,12 +1,15 @@
 package query
 
 import (
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/dashboard"
 	"github.com/weir-dev/weir/collector/session"
 )
@@ -91,6 +94,54 @@ func TestOneClickTakesNoTokenAndNeedsAProperty(t *testing.T) {
 	}
 }
 
+func TestOneClickDoesNotGuessWhichPropertyIsMeant(t *testing.T) {
+	handler, api := servePages(t, &Local{})
+	served := slices.Clone(*handler.tenants.Load())
+	twin := served[indexOf(t, handler, "berlin")]
+	twin.Property.Namespace, twin.SessionKeys = "other", sessionKeys(t, session.NewKey())
+	twin.Tokens = []auth.Credential{{Name: "twin", Hash: auth.HashOf("wt_twin"), Scope: auth.ScopeRead}}
+	handler.Serve(append(served, twin))
+	ask := func(method, body string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
+		return call{method: method, target: "/properties/berlin/session", body: body, peer: machine, host: localhost, cookies: cookies}.ask(api)
+	}
+	if answer := ask("GET", ""); !strings.Contains(answer.Body.String(), `"loopback":false`) {
+		t.Errorf("the hint is %s", answer.Body)
+	}
+	if answer := ask("POST", `{"loopback":true}`); answer.Code != 422 || !strings.Contains(answer.Body.String(), "several namespaces have one") {
+		t.Errorf("got %d %s, want 422", answer.Code, answer.Body)
+	}
+	for token, want := range map[string]string{tokens["berlin"]: "default", "wt_twin": "twin"} {
+		cookies := ask("POST", `{"token":"`+token+`"}`).Result().Cookies()
+		if answer := ask("GET", "", cookies...); !strings.Contains(answer.Body.String(), `"token":"`+want+`"`) {
+			t.Errorf("by a token of one of them: got %s, want %s", answer.Body, want)
+		}
+	}
+}
+
+func TestEachWeirDevOfAMachineHasSessionsOfItsOwn(t *testing.T) {
+	var apis []http.Handler
+	var cookies []*http.Cookie
+	hosts := []string{"localhost:8080", "localhost:8081", "localhost"}
+	for _, host := range hosts {
+		_, api := servePages(t, &Local{})
+		answer := call{method: "POST", target: "/properties/berlin/session", body: `{"loopback":true}`, peer: machine, host: host}.ask(api)
+		apis, cookies = append(apis, api), append(cookies, answer.Result().Cookies()...)
+	}
+	// A browser keeps one cookie of a name for all ports, and sends all that it keeps to each.
+	kept := map[string]*http.Cookie{}
+	for _, cookie := range cookies {
+		kept[cookie.Name] = cookie
+	}
+	for i, host := range hosts {
+		answer := call{
+			method: "GET", target: "/properties/berlin/api/events", peer: machine, host: host, cookies: slices.Collect(maps.Values(kept)),
+		}.ask(apis[i])
+		if answer.Code != 200 {
+			t.Errorf("at %s: got %d, want to be signed in still", host, answer.Code)
+		}
+	}
+}
+
 func TestASessionThatNamesNoTokenIsTakenOnTheMachineOfWeirDevAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		local      *Local
@@ -108,7 +159,7 @@ func TestASessionThatNamesNoTokenIsTakenOnTheMachineOfWeirDevAlone(t *testing.T)
 			key := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].SessionKeys[0]
 			value := key.Seal("default/berlin", session.Session{Loopback: true, ExpirationTime: fixtureNow.Add(time.Hour)})
 			answer := call{
-				method: "GET", target: "/properties/berlin/api/events", peer: c.peer, host: c.host, cookies: []*http.Cookie{{Name: sessionCookie, Value: value}},
+				method: "GET", target: "/properties/berlin/api/events", peer: c.peer, host: c.host, cookies: []*http.Cookie{{Name: sessionCookie(c.host), Value: value}},
 			}.ask(api)
 			if answer.Code != c.want {
 				t.Errorf("got %d %s, want %d", answer.Code, answer.Body, c.want)

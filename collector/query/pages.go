@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -16,6 +17,9 @@ import (
 // pagePath is below which a property's page lies. It ends where its cookie's path ends.
 func pagePath(property string) string { return "/properties/" + property + "/" }
 
+// filePatterns are the paths of the page's files, some folders deep. A pattern for each file would be a time series of metrics, too.
+var filePatterns = []string{"/static/{file}", "/static/{folder}/{file}", "/static/{folder}/{subfolder}/{file}"}
+
 // pages mounts each property's page: what a browser loads, which is the same for everybody, the session, and below api/ what can be
 // asked of the property, for whoever is signed in. Whether there is such a property is told to nobody who is not.
 func (h *Handler) pages(r chi.Router) {
@@ -30,13 +34,22 @@ func (h *Handler) pages(r chi.Router) {
 	if h.local != nil {
 		get(r, "/", h.home)
 	}
+	byPath := maps.Collect(files.Static())
+	static := func(w http.ResponseWriter, r *http.Request) {
+		_, name, _ := strings.Cut(r.URL.Path, "/static/")
+		if file, found := byPath[name]; found {
+			file.ServeHTTP(w, r)
+			return
+		}
+		server.NotFound(w, r)
+	}
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(refuseOrigin))
 	r.Route("/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		r.Use(pageHeaders, namesProperty, protection.Handler)
 		get(r, "/", withSlash(files.Shell()))
-		for name, file := range files.Static() {
-			get(r, "/static/"+name, file.ServeHTTP)
+		for _, pattern := range filePatterns {
+			get(r, pattern, static)
 		}
 		r.Group(func(r chi.Router) {
 			r.Use(ownPageOnly)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/collector/auth"
@@ -99,6 +100,29 @@ func TestThePageIsTheSameForEverybodyAndBoundsWhatABrowserDoes(t *testing.T) {
 				t.Errorf("got %d %s", got.Code, got.Body)
 			}
 		})
+	}
+}
+
+func TestAllFilesOfThePageAreServedByFewRoutes(t *testing.T) {
+	_, api := servePages(t, nil)
+	files, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range files.Static() {
+		if answer := (call{method: "GET", target: "/properties/berlin/static/" + name}).ask(api); answer.Code != 200 || answer.Body.Len() == 0 {
+			t.Errorf("%s: got %d", name, answer.Code)
+		}
+	}
+	patterns := 0
+	err = chi.Walk(api.(chi.Routes), func(_, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if strings.Contains(pattern, "/static/") {
+			patterns++
+		}
+		return nil
+	})
+	if want := 2 * len(filePatterns); err != nil || patterns != want { // GET and HEAD
+		t.Errorf("%d routes, %v; want %d: each has its time series", patterns, err, want)
 	}
 }
 

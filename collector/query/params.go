@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/server"
 )
 
 // maxNameLength bounds an event's name, in characters.
@@ -93,6 +95,16 @@ func (p *parameters) check(known []parameter) {
 		}
 		p.errs.Add(name, unknown(name, names, filters))
 	}
+}
+
+// withoutParameters says whether a call that takes none was given none. Where it was, it has answered.
+func withoutParameters(w http.ResponseWriter, r *http.Request) bool {
+	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
+	p.check(nil)
+	if len(p.errs) > 0 {
+		server.Invalid(w, p.errs)
+	}
+	return len(p.errs) == 0
 }
 
 // unknown says what is wrong with a parameter that a call does not know.

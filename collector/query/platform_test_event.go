@@ -2,11 +2,9 @@ package query
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,13 +53,8 @@ type testEventRecord struct {
 // testEvent answers POST /properties/{property}/platforms/{platform}/test: a deliverer, which alone has the credentials, sends a
 // made-up event in the platform's test mode.
 func (h *Handler) testEvent(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	body, ok := readBody(w, r, maxTestBody)
+	members, ok := readMembers[any](w, r, maxTestBody)
 	if !ok {
-		return
-	}
-	var members map[string]any
-	if json.Unmarshal(body, &members) != nil || members == nil {
-		server.Message(w, http.StatusBadRequest, notObject)
 		return
 	}
 	name := server.PathParameter(r, platformParameter)
@@ -98,12 +91,7 @@ func (h *Handler) testEvent(w http.ResponseWriter, r *http.Request, t *Tenant) {
 
 // testCode reads the platform's code for test events from a body, "" for that of the Property's settings or for none.
 func testCode(members map[string]any, platform *platforms.Platform) (string, event.Errors) {
-	var errs event.Errors
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if name != testCodeMember && len(errs) < maxUnknown {
-			errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known is %s.", shortened(name), testCodeMember))
-		}
-	}
+	errs := unknownMembers(members, testCodeMember)
 	traits, _ := platform.Type.Traits()
 	where := traits.TestMode.Code
 	value := members[testCodeMember]

@@ -49,15 +49,10 @@ type pauseRecord struct {
 
 // platforms answers GET /properties/{property}/platforms, from the configuration and from Redis.
 func (h *Handler) platforms(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
+	if negotiate(w, r, object) == "" || !withoutParameters(w, r) {
 		return
 	}
-	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
-	if p.check(nil); len(p.errs) > 0 {
-		server.Invalid(w, p.errs)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), rejectionsTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), redisTimeout)
 	defer cancel()
 	states, err := t.States.PlatformStates(ctx, h.now())
 	if err != nil {

@@ -48,12 +48,7 @@ func (h *Handler) properties(w http.ResponseWriter, r *http.Request, _ *Tenant) 
 		server.Message(w, http.StatusForbidden, "This action is unauthorized.")
 		return
 	}
-	if negotiate(w, r, object) == "" {
-		return
-	}
-	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
-	if p.check(nil); len(p.errs) > 0 {
-		server.Invalid(w, p.errs)
+	if negotiate(w, r, object) == "" || !withoutParameters(w, r) {
 		return
 	}
 	slices.SortFunc(seen, func(a, b propertyRecord) int {

@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,9 +16,6 @@ import (
 type RejectionReader interface {
 	Rejections(ctx context.Context, limit int) ([]stream.Rejection, error)
 }
-
-// rejectionsTimeout is how long Redis may take.
-const rejectionsTimeout = 2 * time.Second
 
 type rejectionsAnswer struct {
 	Data []rejectionRecord `json:"data"`
@@ -49,7 +45,7 @@ func (h *Handler) rejections(w http.ResponseWriter, r *http.Request, t *Tenant) 
 		server.Invalid(w, p.errs)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), rejectionsTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), redisTimeout)
 	defer cancel()
 	listed, err := t.Rejections.Rejections(ctx, limit)
 	if err != nil {

@@ -3,12 +3,8 @@ package query
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
-	"strings"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
@@ -29,18 +25,10 @@ var replayable = []stream.Status{stream.Failed, stream.Expired, stream.Skipped}
 // replayedByDefault are those of them that are made again where nothing is said.
 var replayedByDefault = []stream.Status{stream.Failed, stream.Expired}
 
-// replayMembers are those that a replay's body may have.
-var replayMembers = []string{"platform", "from", "to", "status"}
-
 // replay puts a platform's failed and expired deliveries of a period back, or those that were not made in the mode Shadow.
 func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	body, ok := readBody(w, r, maxReplayBody)
+	members, ok := readMembers[any](w, r, maxReplayBody)
 	if !ok {
-		return
-	}
-	var members map[string]any
-	if json.Unmarshal(body, &members) != nil || members == nil {
-		server.Message(w, http.StatusBadRequest, notObject)
 		return
 	}
 	request, errs := h.replayRequest(members, t)
@@ -65,7 +53,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 
 // replayRequest reads a replay's body.
 func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.ReplayRequest, event.Errors) {
-	var errs event.Errors
+	errs := unknownMembers(members, "platform", "from", "to", "status")
 	text := func(name string, required bool) string {
 		switch value := members[name].(type) {
 		case string:
@@ -81,11 +69,6 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 			errs.Add(name, fmt.Sprintf("The %s field is required.", name))
 		}
 		return ""
-	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !slices.Contains(replayMembers, name) && len(errs) < maxUnknown {
-			errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(replayMembers, ", ")))
-		}
 	}
 	now := h.now()
 	request := stream.ReplayRequest{Platform: text("platform", true)}

@@ -30,7 +30,7 @@ func bounded(handle func(http.ResponseWriter, *http.Request, *Tenant)) func(http
 // Routes mounts the read API below /api/v1, the page that describes it at /docs, and the properties' own pages below /properties. HEAD is
 // answered wherever GET is.
 func (h *Handler) Routes(r chi.Router) {
-	r = r.With(server.SecurityHeaders, Compressed)
+	r = r.With(server.SecurityHeaders, compressed)
 	describe(r)
 	list := r.With(h.shared, tagged)
 	properties := func(w http.ResponseWriter, r *http.Request) { bounded(h.properties)(w, r, nil) }

@@ -1,10 +1,9 @@
 package query
 
 import (
-	"fmt"
-	"maps"
+	"net"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,13 +12,23 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/event"
-	"github.com/weir-dev/weir/collector/event/outline"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/session"
 )
 
-// sessionCookie is the name of the cookie that says who is signed in.
-const sessionCookie = "weir_session"
+// sessionCookie is the name of the cookie that says who is signed in at a host. A port that is not the scheme's own has a cookie of
+// its own: browsers send what they keep to all ports of a host, and there may be a `weir dev` at each.
+func sessionCookie(host string) string {
+	const name = "weir_session"
+	_, port, err := net.SplitHostPort(host)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return name
+	}
+	return name + "_" + port
+}
 
 // maxSignInBody bounds the body by which somebody signs in, in bytes.
 const maxSignInBody = 4 << 10
@@ -36,7 +45,7 @@ func (h *Handler) bySession(r *http.Request) grant {
 // openSession also returns when the session ends.
 func (h *Handler) openSession(r *http.Request) (grant, time.Time) {
 	property, tenants, now := server.PathParameter(r, propertyParameter), *h.tenants.Load(), h.now()
-	for _, cookie := range r.CookiesNamed(sessionCookie) {
+	for _, cookie := range r.CookiesNamed(sessionCookie(r.Host)) {
 		for i := range tenants {
 			t := &tenants[i]
 			if t.Property.Name != property {
@@ -89,7 +98,8 @@ type noSession struct {
 func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
 	grant, end := h.openSession(r)
 	if !grant.known {
-		server.JSON(w, http.StatusUnauthorized, noSession{"Unauthenticated.", h.atTheMachine(r)})
+		_, errs := h.atLoopback(r, server.PathParameter(r, propertyParameter))
+		server.JSON(w, http.StatusUnauthorized, noSession{"Unauthenticated.", len(errs) == 0})
 		return
 	}
 	server.Authenticated(r)
@@ -150,7 +160,7 @@ func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
 // and over https, but on the machine itself.
 func setSession(w http.ResponseWriter, r *http.Request, property, value string, seconds int) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is left out on the machine itself alone, where Safari would drop it
-		Name: sessionCookie, Value: value, Path: pagePath(property), MaxAge: seconds,
+		Name: sessionCookie(r.Host), Value: value, Path: pagePath(property), MaxAge: seconds,
 		HttpOnly: true, Secure: !isLoopbackHost(r.Host), SameSite: http.SameSiteStrictMode,
 	})
 }
@@ -160,19 +170,25 @@ func ofDeveloper(t *Tenant) grant {
 	return grant{known: true, tenant: t, credential: auth.Credential{Name: "weir dev", Scope: auth.ScopeAdmin}, loopback: true}
 }
 
-// atLoopback lets in who sits at the machine of `weir dev`.
+// atLoopback lets in who sits at the machine of `weir dev`, as far as the property's name says which one is meant.
 func (h *Handler) atLoopback(r *http.Request, property string) (found grant, errs event.Errors) {
 	if !h.atTheMachine(r) {
 		errs.Add("loopback", "The loopback field is for a browser on the machine of weir dev, at localhost or 127.0.0.1; sign in with the token field.")
 		return grant{}, errs
 	}
+	found.known = true
 	tenants := *h.tenants.Load()
 	for i := range tenants {
-		if tenants[i].Property.Name == property {
-			return ofDeveloper(&tenants[i]), nil
+		if tenants[i].Property.Name != property {
+			continue
 		}
+		if found.tenant != nil {
+			errs.Add("loopback", "The loopback field is for a name that one Property has; here several namespaces have one: sign in with the token field.")
+			return grant{}, errs
+		}
+		found = ofDeveloper(&tenants[i])
 	}
-	return grant{known: true}, nil // no such property
+	return found, nil
 }
 
 // signInRequest is a body by which somebody signs in.
@@ -181,30 +197,13 @@ type signInRequest struct {
 	loopback bool
 }
 
-// signInMembers are those that the body may have: one of them.
-var signInMembers = []string{"loopback", "token"}
-
-// readSignIn reads the body. Where it is false the request has been answered.
+// readSignIn reads the body, which has one of the members. Where it is false the request has been answered.
 func readSignIn(w http.ResponseWriter, r *http.Request) (asked signInRequest, ok bool) {
-	body, ok := readBody(w, r, maxSignInBody)
+	members, ok := readMembers[jsontext.Value](w, r, maxSignInBody)
 	if !ok {
 		return signInRequest{}, false
 	}
-	object, err := outline.Decode(body)
-	if err != nil {
-		server.Message(w, http.StatusBadRequest, notObject)
-		return signInRequest{}, false
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal([]byte(object), &members); err != nil {
-		panic(err) // outline.Decode has accepted it
-	}
-	var errs event.Errors
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if !slices.Contains(signInMembers, name) && len(errs) < maxUnknown {
-			errs.Add(shortened(name), fmt.Sprintf("The %s field is unknown; known are %s.", shortened(name), strings.Join(signInMembers, ", ")))
-		}
-	}
+	errs := unknownMembers(members, "loopback", "token")
 	token, loopback := members["token"], members["loopback"]
 	if loopback != nil && string(loopback) != "true" {
 		errs.Add("loopback", "The loopback field must be true, or absent.")

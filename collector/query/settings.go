@@ -56,21 +56,15 @@ type sourceSetting struct {
 	Type sources.Type `json:"type"`
 }
 
-// The types of API keys, and what becomes of a platform's events, as people read them.
+// The types of API keys, as people read them.
 const (
 	typeSecret      = "Secret"
 	typePublishable = "Publishable"
-	modeLive        = "Live"
 )
 
 // settings answers GET /properties/{property}/settings.
 func (h *Handler) settings(w http.ResponseWriter, r *http.Request, t *Tenant) {
-	if negotiate(w, r, object) == "" {
-		return
-	}
-	p := parameters{pairs: parseQuery(r.URL.RawQuery)}
-	if p.check(nil); len(p.errs) > 0 {
-		server.Invalid(w, p.errs)
+	if negotiate(w, r, object) == "" || !withoutParameters(w, r) {
 		return
 	}
 	property := &t.Property
@@ -88,11 +82,7 @@ func (h *Handler) settings(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		record.AccessTokens = append(record.AccessTokens, setting)
 	}
 	for _, platform := range property.Platforms {
-		setting := platformSetting{Platform: platform.Name, Type: platform.Type, Mode: modeLive, Suspended: platform.Suspend}
-		if platform.Mode == platforms.Shadow {
-			setting.Mode = string(platforms.Shadow)
-		}
-		record.Platforms = append(record.Platforms, setting)
+		record.Platforms = append(record.Platforms, platformSetting{platform.Name, platform.Type, modeName(platform.Mode), platform.Suspend})
 	}
 	for _, source := range property.Sources {
 		record.Sources = append(record.Sources, sourceSetting{source.Name, source.Type})

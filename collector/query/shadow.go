@@ -59,7 +59,7 @@ func (h *Handler) shadow(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		server.Invalid(w, p.errs)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), rejectionsTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), redisTimeout)
 	defer cancel()
 	kept, err := t.Shadows.Shadow(ctx, platform, limit)
 	h.note(r, t, audit.Entry{

@@ -19,9 +19,9 @@ const minCompressed = 1024
 // compressible are the types of answers that compressing makes smaller.
 var compressible = []string{typeJSON, typeCSV, typeNDJSON, "text/html", "text/css", "text/javascript", "image/svg+xml"}
 
-// Compressed compresses what a handler answers, for callers who accept gzip. What the handler cuts stays without its end, so that
+// compressed compresses what a handler answers, for callers who accept gzip. What the handler cuts stays without its end, so that
 // it can be taken for whole by nobody.
-func Compressed(next http.Handler) http.Handler {
+func compressed(next http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(
 		gzhttp.MinSize(minCompressed), gzhttp.ContentTypes(compressible), gzhttp.EnableZstd(false), gzhttp.CompressionLevel(gzip.BestSpeed),
 	)

@@ -89,7 +89,7 @@ func inflate(t *testing.T, compressed []byte) []byte {
 func TestWhatIsCutIsNoticedAlsoWhereItIsCompressed(t *testing.T) {
 	for name, rows := range map[string]int{"before anything is sent": 0, "after a few rows": 10, "after many rows": 100_000} {
 		t.Run(name, func(t *testing.T) {
-			site := httptest.NewServer(Compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			site := httptest.NewServer(compressed(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				out, err := newRowWriter(w, typeCSV, "n")
 				for i := 0; i < rows && err == nil; i++ {
 					err = out.write(numbered(i))
@@ -206,7 +206,7 @@ func TestATagFollowsTheText(t *testing.T) {
 func TestAllThatAnswersTravelByLeadsToTheConnection(t *testing.T) {
 	for _, encoding := range []string{"gzip", "identity"} {
 		recorder, reached := httptest.NewRecorder(), false
-		handler := Compressed(tagged(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		handler := compressed(tagged(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for w != nil && !reached {
 				reached = w == http.ResponseWriter(recorder)
 				unwrapper, _ := w.(interface{ Unwrap() http.ResponseWriter })

@@ -38,10 +38,8 @@ type TestAnswer struct {
 	// Status is the answer's, 0 where there was none. Response is the beginning of its body.
 	Status   int    `json:"status,omitempty"`
 	Response string `json:"response,omitempty"`
-	// Request is what was sent, or would be; nil for a bucket, and where it could not be made. TooLong says that its body was left
-	// out because of its length.
+	// Request is what was sent, or would be; nil for a bucket, and where it could not be made. It has no body where that is too long.
 	Request *ShadowRequest `json:"request,omitempty"`
-	TooLong bool           `json:"too_long,omitempty"`
 }
 
 // TestVerdict is what a platform made of a test event.
@@ -66,7 +64,7 @@ func (a *TestAnswer) text() (string, error) {
 	if err == nil && len(text) > maxTestAnswer && a.Request != nil {
 		request := *a.Request
 		request.Body = nil
-		short.Request, short.TooLong = &request, true
+		short.Request = &request
 		text, err = json.Marshal(&short)
 	}
 	for err == nil && len(text) > maxTestAnswer && short.Response != "" {
