@@ -72,12 +72,12 @@ func TestOneClickShowsTheNumbers(t *testing.T) {
 	})
 	weir.stop()
 
-	// What the read API is told for the page has no keys, and a session outlives a restart: cookies are not bound to a port.
+	// What the read API is told for the page has no keys, and a session outlives a restart at the same port.
 	text, err := os.ReadFile(filepath.Join(state, "pods", "default", "shop", "property", "settings.json"))
 	if err != nil || strings.Contains(string(text), weir.APIKeys[0].Key) {
 		t.Errorf("%v: %s", err, text)
 	}
-	again := startWeirDev(t, state, "-f", shop)
+	again := startWeirDev(t, state, "-f", shop, "--listen", strings.TrimPrefix(weir.CollectURL, "http://"))
 	page = again.CollectURL + "/properties/shop/"
 	if got := b.ask(http.MethodGet, page+"session", ""); got.status != http.StatusOK || !strings.Contains(got.body, `"token":"weir dev","scope":"admin"`) {
 		t.Errorf("after a restart: got %d %s", got.status, got.body)

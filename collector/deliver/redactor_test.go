@@ -69,6 +69,23 @@ func TestNoFormOfACredentialIsShown(t *testing.T) {
 	}
 }
 
+// FuzzRedactor has a credential stand in any text, as it is and escaped.
+func FuzzRedactor(f *testing.F) {
+	for _, around := range []string{"", "%", "%2", "\\", `\u00`, "&", "&#x4", "…", "EAAB0123", "\xff"} {
+		f.Add(around, around)
+	}
+	const secret = "EAAB0123456789abcdef"
+	r := newRedactor(map[string]string{"accessToken": secret}, nil)
+	f.Fuzz(func(t *testing.T, before, behind string) {
+		for _, written := range []string{secret, strings.ToUpper(secret), "%45AAB0123456789abcdef", "&#69;AAB0123456789abcdef", `\u0045AAB0123456789abcdef`} {
+			got := r.text([]byte(before+" "+written+" "+behind), len(before)+len(behind)+100)
+			if strings.Contains(got, written) {
+				t.Errorf("%q is shown", got)
+			}
+		}
+	})
+}
+
 func TestAnAnswerWithoutCredentialsIsShownAsItIs(t *testing.T) {
 	r := newRedactor(map[string]string{"accessToken": "EAAB0123456789abcdef", "short": "k1"}, nil)
 	for sentence, answer := range map[string]string{
