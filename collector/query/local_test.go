@@ -96,7 +96,7 @@ func TestOneClickLetsInWhoSitsAtTheMachineAndNobodyElse(t *testing.T) {
 func TestOneClickIsNotForWhatSpeaksHTTP10AsOldProxiesDo(t *testing.T) {
 	_, api := servePages(t, &Local{})
 	for minor, want := range []int{422, 204} {
-		request := httptest.NewRequest("POST", "/properties/berlin/session", strings.NewReader(`{"loopback":true}`))
+		request := httptest.NewRequest(http.MethodPost, "/properties/berlin/session", strings.NewReader(`{"loopback":true}`))
 		request.RemoteAddr, request.Host, request.ProtoMinor = machine, localhost, minor
 		request.Header.Set("Content-Type", typeJSON)
 		answer := httptest.NewRecorder()
