@@ -72,7 +72,7 @@ func TestOneClickShowsTheNumbers(t *testing.T) {
 	})
 	weir.stop()
 
-	// What the read API is told for the page has no keys, and a session outlives a restart.
+	// What the read API is told for the page has no keys, and a session outlives a restart at the same port.
 	text, err := os.ReadFile(filepath.Join(state, "pods", "default", "shop", "property", "settings.json"))
 	if err != nil || strings.Contains(string(text), weir.APIKeys[0].Key) {
 		t.Errorf("%v: %s", err, text)

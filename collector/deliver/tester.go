@@ -150,7 +150,7 @@ func (t *tester) send(ctx context.Context, payload adapter.Payload, answer *stre
 	}
 	answer.Verdict, answer.Reason = judged(ctx, *failure)
 	answer.Status = response.Status
-	answer.Response = newRedactor(credentials, request.Header).text(response.Body, maxTestResponse)
+	answer.Response = newRedactor(credentials, request.Header, addressSecrets(&t.cfg)...).text(response.Body, maxTestResponse)
 }
 
 // list asks for the objects of a bucket that has none of anybody's: nothing is written, and nothing is learnt but whether that is

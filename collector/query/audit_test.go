@@ -109,6 +109,26 @@ type goneCaller struct{ *httptest.ResponseRecorder }
 
 func (goneCaller) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
+// TestWhereNothingIsSentNothingIsWrittenDown asks for the heads of answers alone.
+func TestWhereNothingIsSentNothingIsWrittenDown(t *testing.T) {
+	for method, want := range map[string]bool{http.MethodHead: false, http.MethodGet: true} {
+		for _, path := range []string{"platforms/crm/shadow", "events?period=30d", "rejections", "analytics/series"} {
+			handler, api := serveBerlin(t, nil)
+			lines := audited(handler)
+			request := httptest.NewRequest(method, "/api/v1/properties/berlin/"+path, nil)
+			request.Header.Set("Authorization", "Bearer "+tokens["admin"])
+			if !strings.Contains(path, "shadow") {
+				request.Header.Set("Accept", typeCSV)
+			}
+			answer := httptest.NewRecorder()
+			api.ServeHTTP(answer, request)
+			if got := lines.Len() > 0; answer.Code != 200 || got != want {
+				t.Errorf("%s %s: got %d and the log %q, want a line: %v", method, path, answer.Code, lines, want)
+			}
+		}
+	}
+}
+
 func TestReplaysAreWrittenDown(t *testing.T) {
 	for sentence, row := range map[string]struct {
 		token, body string

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -36,8 +37,32 @@ func (h *Handler) authorised(by entrance, needed auth.Scope, handle func(http.Re
 		default:
 			asked := *grant.tenant
 			asked.reader, asked.atTheMachine = grant.credential, grant.loopback
+			asked.holds = func() bool {
+				now := by.find(r)
+				return now.known && now.tenant != nil && propertyOf(now.tenant) == propertyOf(&asked) && now.credential.Scope.Allows(needed)
+			}
 			handle(w, r, &asked)
 		}
+	}
+}
+
+// errLapsed says that what a caller has shown is worth nothing any more.
+var errLapsed = errors.New("the token or the session has ended")
+
+// holdsFor is how long what a caller has shown is taken to be worth what it was, while an answer is written.
+const holdsFor = 2 * time.Second
+
+// lapsing returns what looks again, every so often, whether an answer's caller may still have it.
+func (h *Handler) lapsing(t *Tenant) func() error {
+	looked := h.now()
+	return func() error {
+		if now := h.now(); now.Sub(looked) >= holdsFor {
+			if !t.holds() {
+				return errLapsed
+			}
+			looked = now
+		}
+		return nil
 	}
 }
 

@@ -77,7 +77,7 @@ func (r eventRow) columns() []column {
 	return []column{
 		sent(r.EventID), sent(r.Event), computed(instant(r.ReceivedAt)), computed(value), sent(r.Currency), sent(r.OrderID), sent(r.ClientID),
 		sent(r.Visitor), sent(touch.Source), sent(touch.Medium), sent(touch.Campaign), sent(touch.Channel),
-		computed(string(appendDeliveries(nil, r.Deliveries))), computed(r.Class.String()),
+		structure(string(appendDeliveries(nil, r.Deliveries))), computed(r.Class.String()),
 	}
 }
 
@@ -120,6 +120,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 	complete := completeFrom(page.CompleteFrom, query.Range.From)
 	noteCompleteFrom(w, complete)
 	rows, err := newRowWriter(w, f, eventColumns)
+	rows.lapsed = h.lapsing(q.tenant)
 	for err == nil && r.Method != http.MethodHead {
 		if f == typeNDJSON {
 			err = writeWhole(r.Context(), q.tenant, rows, page.Records, events)

@@ -37,6 +37,7 @@ func exportFigures[R any](h *Handler, w http.ResponseWriter, r *http.Request, t 
 	}
 	noteCompleteFrom(w, table.completeFrom)
 	rows, err := newRowWriter(w, f, strings.Join(blank.names, ","))
+	rows.lapsed = h.lapsing(t)
 	if err == nil && r.Method == http.MethodHead {
 		return // with nothing written, so that no length is told that is another than GET's
 	}
@@ -84,6 +85,8 @@ func columnOf(value jsontext.Value) (column, error) {
 	case '"':
 		text, err := jsontext.AppendUnquote(nil, value)
 		return sent(string(text)), err
+	case '{', '[':
+		return structure(string(value)), nil
 	}
 	return computed(string(value)), nil
 }

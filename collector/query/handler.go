@@ -57,6 +57,8 @@ type Tenant struct {
 	reader auth.Credential
 	// atTheMachine says that whoever asks sits at the machine of `weir dev`.
 	atTheMachine bool
+	// holds says whether what the request has shown is still worth what it was when it came.
+	holds func() bool
 }
 
 // Options are what a [Handler] needs beside its tenants. Logger and Now are required.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -20,23 +21,36 @@ type Local struct {
 	APIKeys map[string]map[string]string
 }
 
-// forwardedBy are headers of requests that somebody has passed on.
-var forwardedBy = []string{"Forwarded", "Via", "X-Real-Ip"}
+// forwardedBy are what headers begin with that proxies, tunnels and content delivery networks add to requests that they pass on.
+var forwardedBy = []string{
+	"Forwarded", "Via", "X-Forwarded", "X-Original-", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cdn-Loop", "Cf-", "Fly-",
+}
 
 // atTheMachine says whether a request is made by a browser, or another program, on the machine of `weir dev`, for a page of its own:
 // by an address of this machine, to a name of this machine, by nobody in between, and by no other site's page. A name that
-// somebody else has let point here is none of this machine's.
+// somebody else has let point here is none of this machine's. Old proxies speak HTTP/1.0, and say nothing of themselves.
 func (h *Handler) atTheMachine(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if h.local == nil || err != nil || !peer.Addr().Unmap().IsLoopback() || !isLoopbackHost(r.Host) || !fromOwnPage(r) {
+	if h.local == nil || err != nil || !peer.Addr().Unmap().IsLoopback() || !isLoopbackHost(r.Host) || !fromOwnPage(r) || !fromOwnOrigin(r) ||
+		!r.ProtoAtLeast(1, 1) {
 		return false
 	}
 	for name := range r.Header {
-		if slices.Contains(forwardedBy, name) || strings.HasPrefix(name, "X-Forwarded-") {
+		if slices.ContainsFunc(forwardedBy, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// fromOwnOrigin says whether the page that asks, where the browser names its origin, is of the host that is asked.
+func fromOwnOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	page, err := url.Parse(origin)
+	return err == nil && page.Host != "" && strings.EqualFold(page.Host, r.Host)
 }
 
 // isLoopbackHost says whether the header Host names the machine itself, whatever the port.
@@ -65,8 +79,13 @@ const front = `<!doctype html>
 </html>
 `
 
-// home leads to the page of the property that there is, or lists those of several.
+// home leads to the page of the property that there is, or lists those of several, for whom one click lets in: others are not told
+// which properties there are.
 func (h *Handler) home(w http.ResponseWriter, r *http.Request) {
+	if !h.atTheMachine(r) {
+		server.NotFound(w, r)
+		return
+	}
 	var names []string
 	for _, tenant := range *h.tenants.Load() {
 		names = append(names, tenant.Property.Name)

@@ -46,6 +46,18 @@ func TestOneClickLetsInWhoSitsAtTheMachineAndNobodyElse(t *testing.T) {
 		"not through one that says so shortly":  {local, machine, localhost, map[string]string{"Forwarded": "for=127.0.0.1"}, false},
 		"not through one that signs":            {local, machine, localhost, map[string]string{"Via": "1.1 tunnel"}, false},
 		"not through one like nginx":            {local, machine, localhost, map[string]string{"X-Real-Ip": "127.0.0.1"}, false},
+		"not through one of long ago":           {local, machine, localhost, map[string]string{"X-Forwarded": "for=127.0.0.1"}, false},
+		"not through a CDN":                     {local, machine, localhost, map[string]string{"CDN-Loop": "cloudflare"}, false},
+		"not through Cloudflare":                {local, machine, localhost, map[string]string{"CF-Connecting-IP": "192.0.2.1"}, false},
+		"not through a tunnel of Cloudflare's":  {local, machine, localhost, map[string]string{"Cf-Ray": "230b030023ae2822-SJC"}, false},
+		"not through Akamai":                    {local, machine, localhost, map[string]string{"True-Client-IP": "192.0.2.1"}, false},
+		"not through one that names clients":    {local, machine, localhost, map[string]string{"X-Client-IP": "192.0.2.1"}, false},
+		"not through one that names a cluster":  {local, machine, localhost, map[string]string{"X-Cluster-Client-IP": "192.0.2.1"}, false},
+		"not through one that keeps the path":   {local, machine, localhost, map[string]string{"X-Original-URL": "/"}, false},
+		"not through one that keeps the host":   {local, machine, localhost, map[string]string{"X-Original-Host": "weir.example"}, false},
+		"not through Fly.io":                    {local, machine, localhost, map[string]string{"Fly-Client-IP": "192.0.2.1"}, false},
+		"not for a page of nobody's":            {local, machine, localhost, map[string]string{"Origin": "null"}, false},
+		"not for a page that says two things":   {local, machine, localhost, map[string]string{"Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-origin"}, false},
 		"not for another site's page":           {local, machine, localhost, map[string]string{"Sec-Fetch-Site": "cross-site"}, false},
 		"not for a page at another port":        {local, machine, localhost, map[string]string{"Sec-Fetch-Site": "same-site"}, false},
 		"not for such a page of an old browser": {local, machine, localhost, map[string]string{"Origin": "http://localhost:3000"}, false},
@@ -53,7 +65,7 @@ func TestOneClickLetsInWhoSitsAtTheMachineAndNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, api := servePages(t, c.local)
 			answer := call{method: "POST", target: "/properties/berlin/session", body: `{"loopback":true}`, peer: c.peer, host: c.host, header: c.header}.ask(api)
-			cookies := answer.Result().Cookies()
+			cookies := kept(answer)
 			if got := answer.Code == 204; got != c.want || len(cookies) > 0 != c.want {
 				t.Fatalf("got %d %s, want to be let in: %v", answer.Code, answer.Body, c.want)
 			}
@@ -78,6 +90,20 @@ func TestOneClickLetsInWhoSitsAtTheMachineAndNobodyElse(t *testing.T) {
 				t.Errorf("from another machine the cookie is worth %d", elsewhere.Code)
 			}
 		})
+	}
+}
+
+func TestOneClickIsNotForWhatSpeaksHTTP10AsOldProxiesDo(t *testing.T) {
+	_, api := servePages(t, &Local{})
+	for minor, want := range []int{422, 204} {
+		request := httptest.NewRequest(http.MethodPost, "/properties/berlin/session", strings.NewReader(`{"loopback":true}`))
+		request.RemoteAddr, request.Host, request.ProtoMinor = machine, localhost, minor
+		request.Header.Set("Content-Type", typeJSON)
+		answer := httptest.NewRecorder()
+		api.ServeHTTP(answer, request)
+		if answer.Code != want {
+			t.Errorf("HTTP/1.%d: got %d %s, want %d", minor, answer.Code, answer.Body, want)
+		}
 	}
 }
 
@@ -111,8 +137,8 @@ func TestOneClickDoesNotGuessWhichPropertyIsMeant(t *testing.T) {
 		t.Errorf("got %d %s, want 422", answer.Code, answer.Body)
 	}
 	for token, want := range map[string]string{tokens["berlin"]: "default", "wt_twin": "twin"} {
-		cookies := ask("POST", `{"token":"`+token+`"}`).Result().Cookies()
-		if answer := ask("GET", "", cookies...); !strings.Contains(answer.Body.String(), `"token":"`+want+`"`) {
+		cookies := ask("POST", `{"token":"`+token+`"}`)
+		if answer := ask("GET", "", kept(cookies)...); !strings.Contains(answer.Body.String(), `"token":"`+want+`"`) {
 			t.Errorf("by a token of one of them: got %s, want %s", answer.Body, want)
 		}
 	}
@@ -125,16 +151,16 @@ func TestEachWeirDevOfAMachineHasSessionsOfItsOwn(t *testing.T) {
 	for _, host := range hosts {
 		_, api := servePages(t, &Local{})
 		answer := call{method: "POST", target: "/properties/berlin/session", body: `{"loopback":true}`, peer: machine, host: host}.ask(api)
-		apis, cookies = append(apis, api), append(cookies, answer.Result().Cookies()...)
+		apis, cookies = append(apis, api), append(cookies, kept(answer)...)
 	}
 	// A browser keeps one cookie of a name for all ports, and sends all that it keeps to each.
-	kept := map[string]*http.Cookie{}
+	jar := map[string]*http.Cookie{}
 	for _, cookie := range cookies {
-		kept[cookie.Name] = cookie
+		jar[cookie.Name] = cookie
 	}
 	for i, host := range hosts {
 		answer := call{
-			method: "GET", target: "/properties/berlin/api/events", peer: machine, host: host, cookies: slices.Collect(maps.Values(kept)),
+			method: "GET", target: "/properties/berlin/api/events", peer: machine, host: host, cookies: slices.Collect(maps.Values(jar)),
 		}.ask(apis[i])
 		if answer.Code != 200 {
 			t.Errorf("at %s: got %d, want to be signed in still", host, answer.Code)
@@ -176,7 +202,7 @@ func TestTheAuditLogNamesWhoIsSignedIn(t *testing.T) {
 		`{"token":"wt_berlin"}`: `"actor":{"kind":"access_token","name":"default","scope":"read"}`,
 	} {
 		lines.Reset()
-		cookies := call{method: "POST", target: "/properties/berlin/session", body: body, peer: machine, host: localhost}.ask(api).Result().Cookies()
+		cookies := kept(call{method: "POST", target: "/properties/berlin/session", body: body, peer: machine, host: localhost}.ask(api))
 		export := call{
 			method: "GET", target: "/properties/berlin/api/events", peer: machine, host: localhost, cookies: cookies, header: map[string]string{"Accept": "text/csv"},
 		}.ask(api)
@@ -188,7 +214,7 @@ func TestTheAuditLogNamesWhoIsSignedIn(t *testing.T) {
 
 func TestTheFrontLeadsToTheOneProperty(t *testing.T) {
 	handler, api := servePages(t, &Local{})
-	answer := call{method: "GET", target: "/"}.ask(api)
+	answer := call{method: "GET", target: "/", peer: machine, host: localhost}.ask(api)
 	for _, property := range []string{"berlin", "empty", "kolkata", "replaying", "saopaulo", "trimmed"} {
 		if want := `<a href="properties/` + property + `/">`; answer.Code != 200 || !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("got %d %s, want %s", answer.Code, answer.Body, want)
@@ -199,7 +225,26 @@ func TestTheFrontLeadsToTheOneProperty(t *testing.T) {
 	}
 	handler.Serve(slices.Clone(*handler.tenants.Load())[:1])
 	name := (*handler.tenants.Load())[0].Property.Name
-	if answer := (call{method: "GET", target: "/"}).ask(api); answer.Code != 302 || answer.Header().Get("Location") != "properties/"+name+"/" {
+	if answer := (call{method: "GET", target: "/", peer: machine, host: localhost}).ask(api); answer.Code != 302 || answer.Header().Get("Location") != "properties/"+name+"/" {
 		t.Errorf("got %d %q", answer.Code, answer.Header().Get("Location"))
+	}
+}
+
+func TestTheFrontTellsNamesOnlyToWhoSitsAtTheMachine(t *testing.T) {
+	for name, c := range map[string]call{
+		"not to another machine":     {method: "GET", target: "/", peer: "192.0.2.1:54321", host: localhost},
+		"not by a name of another's": {method: "GET", target: "/", peer: machine, host: "evil.example"},
+		"not through a proxy":        {method: "GET", target: "/", peer: machine, host: localhost, header: map[string]string{"X-Forwarded-For": "192.0.2.1"}},
+		"not to another site's page": {method: "GET", target: "/", peer: machine, host: localhost, header: map[string]string{"Sec-Fetch-Site": "cross-site"}},
+		"not by head either":         {method: "HEAD", target: "/", peer: "192.0.2.1:54321", host: localhost},
+	} {
+		for _, properties := range []int{1, 6} {
+			handler, api := servePages(t, &Local{})
+			handler.Serve(slices.Clone(*handler.tenants.Load())[:properties])
+			answer := c.ask(api)
+			if answer.Code != 404 || !strings.Contains(answer.Body.String(), "Not found.") || answer.Header().Get("Location") != "" {
+				t.Errorf("%s, %d properties: got %d %v %s", name, properties, answer.Code, answer.Header(), answer.Body)
+			}
+		}
 	}
 }

@@ -2,7 +2,6 @@ package query
 
 import (
 	"maps"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -45,19 +44,21 @@ func (h *Handler) pages(r chi.Router) {
 	}
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(refuseOrigin))
-	r.Route("/properties/{"+propertyParameter+"}", func(r chi.Router) {
+	const base = "/properties/{" + propertyParameter + "}"
+	r.Group(func(r chi.Router) { // no router of its own, which would take any method at its root
 		r.Use(pageHeaders, namesProperty, protection.Handler)
-		get(r, "/", withSlash(files.Shell()))
+		get(r, base, withSlash(files.Shell()))
+		get(r, base+"/", withSlash(files.Shell()))
 		for _, pattern := range filePatterns {
-			get(r, pattern, static)
+			get(r, base+pattern, static)
 		}
 		r.Group(func(r chi.Router) {
 			r.Use(ownPageOnly)
-			get(r, "/session", h.session)
-			r.Post("/session", h.signIn)
-			r.Delete("/session", h.signOut)
+			get(r, base+"/session", h.session)
+			r.Post(base+"/session", h.signIn)
+			r.Delete(base+"/session", h.signOut)
 		})
-		r.Route("/api", func(r chi.Router) {
+		r.Route(base+"/api", func(r chi.Router) {
 			r.Use(ownPageOnly, tagged)
 			h.calls(r, entrance{h.bySession, h.refuseSession})
 		})
@@ -97,19 +98,13 @@ func withSlash(shell http.Handler) http.HandlerFunc {
 	}
 }
 
-// ownPageOnly refuses what a browser asks for a page of another site or host, and what no script of the page's own would send:
-// forms of other pages have no body of JSON.
+// ownPageOnly refuses what a browser asks for a page of another site or host. That a form of such a page has no body of JSON is seen to
+// where the body is read.
 func ownPageOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !fromOwnPage(r) {
 			refuseOrigin(w, r)
 			return
-		}
-		if r.Method == http.MethodPost {
-			if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != typeJSON {
-				server.Message(w, http.StatusUnsupportedMediaType, "The Content-Type must be application/json.")
-				return
-			}
 		}
 		next.ServeHTTP(w, r)
 	})

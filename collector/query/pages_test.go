@@ -74,10 +74,15 @@ func (c call) ask(api http.Handler) *httptest.ResponseRecorder {
 func signedIn(t *testing.T, api http.Handler, property, token string) *http.Cookie {
 	t.Helper()
 	answer := call{method: "POST", target: "/properties/" + property + "/session", body: `{"token":"` + token + `"}`}.ask(api)
-	if answer.Code != http.StatusNoContent || len(answer.Result().Cookies()) != 1 {
+	if answer.Code != http.StatusNoContent || len(kept(answer)) != 1 {
 		t.Fatalf("signing in: got %d %s", answer.Code, answer.Body)
 	}
-	return answer.Result().Cookies()[0]
+	return kept(answer)[0]
+}
+
+// kept are the cookies that a browser keeps of an answer, without those that it forgets.
+func kept(answer *httptest.ResponseRecorder) []*http.Cookie {
+	return slices.DeleteFunc(answer.Result().Cookies(), func(cookie *http.Cookie) bool { return cookie.MaxAge < 0 })
 }
 
 func TestThePageIsTheSameForEverybodyAndBoundsWhatABrowserDoes(t *testing.T) {
@@ -178,7 +183,7 @@ func TestPathsBelowPropertiesLeadToThePageAndNowhereElse(t *testing.T) {
 func TestWhoHasSignedInReadsAsTheTokenWould(t *testing.T) {
 	_, api := servePages(t, nil)
 	cookie := signedIn(t, api, "berlin", tokens["write"])
-	if want := "/properties/berlin/"; cookie.Name != "weir_session" || cookie.Path != want || cookie.Domain != "" || !cookie.HttpOnly || !cookie.Secure ||
+	if want := "/properties/berlin/"; cookie.Name != "__Secure-weir_session" || cookie.Path != want || cookie.Domain != "" || !cookie.HttpOnly || !cookie.Secure ||
 		cookie.SameSite != http.SameSiteStrictMode || cookie.MaxAge != 12*60*60 {
 		t.Errorf("the cookie is %s", cookie)
 	}
@@ -216,13 +221,12 @@ func TestACookieIsGoodForItsPropertyAndNothingElse(t *testing.T) {
 		call
 		want int
 	}{
-		"its own property":                       {call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{cookie}}, 200},
-		"beside a cookie that somebody has made": {call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{&bad, cookie}}, 200},
-		"not another property":                   {call{method: "GET", target: "/properties/kolkata/api/events", cookies: []*http.Cookie{cookie}}, 401},
-		"not the API's own path":                 {call{method: "GET", target: "/api/v1/properties/berlin/events", cookies: []*http.Cookie{cookie}}, 401},
-		"not where the text has been changed":    {call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{&bad}}, 401},
+		"its own property":                    {call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{cookie}}, 200},
+		"not another property":                {call{method: "GET", target: "/properties/kolkata/api/events", cookies: []*http.Cookie{cookie}}, 401},
+		"not the API's own path":              {call{method: "GET", target: "/api/v1/properties/berlin/events", cookies: []*http.Cookie{cookie}}, 401},
+		"not where the text has been changed": {call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{&bad}}, 401},
 		"not the token in its place": {
-			call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{{Name: "weir_session", Value: tokens["berlin"]}}}, 401,
+			call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{{Name: cookie.Name, Value: tokens["berlin"]}}}, 401,
 		},
 		"not the token in a header": {
 			call{method: "GET", target: "/properties/berlin/api/events", header: map[string]string{"Authorization": berlinBearer}}, 401,
@@ -234,6 +238,72 @@ func TestACookieIsGoodForItsPropertyAndNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := c.ask(api); got.Code != c.want {
 				t.Errorf("got %d %s, want %d", got.Code, got.Body, c.want)
+			}
+		})
+	}
+}
+
+func TestACookieThatSomebodyHasPlantedIsNotTakenForThePersons(t *testing.T) {
+	handler, api := servePages(t, nil)
+	lines := audited(handler)
+	own, again := signedIn(t, api, "berlin", tokens["berlin"]), signedIn(t, api, "berlin", tokens["berlin"])
+	another := signedIn(t, api, "berlin", tokens["write"])
+	foreign := signedIn(t, api, "kolkata", tokens["kolkata"])
+	junk := *own
+	junk.Value = "junk"
+	plain := *another
+	plain.Name = "weir_session"
+	for name, c := range map[string]struct {
+		cookies []*http.Cookie
+		want    int
+	}{
+		"the person's alone":                       {[]*http.Cookie{own}, 200},
+		"two of one token":                         {[]*http.Cookie{own, again}, 200},
+		"another token's before it":                {[]*http.Cookie{another, own}, 401},
+		"another token's behind it":                {[]*http.Cookie{own, another}, 401},
+		"another property's before it":             {[]*http.Cookie{foreign, own}, 401},
+		"one that says nothing before it":          {[]*http.Cookie{&junk, own}, 401},
+		"one that says nothing behind it":          {[]*http.Cookie{own, &junk}, 401},
+		"another token's between two of one":       {[]*http.Cookie{own, another, again}, 401},
+		"one that plain http may plant, by itself": {[]*http.Cookie{&plain}, 401},
+		"one that plain http may plant, before it": {[]*http.Cookie{&plain, own}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines.Reset()
+			answer := call{
+				method: "GET", target: "/properties/berlin/api/events", cookies: c.cookies, header: map[string]string{"Accept": typeCSV},
+			}.ask(api)
+			if who := (call{method: "GET", target: "/properties/berlin/session", cookies: c.cookies}).ask(api); answer.Code != c.want || who.Code != c.want {
+				t.Errorf("got %d, and %d for the session; want %d", answer.Code, who.Code, c.want)
+			}
+			if got := lines.String(); (got != "") != (c.want == 200) || got != "" && !strings.Contains(got, `"name":"default"`) {
+				t.Errorf("the audit log has %q", got)
+			}
+		})
+	}
+}
+
+func TestSigningInAndOutClearsCookiesOfThePathsBelow(t *testing.T) {
+	_, api := servePages(t, nil)
+	for name, c := range map[string]call{
+		"in":  {method: "POST", target: "/properties/berlin/session", body: `{"token":"wt_berlin"}`},
+		"out": {method: "DELETE", target: "/properties/berlin/session"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cleared := map[string]bool{}
+			for _, cookie := range c.ask(api).Result().Cookies() {
+				if !cookie.Secure || !cookie.HttpOnly || cookie.Name != "__Secure-weir_session" {
+					t.Errorf("a browser does not take %s", cookie)
+				}
+				cleared[cookie.Path] = cookie.MaxAge < 0 && cookie.Value == ""
+			}
+			for path, want := range map[string]bool{
+				"/properties/berlin/": name == "out", "/properties/berlin": true, "/properties/berlin/api": true, "/properties/berlin/api/": true,
+				"/properties/berlin/session": true,
+			} {
+				if got, set := cleared[path]; !set || got != want {
+					t.Errorf("%s: cleared %v, set %v; want it cleared: %v", path, got, set, want)
+				}
 			}
 		})
 	}
@@ -257,6 +327,8 @@ func TestOnlyThePagesOwnScriptsAskWithACookie(t *testing.T) {
 		"nor one of an older browser's":             {"POST", "api/erasures", "{}", map[string]string{"Origin": "https://evil.example"}, 403},
 		"nor one with another port":                 {"POST", "api/erasures", "{}", map[string]string{"Origin": "https://example.com:8443"}, 403},
 		"a form is not JSON":                        {"POST", "api/erasures", "a=b", map[string]string{"Content-Type": "text/plain"}, 415},
+		"a method that there is not comes first":    {"POST", "api/settings", "", map[string]string{"Content-Type": ""}, 405},
+		"nor is a form that signs somebody in":      {"POST", "session", "token=wt_berlin", map[string]string{"Content-Type": "text/plain"}, 415},
 		"a method in a header is not the request's": {"GET", "api/erasures", "", map[string]string{"X-Http-Method-Override": "POST"}, 405},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/collector/audit"
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/server"
@@ -85,7 +87,7 @@ func (h *Handler) testEvent(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		h.logger.WarnContext(r.Context(), "a test event was not answered", "property", propertyOf(t), "platform", name, "error", err)
 		server.Unavailable(w, "The test event was not answered. It may have been sent.", replayRetryAfter)
 	default:
-		server.JSON(w, http.StatusOK, testEventAnswer{renderTest(platform, &answer)})
+		server.JSON(w, http.StatusOK, testEventAnswer{renderTest(platform, &answer, t.reader.Scope)})
 	}
 }
 
@@ -107,17 +109,43 @@ func testCode(members map[string]any, platform *platforms.Platform) (string, eve
 	return code, errs
 }
 
-func renderTest(platform *platforms.Platform, answer *stream.TestAnswer) testEventRecord {
+// renderTest renders what became of a test event for a reader of some scope.
+func renderTest(platform *platforms.Platform, answer *stream.TestAnswer, scope auth.Scope) testEventRecord {
 	traits, _ := platform.Type.Traits()
 	record := testEventRecord{
 		Platform: platform.Name, Type: platform.Type, Verdict: answer.Verdict, Reason: optional(answer.Reason), Advice: optional(testAdvice(answer)),
-		Explanation: traits.TestMode.Text, SentAt: instant(answer.SentAt), TookMS: answer.Took.Milliseconds(), Request: renderRequest(answer.Request),
+		Explanation: traits.TestMode.Text, SentAt: instant(answer.SentAt), TookMS: answer.Took.Milliseconds(), Request: renderRequest(shownTo(scope, platform, answer.Request)),
 		Response: optional(answer.Response),
 	}
 	if answer.Status != 0 {
 		record.Status = &answer.Status
 	}
 	return record
+}
+
+// shownTo is a request as a reader of some scope may see it. The address of a webhook may be what lets in whoever knows it: of that,
+// the host alone is shown to readers who may not administer the property.
+func shownTo(scope auth.Scope, platform *platforms.Platform, request *stream.ShadowRequest) *stream.ShadowRequest {
+	if request == nil || platform.Type != platforms.TypeWebhook || scope.Allows(auth.ScopeAdmin) {
+		return request
+	}
+	shown := *request
+	shown.URL = hostOf(request.URL)
+	return &shown
+}
+
+// hostOf is a URL without all that a host may take for a credential, which is … where there is any.
+func hostOf(address string) string {
+	const hidden = "…"
+	whole, err := url.Parse(address)
+	if err != nil {
+		return hidden
+	}
+	host := (&url.URL{Scheme: whole.Scheme, Host: whole.Host}).String()
+	if rest := strings.TrimPrefix(address, host); rest == "" || rest == "/" {
+		return address
+	}
+	return host + "/" + hidden
 }
 
 // testAdvices are about reasons that mean something else of a test event, or that only a test event has.

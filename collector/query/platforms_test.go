@@ -180,6 +180,43 @@ func TestATestEventIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestAWebhooksAddressIsShownToAdministratorsAlone(t *testing.T) {
+	const whole = "https://user:pass@hooks.example:8443/services/T1/B2?key=s3cr3t#frag"
+	for sentence, test := range map[string]struct{ token, platform, url, want string }{
+		"to the scope admin, whole":              {"admin", "crm", whole, whole},
+		"to the scope write, the host alone":     {"write", "crm", whole, "https://hooks.example:8443/…"},
+		"a host alone has nothing to hide":       {"write", "crm", "https://hooks.example", "https://hooks.example"},
+		"nor has a slash":                        {"write", "crm", "https://hooks.example/", "https://hooks.example/"},
+		"a query alone is hidden":                {"write", "crm", "https://hooks.example?key=s3cr3t", "https://hooks.example/…"},
+		"a name alone is hidden":                 {"write", "crm", "https://s3cr3t@hooks.example", "https://hooks.example/…"},
+		"what is no URL is hidden":               {"write", "crm", "https://s3cr3t:%zz/", "…"},
+		"another platform's is the same for all": {"write", "ads", "https://graph.facebook.com/v25.0/1/events", "https://graph.facebook.com/v25.0/1/events"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, api := serveBerlin(t, func(tenant *Tenant) {
+				tenant.Tester = testerFunc(func(stream.TestRequest) (stream.TestAnswer, error) {
+					return stream.TestAnswer{Verdict: stream.TestAccepted, SentAt: fixtureNow, Request: &stream.ShadowRequest{Method: "POST", URL: test.url}}, nil
+				})
+			})
+			body := `{}`
+			if test.platform == "ads" {
+				body = `{"test_event_code":"TEST1"}`
+			}
+			answer := post(api, tokens[test.token], "berlin/platforms/"+test.platform+"/test", body)
+			var got struct {
+				Data struct {
+					Request struct {
+						URL string `json:"url"`
+					} `json:"request"`
+				} `json:"data"`
+			}
+			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || got.Data.Request.URL != test.want {
+				t.Errorf("got %d %s, want %s", answer.Code, answer.Body, test.want)
+			}
+		})
+	}
+}
+
 func orElse(text, other string) string {
 	if text == "" {
 		return other

@@ -36,7 +36,10 @@ func (h *Handler) Routes(r chi.Router) {
 	properties := func(w http.ResponseWriter, r *http.Request) { bounded(h.properties)(w, r, nil) }
 	list.Get("/api/v1/properties", properties)
 	list.Head("/api/v1/properties", properties)
-	list.Options("/api/v1/properties", server.MethodNotAllowed)
+	list.Options("/api/v1/properties", func(w http.ResponseWriter, _ *http.Request) { // what is no preflight, which shared answers
+		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
+	})
 	r.Route("/api/v1/properties/{"+propertyParameter+"}", func(r chi.Router) {
 		r.Use(h.shared, tagged)
 		h.calls(r, entrance{h.byToken, h.refuse})

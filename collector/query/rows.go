@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
+	"unicode"
 )
 
 // rowTimeout is how long a caller may take to accept what was written last. It bounds what a slow one holds,
@@ -46,6 +46,8 @@ type rowWriter struct {
 	csv    *csv.Writer
 	text   bytes.Buffer
 	fields []string
+	// lapsed returns an error where the caller is to have no more; nil for one who always may.
+	lapsed func() error
 	// written counts the rows, those among them that the caller may not have yet.
 	written int
 }
@@ -69,6 +71,11 @@ func newRowWriter(w http.ResponseWriter, f format, columns string) (*rowWriter, 
 
 // write adds a row.
 func (o *rowWriter) write(r row) error {
+	if o.lapsed != nil {
+		if err := o.lapsed(); err != nil {
+			return err
+		}
+	}
 	o.written++
 	if o.format == typeCSV {
 		return o.writeColumns(r.columns())
@@ -107,11 +114,34 @@ func (o *rowWriter) send() error {
 	return o.buffer.Flush()
 }
 
-// guarded returns the column's text. A spreadsheet takes a text that begins like a formula for one, whoever has sent it,
-// so such a text is given an apostrophe, which spreadsheets take as the mark of a text.
+// guarded returns the column's text. A spreadsheet takes a cell that begins like a formula for one, whoever has sent it. It may
+// split lines at semicolons or tabs, as in countries whose decimals have a comma, so that a cell begins within a text. Before
+// what would make a formula an apostrophe stands, which spreadsheets take as the mark of a text. Blanks and quotes before it, which
+// they may leave out, do not count.
 func (c column) guarded() string {
-	if first, _ := utf8.DecodeRuneInString(c.text); !c.computed && c.text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
-		return "'" + c.text
+	if c.computed {
+		return c.text
 	}
-	return c.text
+	var guarded strings.Builder
+	from, begins := 0, true
+	for i, r := range c.text {
+		switch {
+		case r == ';' || r == ',' || r == '\t' || r == '\r' || r == '\n':
+			begins = true
+		case begins && strings.ContainsRune("=+-@＝＋－＠", r):
+			guarded.WriteString(c.text[from:i])
+			guarded.WriteByte('\'')
+			from, begins = i, false
+		case r != '"' && !unicode.IsSpace(r) && !unicode.IsControl(r):
+			begins = false
+		}
+	}
+	if guarded.Len() == 0 {
+		return c.text
+	}
+	return guarded.String() + c.text[from:]
 }
+
+// structure is a column with a list or an object. Its semicolons are escaped, which JSON takes for the same, so that no cell begins
+// within it: names and texts in it may be somebody's.
+func structure(text string) column { return computed(strings.ReplaceAll(text, ";", `\u003b`)) }

@@ -17,9 +17,13 @@ import (
 )
 
 // sessionCookie is the name of the cookie that says who is signed in at a host. A port that is not the scheme's own has a cookie of
-// its own: browsers send what they keep to all ports of a host, and there may be a `weir dev` at each.
+// its own: browsers send what they keep to all ports of a host, and there may be a `weir dev` at each. Where the cookie is for https,
+// the prefix has browsers take it from nothing that came by http.
 func sessionCookie(host string) string {
-	const name = "weir_session"
+	name := "weir_session"
+	if !isLoopbackHost(host) {
+		name = "__Secure-" + name
+	}
 	_, port, err := net.SplitHostPort(host)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -42,31 +46,50 @@ func (h *Handler) bySession(r *http.Request) grant {
 	return found
 }
 
-// openSession also returns when the session ends.
-func (h *Handler) openSession(r *http.Request) (grant, time.Time) {
-	property, tenants, now := server.PathParameter(r, propertyParameter), *h.tenants.Load(), h.now()
-	for _, cookie := range r.CookiesNamed(sessionCookie(r.Host)) {
-		for i := range tenants {
-			t := &tenants[i]
-			if t.Property.Name != property {
-				continue
+// openSession also returns when the session ends. Another page of the host can plant a cookie beside the person's own, which a
+// browser puts first where its path is longer. Where several do not say the same, none of them says who is signed in.
+func (h *Handler) openSession(r *http.Request) (found grant, end time.Time) {
+	tenants := *h.tenants.Load()
+	for i, cookie := range r.CookiesNamed(sessionCookie(r.Host)) {
+		one, until := h.openCookie(r, tenants, cookie.Value)
+		if !one.known || i > 0 && !one.same(found) {
+			return grant{}, time.Time{}
+		}
+		if i == 0 || until.Before(end) {
+			found, end = one, until
+		}
+	}
+	return found, end
+}
+
+// openCookie finds what one cookie's value may see of the path's property.
+func (h *Handler) openCookie(r *http.Request, tenants []Tenant, value string) (grant, time.Time) {
+	property, now := server.PathParameter(r, propertyParameter), h.now()
+	for i := range tenants {
+		t := &tenants[i]
+		if t.Property.Name != property {
+			continue
+		}
+		s, opened := session.Open(t.SessionKeys, propertyOf(t), value, now)
+		if !opened {
+			continue
+		}
+		if s.Loopback {
+			if h.atTheMachine(r) {
+				return ofDeveloper(t), s.ExpirationTime
 			}
-			s, opened := session.Open(t.SessionKeys, propertyOf(t), cookie.Value, now)
-			if !opened {
-				continue
-			}
-			if s.Loopback {
-				if h.atTheMachine(r) {
-					return ofDeveloper(t), s.ExpirationTime
-				}
-				continue
-			}
-			if token, inForce := auth.MatchHash(t.Tokens, s.Token, now); inForce {
-				return grant{known: true, tenant: t, credential: token}, s.ExpirationTime
-			}
+			continue
+		}
+		if token, inForce := auth.MatchHash(t.Tokens, s.Token, now); inForce {
+			return grant{known: true, tenant: t, credential: token}, s.ExpirationTime
 		}
 	}
 	return grant{}, time.Time{}
+}
+
+// same says whether two grants are of one token, or both of who sits at the machine.
+func (g grant) same(other grant) bool {
+	return g.tenant == other.tenant && g.credential.Hash == other.credential.Hash && g.loopback == other.loopback
 }
 
 // refuseSession answers who is not signed in. There is nothing to guess, so nothing is counted.
@@ -158,11 +181,18 @@ func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
 
 // setSession has a browser keep the cookie for some seconds, -1 to forget it: for the property's page alone, out of scripts' reach,
 // and over https, but on the machine itself.
+// What somebody may have planted at the page's other paths, and would stand against the session, is forgotten.
 func setSession(w http.ResponseWriter, r *http.Request, property, value string, seconds int) {
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is left out on the machine itself alone, where Safari would drop it
+	cookie := http.Cookie{ //nolint:gosec // Secure is left out on the machine itself alone, where Safari would drop it
 		Name: sessionCookie(r.Host), Value: value, Path: pagePath(property), MaxAge: seconds,
 		HttpOnly: true, Secure: !isLoopbackHost(r.Host), SameSite: http.SameSiteStrictMode,
-	})
+	}
+	http.SetCookie(w, &cookie)
+	base := cookie.Path
+	for _, path := range []string{strings.TrimSuffix(base, "/"), base + "api", base + "api/", base + "session"} {
+		cookie.Value, cookie.Path, cookie.MaxAge = "", path, -1
+		http.SetCookie(w, &cookie)
+	}
 }
 
 // ofDeveloper is what who sits at the machine of `weir dev` may see and do: all. Whoever may read its files has the keys.

@@ -134,7 +134,7 @@ func TestSigningInCannotBeGuessedFast(t *testing.T) {
 	}
 	cookie := signedIn(t, api, "berlin", tokens["berlin"]) // a right token is always let in
 	for range 2 * failureBurst {
-		stale := call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{{Name: "weir_session", Value: "stale"}}}
+		stale := call{method: "GET", target: "/properties/berlin/api/events", cookies: []*http.Cookie{{Name: cookie.Name, Value: "stale"}}}
 		if got := stale.ask(api).Code; got != 401 {
 			t.Fatalf("a page whose session has ended: got %d, want 401", got)
 		}
@@ -148,7 +148,7 @@ func TestSigningInAnewReplacesTheSessionAndSigningOutEndsIt(t *testing.T) {
 	_, api := servePages(t, nil)
 	planted := signedIn(t, api, "berlin", tokens["berlin"])
 	answer := call{method: "POST", target: "/properties/berlin/session", body: `{"token":"wt_berlin"}`, cookies: []*http.Cookie{planted}}.ask(api)
-	if cookies := answer.Result().Cookies(); len(cookies) != 1 || cookies[0].Value == planted.Value {
+	if cookies := kept(answer); len(cookies) != 1 || cookies[0].Value == planted.Value {
 		t.Errorf("whoever has planted a cookie knows the session: %v", cookies)
 	}
 	for name, header := range map[string]map[string]string{
@@ -160,7 +160,7 @@ func TestSigningInAnewReplacesTheSessionAndSigningOutEndsIt(t *testing.T) {
 	}
 	out := call{method: "DELETE", target: "/properties/berlin/session", cookies: []*http.Cookie{planted}}.ask(api)
 	cookies := out.Result().Cookies()
-	if out.Code != 204 || len(cookies) != 1 || cookies[0].Value != "" || cookies[0].MaxAge >= 0 || cookies[0].Path != planted.Path || !cookies[0].Secure || !cookies[0].HttpOnly {
+	if out.Code != 204 || len(kept(out)) > 0 || len(cookies) == 0 || cookies[0].Value != "" || cookies[0].MaxAge >= 0 || cookies[0].Path != planted.Path || !cookies[0].Secure || !cookies[0].HttpOnly {
 		t.Errorf("got %d %v", out.Code, cookies)
 	}
 }

@@ -31,8 +31,8 @@ func TestSettingsTellNamesAndNoSecrets(t *testing.T) {
 			`"time_zone":"Europe/Berlin","retention_days":400,"api_keys":[{"name":"server","type":"Secret","allowed_origins":null,"key":` + server + `},` +
 			`{"name":"web","type":"Publishable","allowed_origins":["https://www.example"],"key":` + web + `}],` + tokensText + `,"platforms":[],"sources":[]}}`
 	}
-	click := call{method: "POST", target: "/properties/berlin/session", body: `{"loopback":true}`, peer: machine, host: localhost}.ask(api).Result().Cookies()
-	shown := call{method: "POST", target: "/properties/berlin/session", body: `{"token":"wt_berlin"}`, peer: machine, host: localhost}.ask(api).Result().Cookies()
+	click := kept(call{method: "POST", target: "/properties/berlin/session", body: `{"loopback":true}`, peer: machine, host: localhost}.ask(api))
+	shown := kept(call{method: "POST", target: "/properties/berlin/session", body: `{"token":"wt_berlin"}`, peer: machine, host: localhost}.ask(api))
 	for name, c := range map[string]struct {
 		call
 		want string

@@ -62,9 +62,11 @@ func (h *Handler) shadow(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	ctx, cancel := context.WithTimeout(r.Context(), redisTimeout)
 	defer cancel()
 	kept, err := t.Shadows.Shadow(ctx, platform, limit)
-	h.note(r, t, audit.Entry{
-		Act: audit.ShadowRead, Object: audit.Party{Kind: audit.Platform, Name: platform}, Details: []slog.Attr{slog.Int("events", len(kept))},
-	}, err)
+	if r.Method != http.MethodHead {
+		h.note(r, t, audit.Entry{
+			Act: audit.ShadowRead, Object: audit.Party{Kind: audit.Platform, Name: platform}, Details: []slog.Attr{slog.Int("events", len(kept))},
+		}, err)
+	}
 	if err != nil {
 		h.logger.WarnContext(r.Context(), "what a platform would be sent cannot be read", "property", propertyOf(t), "platform", platform, "error", err)
 		server.Unavailable(w, "What the platform would be sent cannot be read at the moment.", replayRetryAfter)
