@@ -11,10 +11,11 @@ import (
 	"github.com/weir-dev/weir/hack/browser"
 )
 
-// activeRow is what the keyboard is on in the list of events: the event's address, and where its row is on the screen.
+// activeRow is what the keyboard is on in the list of events: the event's address, and where its row is on the screen; an empty
+// address where no row is active.
 const activeRow = `(() => {
 	const row = document.getElementById(document.querySelector('.grid').getAttribute('aria-activedescendant'));
-	return row && {Event: row.querySelector('a').search, Selected: row.getAttribute('aria-selected'), Top: row.getBoundingClientRect().top};
+	return row === null ? {Event: '', Selected: '', Top: 0} : {Event: row.querySelector('a').search, Selected: row.getAttribute('aria-selected'), Top: row.getBoundingClientRect().top};
 })()`
 
 // active is an answer to activeRow.
@@ -31,7 +32,7 @@ func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
 	for range 60 {
 		tab.Do(chromedp.KeyEvent(kb.ArrowDown))
 	}
-	look := func() active { return *browser.Look[*active](tab, activeRow) }
+	look := func() active { return browser.Look[active](tab, activeRow) }
 	want := look()
 	opens := func(when string) {
 		t.Helper()
@@ -126,6 +127,12 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 		d.show(tab, "?view=attribution&group_by=campaign")
 		if rows := cells(tab, "main .table"); len(rows) == 0 || len(rows) > 10 {
 			t.Errorf("there are %d rows, want ten at most", len(rows))
+		}
+	})
+	t.Run("what is credited is in the address", func(t *testing.T) {
+		press(tab, "main .panel", "Value")
+		if got := browser.Look[string](tab, `new URLSearchParams(location.search).get('measure')`); got != "revenue" {
+			t.Errorf("the address has the measure %q, want revenue", got)
 		}
 	})
 	t.Run("an overview says how fresh it is", func(t *testing.T) {

@@ -15,7 +15,7 @@ export const VIEWS = {
   overview: { title: 'Overview', show: Overview, knows: ['measure', 'by', 'of', 'order_by', 'by_limit', 'of_limit'] },
   events: { title: 'Events', show: Events, knows: ['event_id', 'order_id', 'visitor', 'status', 'platform', 'class', 'id'] },
   funnel: { title: 'Funnel', show: Funnel, knows: ['steps', 'window'] },
-  attribution: { title: 'Attribution', show: Attribution, knows: ['conversion_event', 'group_by', 'lookback', 'limit'] },
+  attribution: { title: 'Attribution', show: Attribution, knows: ['conversion_event', 'group_by', 'lookback', 'measure', 'limit'] },
   deliveries: { title: 'Deliveries', show: Deliveries, knows: ['plot', 'shadow'] },
   rejections: { title: 'Rejections', show: Rejections, knows: ['limit'] },
   settings: { title: 'Settings', show: Settings, knows: [] },

@@ -21,7 +21,7 @@ const SAFE = 15;
 const LONG = /[:,[]\s*-?\d[\d.]{15}/;
 
 const exact = (_, value, context) => {
-  const source = typeof value === 'number' ? context?.source : undefined; // what a browser of before 2024 does not tell
+  const source = typeof value === 'number' ? context?.source : undefined; // which a browser of before 2025 does not tell
   return source && source.replace(/\D/g, '').length > SAFE && String(value) !== source ? new Exact(source) : value;
 };
 

@@ -1,5 +1,5 @@
 /** Which touches get the credit for conversions, by three models side by side. */
-import { html, useId, useState } from '../kit/html.js';
+import { html, useId } from '../kit/html.js';
 import { together, useApi } from '../kit/api.js';
 import { Answer, Choice, Empty, Field, Incomplete, Panel, useProperty } from '../kit/components.js';
 import { FilterBy, Filters, PeriodPicker, usePeriod } from '../kit/controls.js';
@@ -50,9 +50,9 @@ export function Attribution() {
 }
 
 function Models({ answer, question, by, event }) {
-  const { go } = useLocation();
+  const { params, go } = useLocation();
   const { currency } = useProperty();
-  const [measure, setMeasure] = useState('conversions');
+  const measure = params.get('measure') === 'revenue' ? 'revenue' : 'conversions';
   const { limit, ...few } = useFew('limit');
   // While the answers are still those of another grouping, they are shown by that.
   const grouped = answer.data?.flatMap(({ data }) => data.results)[0];
@@ -60,7 +60,8 @@ function Models({ answer, question, by, event }) {
   const write = measure === 'revenue' ? (amount) => money(amount, currency) : count;
   const actions = html`
     <${Choice} label="Group by" options=${GROUPS} value=${by} onChange=${(value) => go({ group_by: value === 'channel' ? null : value })} />
-    <${Choice} label="What is credited" options=${[['conversions', 'Conversions'], ['revenue', 'Value']]} value=${measure} onChange=${setMeasure} />`;
+    <${Choice} label="What is credited" options=${[['conversions', 'Conversions'], ['revenue', 'Value']]} value=${measure}
+      onChange=${(value) => go({ measure: value === 'conversions' ? null : value }, { replace: true })} />`;
   return html`<${Panel} title="Credit by model" actions=${actions}
       note="First touch and last touch give all credit to one touch, linear gives each an equal part.">
     <${Answer} of=${answer} height=${20} empty=${([{ data }]) => data.conversions === 0 && html`
