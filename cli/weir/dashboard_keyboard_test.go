@@ -123,13 +123,8 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 			t.Errorf("of_limit is %q, want 100", got)
 		}
 	})
-	t.Run("many campaigns are not all drawn at once", func(t *testing.T) {
-		d.show(tab, "?view=attribution&group_by=campaign")
-		if rows := cells(tab, "main .table"); len(rows) == 0 || len(rows) > 10 {
-			t.Errorf("there are %d rows, want ten at most", len(rows))
-		}
-	})
 	t.Run("what is credited is in the address", func(t *testing.T) {
+		d.show(tab, "?view=attribution")
 		press(tab, "main .panel", "Value")
 		if got := browser.Look[string](tab, `new URLSearchParams(location.search).get('measure')`); got != "revenue" {
 			t.Errorf("the address has the measure %q, want revenue", got)

@@ -79,7 +79,7 @@ export function AsOf({ of: { asOf } }) {
   const { times } = useProperty();
   if (!asOf) return null;
   const today = times.date(asOf) === times.date(new Date());
-  return html`<span class="zone" title="The newest event that is counted was received then">as of ${today ? times.second(asOf) : times.moment(asOf)}</span>`;
+  return html`<span class="zone" title="The newest event that the server knows of was received then">as of ${today ? times.second(asOf) : times.moment(asOf)}</span>`;
 }
 
 /** What is missing of an answer because it is not kept any more. @param {{from?: string|null}} props */
