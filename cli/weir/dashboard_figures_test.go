@@ -54,9 +54,9 @@ func named(text any) string {
 	return fmt.Sprint(text)
 }
 
-// cells are the texts of a table's rows, by cells.
+// cells are the texts of a table's rows, by cells; what stands for rows that are not in the document has one alone.
 func cells(tab *browser.Tab, table string) [][]string {
-	return browser.Look[[][]string](tab, `[...document.querySelectorAll(`+quote(table+" tbody tr")+`)].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`)
+	return browser.Look[[][]string](tab, `[...document.querySelectorAll(`+quote(table+" tbody tr")+`)].filter((row) => row.cells.length > 1).map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`)
 }
 
 // figuresOf are the values that stand beside their names.

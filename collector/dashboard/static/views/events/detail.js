@@ -67,6 +67,8 @@ function Story({ event }) {
 function Delivery({ event, delivery }) {
   const { times, can } = useProperty();
   const attempts = (event.attempts ?? []).filter(({ platform }) => platform === delivery.platform);
+  // The last word's advice stands above the attempts.
+  const told = attempts.some(({ advice }) => advice && advice !== delivery.advice);
   const again = delivery.status === 'failed' || delivery.status === 'expired';
   const until = new Date(Date.parse(event.received_at) + 1).toISOString();
   return html`<section class="delivery" aria-label=${`Delivery to ${delivery.platform}`}>
@@ -76,10 +78,10 @@ function Delivery({ event, delivery }) {
     ${delivery.advice && html`<p>${delivery.advice}</p>`}
     ${attempts.length > 0 && html`<div class="table" tabindex="0" role="group" aria-label=${`Attempts at ${delivery.platform}`}><table>
       <thead><tr><th scope="col" class="number">Attempt</th><th scope="col">When</th><th scope="col">Status</th><th scope="col">Reason</th>
-        <th scope="col" class="number">Took</th><th scope="col">What to do</th></tr></thead>
+        <th scope="col" class="number">Took</th>${told && html`<th scope="col">What to do</th>`}</tr></thead>
       <tbody>${attempts.map((each, i) => html`<tr key=${i}><td class="number">${count(each.attempt)}</td><td>${times.moment(each.at)}</td>
         <td><${Status} status=${each.status} /></td><td>${each.reason && html`<code>${each.reason}</code>`}</td>
-        <td class="number">${duration(each.latency_ms === null ? null : each.latency_ms / 1000)}</td><td>${each.advice}</td></tr>`)}</tbody>
+        <td class="number">${duration(each.latency_ms === null ? null : each.latency_ms / 1000)}</td>${told && html`<td class="advice">${each.advice}</td>`}</tr>`)}</tbody>
     </table></div>`}
     ${again && can('write') && html`<${Replay} platform=${delivery.platform} from=${event.received_at} to=${until} statuses=${[delivery.status]}>
       What ${delivery.status === 'failed' ? 'failed at' : 'expired before it reached'} <b>${delivery.platform}</b> of the events received in the
