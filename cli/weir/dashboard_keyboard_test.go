@@ -190,7 +190,13 @@ func csvThatFailedIsForgotten(t *testing.T, d *dashboard) {
 	appears(tab, figures+" button", "CSV failed: again")
 	between.answer.Store(nil)
 	press(tab, figures, "CSV failed")
-	tab.Await("the failure is forgotten", `[...document.querySelectorAll('.figures button')].some((node) => node.innerText === 'CSV')`)
+	forgotten := `[...document.querySelectorAll('.figures button')].some((node) => node.innerText === 'CSV')`
+	tab.Await("the failure is forgotten when the file is saved", forgotten)
+	between.answer.Store(&refuse)
+	press(tab, figures, "CSV")
+	appears(tab, figures+" button", "CSV failed: again")
+	press(tab, "main .columns", "Organic Search")
+	tab.Await("the failure is forgotten when something else is shown", forgotten)
 }
 
 func theWayInSaysWhyItIsClosed(t *testing.T, d *dashboard) {
