@@ -195,6 +195,7 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 	if got := browser.Look[string](tab, `location.search`); got != wanted {
 		t.Errorf("the address is %q, want %q, which is shown after the next log-in", got, wanted)
 	}
+	appears(tab, ".login .notice", "The session has ended")
 	typeToken(tab, d.AccessTokens[1].Token)
 	appears(tab, ".login [role=alert]", "expired")
 	typeToken(tab, d.AccessTokens[0].Token)
@@ -205,6 +206,9 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 	}
 	press(tab, ".who", "Log out")
 	tab.Do(chromedp.WaitVisible(chromedp.CSS(".login input")))
+	if said := texts(tab, ".login .notice"); len(said) > 0 {
+		t.Errorf("to whoever has logged out the page says %q", said)
+	}
 	if got := browser.Look[int](tab, `fetch('api/events').then(({status}) => status)`); got != http.StatusUnauthorized {
 		t.Errorf("after logging out the events are answered %d, want 401", got)
 	}

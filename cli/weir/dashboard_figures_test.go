@@ -229,6 +229,24 @@ func deliveriesShowWhatTheReadAPISays(t *testing.T, d *dashboard) {
 	}
 }
 
+func TestMoneyKeepsItsDigits(t *testing.T) {
+	d := serveDashboard(t)
+	const many = 150 // of the largest amount that there is
+	for i := range many {
+		body := fmt.Sprintf(`{"event": "purchase", "event_id": "p%d", "client_id": "c1", "data": {"value": 99999999999.9999, "currency": "EUR"}}`, i)
+		if got := d.collect(body); got.status != http.StatusAccepted {
+			t.Fatalf("collect: %d %s", got.status, got.body)
+		}
+	}
+	await(t, "all are counted", func() bool { return len(ask[[]row](d, "/events?limit=1000")) == many })
+	tab := d.visit(browser.Options{})
+	d.show(tab, "?view=overview&measure=revenue")
+	const want = "€14,999,999,999,999.985" // the nearest double ends in .984
+	appears(tab, ".figures .stat-value", want)
+	tab.Do(chromedp.Click(chromedp.CSS(".figures details.numbers summary")))
+	appears(tab, ".figures details.numbers td", want)
+}
+
 func TestWhatComesInRightNowIsShownWithoutMovingWhatIsRead(t *testing.T) {
 	d := serveDashboard(t)
 	tab := d.visit(browser.Options{})

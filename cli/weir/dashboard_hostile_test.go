@@ -78,6 +78,19 @@ func TestWhatEventsSayIsTextEverywhere(t *testing.T) {
 		appears(tab, ".filters", strings.TrimSpace(text))
 		isPlain(t, tab, view)
 	}
+	manyCampaigns(t, d, tab)
+}
+
+// manyCampaigns holds that of the hostile campaigns, more than ten, not all are drawn at once.
+func manyCampaigns(t *testing.T, d *dashboard, tab *browser.Tab) {
+	t.Helper()
+	d.show(tab, "?view=attribution&group_by=campaign")
+	if rows := cells(tab, "main .table"); len(rows) != 10 {
+		t.Errorf("%d campaigns are listed at first, want 10", len(rows))
+	}
+	appears(tab, "main .note", fmt.Sprintf("%d more.", len(hostile)-10))
+	press(tab, "main", "The first 100")
+	tab.Await("all campaigns are listed", fmt.Sprintf(`document.querySelectorAll('main .table tbody tr').length === %d && location.search.includes('limit=100')`, len(hostile)))
 }
 
 // isPlain fails the test where a text has become more than text.

@@ -65,6 +65,11 @@ func TestThePageOfAPast(t *testing.T) {
 		"attribution shows what the read API says":                     attributionShowsWhatTheReadAPISays,
 		"events and rejections are listed as the read API lists them":  eventsAndRejectionsAreListed,
 		"deliveries show what the read API says":                       deliveriesShowWhatTheReadAPISays,
+		"its address is read whole":                                    theAddressIsReadWhole,
+		"events are left without an error":                             eventsAreLeftWithoutAnError,
+		"what is pressed is large enough":                              targetsAreLargeEnough,
+		"a file that could not be saved is forgotten":                  csvThatFailedIsForgotten,
+		"the way in says why it is closed":                             theWayInSaysWhyItIsClosed,
 	} {
 		t.Run(name, func(t *testing.T) { holds(t, past.during(t)) })
 	}

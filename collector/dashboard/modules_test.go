@@ -111,11 +111,19 @@ func TestWhatThePageComputes(t *testing.T) {
 	tab := browser.Open(t, browser.Options{})
 	tab.Do(chromedp.Navigate(server.URL))
 	browser.Look[bool](tab, `(async () => {
-  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
-    'views/steps', 'kit/table', 'kit/chart', 'views/attribution', 'views/events/window', 'views/events/feed', 'views/events/detail', 'views/deliveries'].map((name) => import('./static/' + name + '.js')));
+  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
+    'views/steps', 'kit/table', 'kit/chart', 'views/attribution', 'views/events/window', 'views/events/feed', 'views/events/detail', 'views/deliveries',
+    'kit/compare', 'kit/number', 'views/events/list'].map((name) => import('./static/' + name + '.js')));
   const on = (text) => new URLSearchParams(text);
   const at = (text) => new Date(text);
-  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, on, at});
+  // The hours of some time, and beside each what it is compared with, by the wall's clock there.
+  const hours = (from, count) => Array.from({length: count}, (_, i) => ({from: new Date(Date.parse(from) + i * 3600000).toISOString()}));
+  const paired = (from, count, earlier, many, zone) => {
+    const [now, then, wall] = [hours(from, count), hours(earlier, many), format.times(zone)];
+    const beside = compare.before(now, then, 'hour', zone);
+    return format.bucketNames(now, 'hour', wall).map((name, i) => name.slice(4) + ' | ' + (beside[i] ? wall.minute(beside[i].from).slice(0, 18) : '-'));
+  };
+  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, on, at, hours, paired});
   return true;
 })()`)
 	for name, c := range map[string]struct{ expression, want string }{
@@ -156,7 +164,35 @@ func TestWhatThePageComputes(t *testing.T) {
 		"a step changes its place":                      {`[steps.moved(['a','b','c'], 0, 2), steps.moved(['a','b','c'], 2, 0)]`, `[["b","c","a"],["c","a","b"]]`},
 		"rows without a value are last whichever way":   {`['ascending', 'descending'].map((way) => table.sorted([{n: 2}, {n: null}, {n: 10}], ({n}) => n, way).map(({n}) => n))`, `[[2,10,null],[10,2,null]]`},
 		"texts are sorted by their alphabet":            {`table.sorted(['b', 'a', 'C'], (text) => text, 'ascending')`, `["a","b","C"]`},
-		"stacked series stand on each other":            {`chart.stacked([[1, null], [2, 3]])`, `[[1,0],[3,3]]`},
+		"an hour that there is twice has its offset, and its second nothing beside it": {`paired('2026-10-24T22:00:00Z', 25, '2026-10-23T22:00:00Z', 24, 'Europe/Berlin').slice(1, 5)`,
+			`["25 Oct, 01:00 | 24 Oct 2026, 01:00","25 Oct, 02:00 CEST | 24 Oct 2026, 02:00","25 Oct, 02:00 CET | -","25 Oct, 03:00 | 24 Oct 2026, 03:00"]`},
+		"an hour that there is twice, elsewhere": {`paired('2026-11-01T04:00:00Z', 25, '2026-10-31T04:00:00Z', 24, 'America/New_York').slice(0, 4)`,
+			`["1 Nov, 00:00 | 31 Oct 2026, 00:00","1 Nov, 01:00 GMT-4 | 31 Oct 2026, 01:00","1 Nov, 01:00 GMT-5 | -","1 Nov, 02:00 | 31 Oct 2026, 02:00"]`},
+		"an hour that there is not moves none after it": {`paired('2026-03-28T23:00:00Z', 23, '2026-03-27T23:00:00Z', 24, 'Europe/Berlin').slice(1, 3)`,
+			`["29 Mar, 01:00 | 28 Mar 2026, 01:00","29 Mar, 03:00 | 28 Mar 2026, 03:00"]`},
+		"an hour that the day before did not have stands alone": {`paired('2026-03-29T22:00:00Z', 24, '2026-03-28T23:00:00Z', 23, 'Europe/Berlin').slice(1, 4)`,
+			`["30 Mar, 01:00 | 29 Mar 2026, 01:00","30 Mar, 02:00 | -","30 Mar, 03:00 | 29 Mar 2026, 03:00"]`},
+		"of an hour that the day before had twice the first is compared": {`paired('2026-10-25T23:00:00Z', 24, '2026-10-24T22:00:00Z', 25, 'Europe/Berlin').slice(2, 4)
+        .concat(compare.before(hours('2026-10-25T23:00:00Z', 24), hours('2026-10-24T22:00:00Z', 25), 'hour', 'Europe/Berlin')[2].from)`,
+			`["26 Oct, 02:00 | 25 Oct 2026, 02:00","26 Oct, 03:00 | 25 Oct 2026, 03:00","2026-10-25T00:00:00.000Z"]`},
+		"twenty-four hours that begin at any time go by the clock, too": {`paired('2026-10-25T10:17:00Z', 24, '2026-10-24T10:17:00Z', 24, 'Europe/Berlin').slice(0, 2)`,
+			`["25 Oct, 11:17 | -","25 Oct, 12:17 | 24 Oct 2026, 12:17"]`},
+		"periods that are not days apart go by their order": {`paired('2026-11-20T12:00:00Z', 3, '2026-11-20T09:00:00Z', 3, 'UTC')`,
+			`["20 Nov, 12:00 | 20 Nov 2026, 09:00","20 Nov, 13:00 | 20 Nov 2026, 10:00","20 Nov, 14:00 | 20 Nov 2026, 11:00"]`},
+		"weeks go by their order":                {`compare.before([{from: '2026-11-16T00:00:00Z'}], [{from: '2026-10-20T00:00:00Z'}], 'week', 'UTC')`, `[{"from":"2026-10-20T00:00:00Z"}]`},
+		"days are compared where there are none": {`[compare.before([], [], 'day', 'UTC'), compare.before([{from: '2026-11-16T00:00:00Z'}], [], 'day', 'UTC')]`, `[[],[null]]`},
+		"money keeps each digit that the API writes": {`['9999999999999999.99', '-12345678901234567890.1234', '100.1'].map((text) => format.money(number.readJSON('{"revenue":' + text + '}').revenue, 'EUR'))`,
+			`["€9,999,999,999,999,999.99","-€12,345,678,901,234,567,890.1234","€100.10"]`},
+		"what is read is written again": {`[JSON.stringify(number.readJSON('[ 12345678901234567.89, {"n":1.5,"s":":12345678901234567.89"}]'))]`,
+			`["[12345678901234567.89,{\"n\":1.5,\"s\":\":12345678901234567.89\"}]"]`},
+		"a number is Exact only where it has to be": {`number.readJSON('[0.1234567890123456,1234567890.123456,12345678901234567,null]').map((value) => value instanceof number.Exact)`, `[false,false,true,false]`},
+		"exact numbers are sorted as numbers":       {`table.sorted(number.readJSON('[2,12345678901234567.89,3]'), (n) => n, 'ascending').map(Number)`, `[2,3,12345678901234568]`},
+		"an event's exact number is one member":     {`detail.membersOf(number.readJSON('{"value":12345678901234567.89}'))`, `[["value","12345678901234567.89"]]`},
+		"the keyboard's event is found wherever it is": {`[0, 2].map((index) => grid.placeOf(['b', 'c', 'a'].map((event_id) => ({event_id, received_at: 't'})), {index, event: {event_id: 'a', received_at: 't'}}))
+        .concat(grid.placeOf([], {index: 4, event: {event_id: 'a', received_at: 't'}}), grid.placeOf([], {index: 0, event: null}))`, `[2,2,0,0]`},
+		"parameters that nobody knows are named": {`state.unknown(on('period=7d&chanel=a&chanel=b&page=%2F&steps=a&x='), ['steps'])`, `["chanel","x"]`},
+		"of two views the first is the one":      {`(({view, views}) => [view, views])(state.readSearch('?view=funnel&view=events'))`, `["funnel",["funnel","events"]]`},
+		"stacked series stand on each other":     {`chart.stacked([[1, null], [2, 3]])`, `[[1,0],[3,3]]`},
 		"of a long list there are the rows around what is seen": {
 			`[[3400, 1000], [0, 1000], [33660, 1000], [0, 5]].map(([top, count]) => list.windowOf(top, 340, 34, count))`,
 			`[[88,122,34],[0,34,34],[966,1000,34],[0,5,34]]`},

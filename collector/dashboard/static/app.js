@@ -3,7 +3,7 @@ import { html, render, useCallback, useEffect, useMemo, useRef, useState } from 
 import { ApiError, Unauthenticated, ask, useApi } from './kit/api.js';
 import { Announcer, Answer, Empty, Property } from './kit/components.js';
 import { times } from './kit/format.js';
-import { Link, LocationProvider, useLocation } from './kit/state.js';
+import { Link, LocationProvider, SHARED, unknown, useLocation } from './kit/state.js';
 import { FIRST, VIEWS } from './views.js';
 import { Login } from './views/login.js';
 
@@ -13,22 +13,25 @@ const SCOPES = ['read', 'write', 'admin'];
 function App() {
   const [session, setSession] = useState({ state: 'asked' });
   const [said, setSaid] = useState('');
-  const look = useCallback(async () => {
+  const look = useCallback(async ({ entered = false, left = false } = {}) => {
     try {
       const { data } = await (await ask('session')).json();
-      setSession({ state: 'open', ...data });
+      setSession({ state: 'open', entered, ...data });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      setSession({ state: error.status === 401 ? 'closed' : 'failed', error });
+      const closed = error.status === 401;
+      setSession((before) => ({ state: closed ? 'closed' : 'failed', error, ended: closed && !left && (before.state === 'open' || before.ended === true) }));
     }
   }, []);
-  useEffect(() => { look(); }, [look]);
+  const ended = useCallback(() => { look(); }, [look]);
+  useEffect(ended, [ended]);
   return html`<${LocationProvider} fallback=${FIRST}>
-    <${Announcer.Provider} value=${setSaid}><${Unauthenticated.Provider} value=${look}>
-      ${session.state === 'open' ? html`<${Shell} session=${session} onLeave=${look} />`
-        : session.state === 'closed' ? html`<${Login} loopback=${session.error.body?.loopback === true} onEnter=${look} />`
+    <${Announcer.Provider} value=${setSaid}><${Unauthenticated.Provider} value=${ended}>
+      ${session.state === 'open' ? html`<${Shell} session=${session} onLeave=${() => look({ left: true })} />`
+        : session.state === 'closed' ? html`<${Login} loopback=${session.error.body?.loopback === true} ended=${session.ended}
+            onEnter=${() => look({ entered: true })} />`
         : session.state === 'failed' ? html`<main class="alone"><h1>Weir</h1><${Empty} title=${session.error.message}>
-            <button type="button" onClick=${look}>Try again</button><//></main>`
+            <button type="button" onClick=${ended}>Try again</button><//></main>`
         : html`<p class="start" role="status">Loading…</p>`}
     <//><//>
     <div class="hidden" role="status" aria-live="polite">${said}</div>
@@ -39,10 +42,10 @@ function App() {
 function Shell({ session, onLeave }) {
   const settings = useApi('settings');
   const { view, viewHref } = useLocation();
-  const named = VIEWS[view];
+  const named = Object.hasOwn(VIEWS, view) ? VIEWS[view] : undefined;
   const heading = useRef();
   const nav = useRef();
-  const first = useRef(true);
+  const first = useRef(!session.entered); // whoever opens the page is at its beginning; whoever has logged in, at the view
   const title = named?.title ?? 'No such view';
   const property = useMemo(() => settings.data && {
     ...settings.data.data, session, times: times(settings.data.data.time_zone), scope: session.scope,
@@ -68,10 +71,23 @@ function Shell({ session, onLeave }) {
         <button type="button" class="small" onClick=${leave}>Log out</button></span>
     </header>
     <main id="main"><h1 tabindex="-1" ref=${heading}>${title}</h1>
+      ${named && html`<${Misread} knows=${named.knows} />`}
       ${named ? html`<${Answer} of=${settings} height=${30}>${() => html`
           <${Property.Provider} value=${property}><${named.show} key=${view} /><//>`}<//>`
         : html`<${Empty} title="There is no such view."><${Link} href="?">To the overview<//><//>`}
     </main>`;
+}
+
+/** What of the address the view makes nothing of, which would be passed over in silence; and the way to leave it out. */
+function Misread({ knows }) {
+  const { view, views, params, href } = useLocation();
+  const strange = unknown(params, knows);
+  const known = [...SHARED, ...knows].join(', ');
+  return html`${views.length > 1 && html`<p class="notice warn" role="status">The address names ${views.length} views: ${views.join(', ')}.
+      The first is shown. <${Link} href=${href({})}>Leave the others out<//></p>`}
+    ${strange.length > 0 && html`<p class="notice warn" role="status">The address has ${strange.length > 1 ? 'parameters' : 'a parameter'} that this view
+      does not know: <bdi>${strange.join(', ')}</bdi>. Known are view, ${known}.
+      ${' '}<${Link} href=${href(Object.fromEntries(strange.map((name) => [name, null])))}>Leave ${strange.length > 1 ? 'them' : 'it'} out<//></p>`}`;
 }
 
 render(html`<${App} />`, document.getElementById('app'));

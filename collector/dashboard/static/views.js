@@ -1,4 +1,4 @@
-/** The views, in the order of the navigation: what each is called, and what shows it. */
+/** The views, in the order of the navigation: what each is called, what shows it, and what of the address it takes. */
 import { Attribution } from './views/attribution.js';
 import { Deliveries } from './views/deliveries.js';
 import { Events } from './views/events.js';
@@ -7,15 +7,18 @@ import { Overview } from './views/overview.js';
 import { Rejections } from './views/rejections.js';
 import { Settings } from './views/settings.js';
 
-/** @type {Record<string, {title: string, show: any}>} */
+/**
+ * Beside the period and the filters, which go along from view to view, each view knows the parameters that it takes.
+ * @type {Record<string, {title: string, show: any, knows: string[]}>}
+ */
 export const VIEWS = {
-  overview: { title: 'Overview', show: Overview },
-  events: { title: 'Events', show: Events },
-  funnel: { title: 'Funnel', show: Funnel },
-  attribution: { title: 'Attribution', show: Attribution },
-  deliveries: { title: 'Deliveries', show: Deliveries },
-  rejections: { title: 'Rejections', show: Rejections },
-  settings: { title: 'Settings', show: Settings },
+  overview: { title: 'Overview', show: Overview, knows: ['measure', 'by', 'of', 'order_by', 'by_limit', 'of_limit'] },
+  events: { title: 'Events', show: Events, knows: ['event_id', 'order_id', 'visitor', 'status', 'platform', 'class', 'id'] },
+  funnel: { title: 'Funnel', show: Funnel, knows: ['steps', 'window'] },
+  attribution: { title: 'Attribution', show: Attribution, knows: ['conversion_event', 'group_by', 'lookback', 'measure', 'limit'] },
+  deliveries: { title: 'Deliveries', show: Deliveries, knows: ['plot', 'shadow'] },
+  rejections: { title: 'Rejections', show: Rejections, knows: ['limit'] },
+  settings: { title: 'Settings', show: Settings, knows: [] },
 };
 
 /** The view of an address that names none. */

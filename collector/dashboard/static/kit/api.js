@@ -1,6 +1,7 @@
 /** The read API of the Property, below the page's own address; the session's cookie authorises. */
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from './html.js';
 import { useEvery } from './live.js';
+import { readJSON } from './number.js';
 
 /** Why there is no answer. */
 export class ApiError extends Error {
@@ -62,6 +63,9 @@ export async function ask(path, { params = [], method = 'GET', body, accept = 'a
   return response;
 }
 
+/** What an answer says, whose numbers keep their digits. @param {Response} response @returns {Promise<any>} */
+export const read = async (response) => readJSON(await response.text());
+
 /** What is called when the session has ended: the shell shows the way in again. */
 export const Unauthenticated = createContext(() => {});
 
@@ -84,12 +88,13 @@ export function useAsk() {
  * @param {Iterable<[string, string]>} [params]
  * @param {{every?: number}} [options] every asks again after so many milliseconds while the page is visible
  * @returns {{data: any, answered: string, error: ApiError|null, loading: boolean, stale: boolean, at: Date|null,
- *   reload: () => void}} answered is the question that data answers; at, when
+ *   asOf: string|null, reload: () => void}} answered is the question that data answers; at, when; asOf is the time of the newest event
+ *   that the answer knows of
  */
 export function useApi(path, params = [], { every } = {}) {
   const asking = useAsk();
   const question = path === null ? null : `${path}?${new URLSearchParams([...params])}`;
-  const [state, setState] = useState({ data: undefined, answered: null, error: null, failed: null, at: null });
+  const [state, setState] = useState({ data: undefined, answered: null, error: null, failed: null, at: null, asOf: null });
   const [round, setRound] = useState(0);
   const failures = useRef(0);
   const awaited = useRef(false); // an answer, or the end of a pause: who asks again meanwhile would get neither
@@ -101,12 +106,12 @@ export function useApi(path, params = [], { every } = {}) {
     let timer;
     awaited.current = true;
     asking(`api/${question.replace(/\?$/, '')}`, { signal: abort.signal })
-      .then((response) => response.json())
-      .then((data) => {
+      .then(async (response) => [await read(response), response.headers.get('Weir-As-Of')])
+      .then(([data, asOf]) => {
         if (abort.signal.aborted) return;
         failures.current = 0;
         awaited.current = false;
-        setState({ data, answered: question, error: null, failed: null, at: new Date() });
+        setState({ data, answered: question, error: null, failed: null, at: new Date(), asOf });
       })
       .catch((cause) => {
         if (abort.signal.aborted) return;
@@ -128,7 +133,7 @@ export function useApi(path, params = [], { every } = {}) {
   return useMemo(() => {
     const error = state.failed === question ? state.error : null; // another question's says nothing of this one
     return {
-      data: question === null ? undefined : state.data, answered: state.answered, at: state.at, reload,
+      data: question === null ? undefined : state.data, answered: state.answered, at: state.at, asOf: state.asOf, reload,
       error,
       loading: question !== null && state.data === undefined && !error,
       stale: state.data !== undefined && state.answered !== question,

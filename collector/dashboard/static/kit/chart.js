@@ -2,6 +2,7 @@
 import uPlot from '../packages/uplot.js';
 import { html, useEffect, useLayoutEffect, useRef, useState } from './html.js';
 import { compact } from './format.js';
+import { plain } from './number.js';
 
 /**
  * Stacks series: each becomes the sum of itself and those before it. For drawing alone; what is told are the values. Pure.
@@ -74,7 +75,7 @@ export function Chart({ title, names, series, format, axis, height = 240, kind =
     return () => dark.removeEventListener('change', follow);
   }, []);
 
-  const values = series.map((each) => each.values);
+  const values = series.map((each) => each.values.map(plain));
   const whole = values.every((each) => each.every((value) => value === null || Number.isInteger(value)));
   // The highest stack is drawn first, so that those below stand before it.
   const order = series.map((_, i) => (bars ? series.length - 1 - i : i));

@@ -71,6 +71,17 @@ export function Failure({ error, retry }) {
   </div>`;
 }
 
+/**
+ * How fresh an answer is: while nothing comes in, or the server cannot read what does, that time stands still.
+ * @param {{of: {asOf: string|null}}} props
+ */
+export function AsOf({ of: { asOf } }) {
+  const { times } = useProperty();
+  if (!asOf) return null;
+  const today = times.date(asOf) === times.date(new Date());
+  return html`<span class="zone" title="The newest event that the server knows of was received then">as of ${today ? times.second(asOf) : times.moment(asOf)}</span>`;
+}
+
 /** What is missing of an answer because it is not kept any more. @param {{from?: string|null}} props */
 export function Incomplete({ from }) {
   const { times } = useProperty();

@@ -47,7 +47,7 @@ export function PeriodPicker({ preset = DEFAULT }) {
     <${Field} label="Period">${(id) => html`
       <select id=${id} value=${custom ? 'custom' : named} onChange=${(event) => pick(event.currentTarget.value)}>
         ${Object.entries(NAMED).map(([key, text]) => html`<option key=${key} value=${key}>${text}</option>`)}
-        ${!custom && !NAMED[named] && html`<option value=${named}>${named}</option>`}
+        ${!custom && !Object.hasOwn(NAMED, named) && html`<option value=${named}>${named}</option>`}
         <option value="custom">From … to …</option>
       </select>`}<//>
     ${custom && html`<span class="dates">${date('from', 'from')} ${date('to', 'to')}

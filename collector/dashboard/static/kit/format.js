@@ -1,8 +1,7 @@
 /**
  * Numbers, money and times as people read them. The page computes no figure: it writes down what the read API says.
  *
- * Numbers are read by JSON.parse: a double holds 15 decimal digits exactly, so money below ten trillion is right to its
- * hundredth, and nothing here adds.
+ * Numbers that a double does not hold are Exact: Intl reads their text, so that no digit is lost. Nothing here adds.
  */
 
 const LOCALE = 'en-GB';
@@ -37,7 +36,7 @@ function moneyOf(currency) {
 
 /**
  * Money with its currency's sign and all decimals that it has.
- * @param {number|null|undefined} amount
+ * @param {number|import('./number.js').Exact|null|undefined} amount
  * @param {string} currency of ISO 4217
  */
 export function money(amount, currency) {
@@ -73,6 +72,7 @@ export function times(zone) {
   };
   const date = { day: 'numeric', month: 'short', year: 'numeric' };
   const clock = { hour: '2-digit', minute: '2-digit' };
+  const offsets = new Intl.DateTimeFormat(LOCALE, { timeZone: zone, timeZoneName: 'short' });
   return {
     zone,
     /** 20 Nov 2026, 09:30:00 */
@@ -91,6 +91,8 @@ export function times(zone) {
     date: format(date),
     /** November 2026 */
     month: format({ month: 'long', year: 'numeric' }),
+    /** CET, or GMT-4 */
+    offset: (instant) => offsets.formatToParts(new Date(instant)).find(({ type }) => type === 'timeZoneName').value,
   };
 }
 
@@ -106,4 +108,15 @@ export function bucketName(bucket, interval, { day, clock, date, month }) {
     case 'month': return month(bucket.from);
     default: return day(bucket.from);
   }
+}
+
+/**
+ * What the buckets of a series are called. An hour that there is twice, on the day on which the clock is put back, has its offset.
+ * @param {{from: string, date?: string}[]} buckets
+ * @param {string} interval hour, day, week or month
+ * @param {ReturnType<typeof times>} zone
+ */
+export function bucketNames(buckets, interval, zone) {
+  const names = buckets.map((bucket) => bucketName(bucket, interval, zone));
+  return names.map((name, i) => (name === names[i - 1] || name === names[i + 1] ? `${name} ${zone.offset(buckets[i].from)}` : name));
 }

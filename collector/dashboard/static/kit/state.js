@@ -3,20 +3,22 @@
  */
 import { createContext, html, useCallback, useContext, useEffect, useMemo, useState } from './html.js';
 
-/** What a view keeps from the one before: the period and the filters. */
+/** The filters, and what says the period. */
 export const FILTERS = ['event', 'channel', 'source', 'medium', 'campaign', 'page', 'product'];
 export const PERIOD = ['period', 'from', 'to'];
-const SHARED = [...PERIOD, ...FILTERS];
+
+/** What every view takes over from the one before. */
+export const SHARED = [...PERIOD, ...FILTERS];
 
 /**
  * @param {string} search the address's query string
- * @returns {{view: string, params: URLSearchParams}} view is empty where none is named
+ * @returns {{view: string, views: string[], params: URLSearchParams}} view is the first of the views named, empty where none is
  */
 export function readSearch(search) {
   const params = new URLSearchParams(search);
-  const view = params.get('view') ?? '';
+  const views = params.getAll('view');
   params.delete('view');
-  return { view, params };
+  return { view: views[0] ?? '', views, params };
 }
 
 /**
@@ -48,6 +50,13 @@ export function changed(params, changes) {
 /** What of the parameters another view takes over. @param {URLSearchParams} params */
 export const shared = (params) => new URLSearchParams([...params].filter(([name]) => SHARED.includes(name)));
 
+/**
+ * The names of the parameters that neither a view knows nor others keep for each other. Pure.
+ * @param {URLSearchParams} params
+ * @param {string[]} known the view's own
+ */
+export const unknown = (params, known) => [...new Set(params.keys())].filter((name) => !SHARED.includes(name) && !known.includes(name));
+
 /** The filters among the parameters, as the read API takes them. @param {URLSearchParams} params */
 export const filterParams = (params) => [...params].filter(([name]) => FILTERS.includes(name));
 
@@ -55,8 +64,8 @@ const Location = createContext(null);
 
 /**
  * Where the page is, and how to get elsewhere:
- * view and params; href(changes) and go(changes, {replace}) stay in the view; viewHref(name, changes) is another view's
- * address, with this one's period and filters.
+ * view (the first of views, if the address names several) and params; href(changes) and go(changes, {replace}) stay in the view;
+ * viewHref(name, changes) is another view's address, with this one's period and filters.
  */
 export const useLocation = () => useContext(Location);
 
@@ -73,11 +82,11 @@ export function LocationProvider({ fallback, children }) {
     setSearch(location.search);
   }, []);
   const value = useMemo(() => {
-    const { view: named, params } = readSearch(search);
+    const { view: named, views, params } = readSearch(search);
     const view = named || fallback;
     const href = (changes) => writeSearch(view, changed(params, changes));
     return {
-      view, params, open, href,
+      view, views, params, open, href,
       go: (changes, options) => open(href(changes), options),
       viewHref: (name, changes = {}) => writeSearch(name, changed(shared(params), changes)),
     };

@@ -1,9 +1,12 @@
 /** Tables: a header that stays, columns that sort, rows as CSV. */
-import { html, useMemo, useState } from './html.js';
+import { html, useEffect, useMemo, useState } from './html.js';
 import { ApiError, useAsk } from './api.js';
 import { useAnnounce } from './components.js';
+import { Exact, plain } from './number.js';
+import { useLocation } from './state.js';
 
-const byValue = (a, b) => (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b)));
+const isNumber = (value) => typeof value === 'number' || value instanceof Exact;
+const byValue = (a, b) => (isNumber(a) && isNumber(b) ? plain(a) - plain(b) : String(a).localeCompare(String(b)));
 
 /**
  * The rows in a column's order; those without a value are last whichever way. Pure.
@@ -34,15 +37,16 @@ export function sorted(rows, value, direction) {
 
 /**
  * @param {{caption: string, columns: Column[], rows: any[], rowKey: (row: any) => string, captionHidden?: boolean,
- *   foot?: any, rowProps?: (row: any) => object, order?: string, onOrder?: (order: string) => void}} props
- *   The first column heads its row. Rows stand in the order given until somebody sorts; order is what the API sorted them by.
+ *   foot?: any, rowProps?: (row: any) => object, order?: string, onOrder?: (order: string) => void, limit?: number}} props
+ *   The first column heads its row. Rows stand in the order given until somebody sorts; order is what the API sorted them by. Of
+ *   all of them, sorted, the first limit are shown.
  */
-export function Table({ caption, columns, rows, rowKey, captionHidden = true, foot, rowProps, order, onOrder }) {
+export function Table({ caption, columns, rows, rowKey, captionHidden = true, foot, rowProps, order, onOrder, limit = Infinity }) {
   const [sort, setSort] = useState(null);
   const shown = useMemo(() => {
     const column = sort && columns.find(({ key }) => key === sort.key);
-    return column ? sorted(rows, column.value ?? ((row) => row[column.key]), sort.direction) : rows;
-  }, [rows, columns, sort]);
+    return (column ? sorted(rows, column.value ?? ((row) => row[column.key]), sort.direction) : rows).slice(0, limit);
+  }, [rows, columns, sort, limit]);
   const turn = ({ key, number }) => setSort((before) => {
     if (before?.key !== key) return { key, direction: number ? 'descending' : 'ascending' };
     return { key, direction: before.direction === 'ascending' ? 'descending' : 'ascending' };
@@ -72,14 +76,36 @@ export function Table({ caption, columns, rows, rowKey, captionHidden = true, fo
 /** A part of a whole, as a bar behind what is said. @param {{part: number|null, children: any}} props part from 0 to 1 */
 export const Part = ({ part, children }) => html`<span class="part" style=${{ '--part': part ?? 0 }}>${children}</span>`;
 
+/** How many rows there are at first, and how many when somebody wants more. */
+const FEW = 10;
+const MORE = 100;
+
+/**
+ * How many rows are shown, which is in the address.
+ * @param {string} name the parameter's
+ * @returns {{limit: number, turn: () => void}}
+ */
+export function useFew(name) {
+  const { params, go } = useLocation();
+  const limit = params.get(name) === String(MORE) ? MORE : FEW;
+  return { limit, turn: () => go({ [name]: limit === FEW ? MORE : null }, { replace: true }) };
+}
+
+/** Shows more rows, or fewer. @param {{limit: number, turn: () => void, more: boolean}} props more says that there are more than limit */
+export const Few = ({ limit, turn, more }) => (more || limit > FEW ? html`<p><button type="button" class="small"
+  onClick=${turn}>${limit > FEW ? `The first ${FEW}` : `The first ${MORE}`}</button></p>` : null);
+
 /**
  * Saves what a view shows as CSV: the same question, answered by the API in that form.
- * @param {{path: string, params?: Iterable<[string, string]>, name: string}} props name is the file's, without .csv
+ * @param {{path: string, params?: Iterable<[string, string]>, name: string, at?: Date|null}} props name is the file's, without .csv;
+ *   at is when the view was answered last: that it did not work then is not said any longer
  */
-export function CsvButton({ path, params = [], name }) {
+export function CsvButton({ path, params = [], name, at }) {
   const announce = useAnnounce();
   const ask = useAsk();
   const [state, setState] = useState('');
+  const question = `${path}?${new URLSearchParams([...params])}`;
+  useEffect(() => setState((before) => (before === 'busy' ? before : '')), [question, at]);
   const save = async () => {
     setState('busy');
     try {

@@ -1,11 +1,11 @@
 /** Which touches get the credit for conversions, by three models side by side. */
-import { html, useId, useState } from '../kit/html.js';
+import { html, useId } from '../kit/html.js';
 import { together, useApi } from '../kit/api.js';
 import { Answer, Choice, Empty, Field, Incomplete, Panel, useProperty } from '../kit/components.js';
 import { FilterBy, Filters, PeriodPicker, usePeriod } from '../kit/controls.js';
 import { count, money } from '../kit/format.js';
 import { filterParams, useLocation } from '../kit/state.js';
-import { CsvButton, Part, Table } from '../kit/table.js';
+import { CsvButton, Few, Part, Table, useFew } from '../kit/table.js';
 
 const MODELS = [['first_touch', 'First touch'], ['last_touch', 'Last touch'], ['linear', 'Linear']];
 const GROUPS = [['channel', 'Channel'], ['source', 'Source'], ['medium', 'Medium'], ['campaign', 'Campaign']];
@@ -50,30 +50,37 @@ export function Attribution() {
 }
 
 function Models({ answer, question, by, event }) {
-  const { go } = useLocation();
+  const { params, go } = useLocation();
   const { currency } = useProperty();
-  const [measure, setMeasure] = useState('conversions');
+  const measure = params.get('measure') === 'revenue' ? 'revenue' : 'conversions';
+  const { limit, ...few } = useFew('limit');
   // While the answers are still those of another grouping, they are shown by that.
   const grouped = answer.data?.flatMap(({ data }) => data.results)[0];
   const shown = GROUPS.find(([key]) => grouped && key in grouped) ?? GROUPS.find(([key]) => key === by) ?? [by, by];
   const write = measure === 'revenue' ? (amount) => money(amount, currency) : count;
   const actions = html`
     <${Choice} label="Group by" options=${GROUPS} value=${by} onChange=${(value) => go({ group_by: value === 'channel' ? null : value })} />
-    <${Choice} label="What is credited" options=${[['conversions', 'Conversions'], ['revenue', 'Value']]} value=${measure} onChange=${setMeasure} />`;
+    <${Choice} label="What is credited" options=${[['conversions', 'Conversions'], ['revenue', 'Value']]} value=${measure}
+      onChange=${(value) => go({ measure: value === 'conversions' ? null : value }, { replace: true })} />`;
   return html`<${Panel} title="Credit by model" actions=${actions}
       note="First touch and last touch give all credit to one touch, linear gives each an equal part.">
     <${Answer} of=${answer} height=${20} empty=${([{ data }]) => data.conversions === 0 && html`
         <${Empty} title=${`There is no ${event} in this period.`}>Choose a longer period, or another conversion.<//>`}>
-      ${(answers) => html`<${Incomplete} from=${answers[0].data.complete_from} />
-        <${Table} caption="Credit by model" rows=${merged(answers.map(({ data }) => data), shown[0])} rowKey=${(row) => row.name} columns=${[
+      ${(answers) => {
+        const rows = merged(answers.map(({ data }) => data), shown[0]);
+        return html`<${Incomplete} from=${answers[0].data.complete_from} />
+        <${Table} caption="Credit by model" rows=${rows} limit=${limit} rowKey=${(row) => row.name} columns=${[
           { key: 'name', label: shown[1], cell: ({ name }) => html`<${FilterBy} by=${shown[0]} value=${name} />` },
           ...MODELS.map(([key, label], i) => ({
             key, label, number: true, class: 'wide', value: ({ models }) => models[i]?.[measure] ?? null,
             cell: ({ models }) => html`<${Part} part=${part(models[i], answers[i].data, measure)}>${write(models[i]?.[measure])}<//>`,
           })),
-        ]} foot=${html`<tr><th scope="row">All</th>${answers.map(({ data }) => html`<td class="number">${write(data[measure])}</td>`)}</tr>`} />`}<//>
+        ]} foot=${html`<tr><th scope="row">All</th>${answers.map(({ data }) => html`<td class="number">${write(data[measure])}</td>`)}</tr>`} />
+        ${rows.length > limit && html`<p class="note">${count(rows.length - limit)} more.</p>`}
+        <${Few} ...${few} limit=${limit} more=${rows.length > limit} />`;
+      }}<//>
     <p class="actions">${MODELS.map(([model, label]) => html`<span key=${model}>${label}:${' '}
-      <${CsvButton} path="analytics/attribution" params=${[['model', model], ...question]} name=${`attribution-${model}`} /></span>`)}</p>
+      <${CsvButton} path="analytics/attribution" params=${[['model', model], ...question]} name=${`attribution-${model}`} at=${answer.at} /></span>`)}</p>
   <//>`;
 }
 

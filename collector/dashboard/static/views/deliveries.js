@@ -5,7 +5,7 @@ import { Chart } from '../kit/chart.js';
 import { PeriodPicker, usePeriod } from '../kit/controls.js';
 import { CsvButton } from '../kit/table.js';
 import { useApi } from '../kit/api.js';
-import { bucketName, count } from '../kit/format.js';
+import { bucketNames, count } from '../kit/format.js';
 import { intervalFor } from '../kit/period.js';
 import { useLocation } from '../kit/state.js';
 import { useStill } from '../kit/live.js';
@@ -48,7 +48,7 @@ export function Deliveries() {
       <${Incomplete} from=${data.complete_from} />
       <${Answer} of=${{ ...platforms, data: state }} height=${16} empty=${({ data: all }) => all.length + data.totals.length === 0 && html`<${NoPlatform} />`}>${({ data: all }) => html`
         <div class="cards" ...${stillState}>${cardsOf(all, data.totals).map((card) => html`<${Card} key=${card.name} ...${card} period=${data.period} />`)}</div>`}<//>
-      ${data.totals.length > 0 && html`<${Course} ...${{ data, asked, still }} names=${cardsOf(state?.data ?? [], data.totals).filter(({ totals }) => totals).map(({ name }) => name)} />`}`}<//>
+      ${data.totals.length > 0 && html`<${Course} ...${{ data, asked, still, at: deliveries.at }} names=${cardsOf(state?.data ?? [], data.totals).filter(({ totals }) => totals).map(({ name }) => name)} />`}`}<//>
     ${shadowed && html`<${ShadowDialog} platform=${shadowed} onClose=${() => go({ shadow: null })} />`}
   </div>`;
 }
@@ -57,7 +57,7 @@ const NoPlatform = () => html`<${Panel} title="Platforms"><${Empty} title="This 
   collected and counted all the same. Platforms are added to the Property’s spec.platforms.<//><//>`;
 
 /** One platform's deliveries over time, stacked by what became of them; names are the platforms', in the order of their cards. */
-function Course({ data, names, asked, still }) {
+function Course({ data, names, asked, still, at }) {
   const { params, go } = useLocation();
   const { times } = useProperty();
   const { interval } = data;
@@ -65,13 +65,13 @@ function Course({ data, names, asked, still }) {
   const [buckets, series] = useMemo(() => {
     const of = (bucket) => bucket.platforms.find(({ platform }) => platform === chosen);
     return [
-      data.series.map((bucket) => ({ full: bucketName(bucket, interval, times), axis: interval === 'hour' ? times.clock(bucket.from) : bucketName(bucket, interval, times) })),
+      bucketNames(data.series, interval, times).map((full, i) => ({ full, axis: interval === 'hour' ? times.clock(data.series[i].from) : full })),
       STACK.map(([status, colour]) => ({ label: status, colour, values: data.series.map((bucket) => of(bucket)?.[status] ?? 0) })),
     ];
   }, [data, interval, times, chosen]);
   return html`<${Panel} title=${`Deliveries to ${chosen}`} ...${still} actions=${html`
       <${Choice} label="Platform" value=${chosen} options=${names.map((name) => [name, name])} onChange=${(name) => go({ plot: name })} />
-      <${CsvButton} path="deliveries" params=${asked} name="deliveries" />`}>
+      <${CsvButton} path="deliveries" params=${asked} name="deliveries" at=${at} />`}>
     <${Chart} title=${`Deliveries to ${chosen}, by ${interval}`} kind="bars" names=${buckets} series=${series} format=${count} />
   <//>`;
 }

@@ -1,6 +1,6 @@
 /** The events as they come in, and each one's story. */
 import { html, useCallback, useMemo } from '../kit/html.js';
-import { Failure, Field, Incomplete, Panel, useProperty } from '../kit/components.js';
+import { AsOf, Failure, Field, Incomplete, Panel, useProperty } from '../kit/components.js';
 import { PeriodPicker, usePeriod } from '../kit/controls.js';
 import { CsvButton } from '../kit/table.js';
 import { useApi } from '../kit/api.js';
@@ -73,7 +73,7 @@ export function Events() {
     </div>
     ${foreign.length > 0 && html`<p class="notice">Every event of the period is listed here: the filter by ${foreign.join(', ')} does not apply.</p>`}
     <${Panel} title=${lookedUp ? 'Events found' : 'Events, newest first'} class="events"
-      actions=${html`<${Fresh} feed=${feed} /><${CsvButton} path="events" params=${asked} name="events" />`}>
+      actions=${html`<${Fresh} feed=${feed} /><${CsvButton} path="events" params=${asked} name="events" at=${feed.at} />`}>
       <${Incomplete} from=${feed.completeFrom} />
       ${feed.error && (feed.rows.length === 0 || feed.stale) ? html`<${Failure} error=${feed.error} retry=${feed.reload} />`
         : html`${feed.error && html`<p class="notice warn" role="status">Not up to date: ${feed.error.message}</p>`}
@@ -88,5 +88,6 @@ function Fresh({ feed }) {
   const many = `${feed.fresh}${feed.gap ? '+' : ''} new ${feed.fresh === 1 ? 'event' : 'events'}`;
   return html`<span class="fresh" aria-live="polite">${feed.fresh > 0
     ? html`<button type="button" class="small main" onClick=${feed.showFresh}>${many}: show</button>`
-    : html`<span class="muted">${feed.loading ? '' : 'Nothing new'}</span>`}</span>`;
+    : html`<span class="muted">${feed.loading ? '' : 'Nothing new'}</span>`}</span>
+    <${AsOf} of=${feed} />`;
 }

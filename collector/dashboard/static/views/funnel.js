@@ -30,7 +30,7 @@ export function Funnel() {
       <${Filters} /></div>
     <div class="columns funnel">
       <${Steps} steps=${steps} names=${names.data?.data ?? []} onChange=${(next) => go({ steps: next })} />
-      <${Panel} title="Visitors" actions=${steps.length > 1 && html`<${CsvButton} path="analytics/funnel" params=${question} name="funnel" />`}>
+      <${Panel} title="Visitors" actions=${steps.length > 1 && html`<${CsvButton} path="analytics/funnel" params=${question} name="funnel" at=${funnel.at} />`}>
         ${steps.length < 2 ? html`<${Empty} title="A funnel has at least two steps.">Add another one.<//>`
           : html`<${Answer} of=${funnel} height=${20} empty=${({ data }) => data.steps[0].visitors === 0 && html`
               <${Empty} title="Nobody took the first step in this period.">Choose a longer period${filtered ? ', another first step, or take a filter away' : ' or another first step'}.<//>`}>

@@ -5,13 +5,16 @@ import { Field } from '../kit/components.js';
 
 const refusal = (error) => {
   if (error.status === 401) return 'This token is not valid: it is unknown, has expired or was removed.';
-  if (error.status === 404) return 'This token is not one of this Property’s.';
+  if (error.status === 404) return 'This token is not valid here: it is another Property’s, which has a page of its own.';
   if (error.status === 429) return `Too many failed attempts from your address. Try again${error.retryAfter ? ` in ${error.retryAfter} s` : ' in a moment'}.`;
   return Object.values(error.fields).flat()[0] ?? error.message;
 };
 
-/** @param {{loopback: boolean, onEnter: () => Promise<void>}} props loopback says that a click is enough */
-export function Login({ loopback, onEnter }) {
+/**
+ * @param {{loopback: boolean, ended?: boolean, onEnter: () => Promise<void>}} props loopback says that a click is enough, ended that the
+ *   page was open until just now
+ */
+export function Login({ loopback, ended = false, onEnter }) {
   const [token, setToken] = useState('');
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
@@ -37,6 +40,8 @@ export function Login({ loopback, onEnter }) {
   };
   return html`<main class="alone"><div class="login panel">
     <h1><img src="static/icon.svg" alt="" width="32" height="32" /> Weir</h1>
+    ${ended && html`<p class="notice warn" role="status">The session has ended: its token has expired or was removed, or it was open for too
+      long. After the next log-in the same view is there again.</p>`}
     ${loopback && html`<p>This is your own machine: no token is needed.</p>
       <p><button type="button" class="main" ref=${first} disabled=${busy} onClick=${() => enter({ loopback: true })}>Open</button></p>
       <p class="or">or with a token, to see what it may see</p>`}

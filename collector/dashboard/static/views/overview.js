@@ -1,14 +1,15 @@
 /** The key figures of a period, how they changed, when, and by what. */
-import { html, useMemo, useState } from '../kit/html.js';
+import { html, useMemo } from '../kit/html.js';
 import { useApi } from '../kit/api.js';
 import { Chart } from '../kit/chart.js';
-import { Answer, Choice, Empty, Failure, Incomplete, Panel, Stat, useProperty } from '../kit/components.js';
+import { Answer, AsOf, Choice, Empty, Failure, Incomplete, Panel, Stat, useProperty } from '../kit/components.js';
 import { FilterBy, Filters, PeriodPicker, usePeriod } from '../kit/controls.js';
-import { bucketName, compact, count, money, percent } from '../kit/format.js';
+import { before } from '../kit/compare.js';
+import { bucketNames, compact, count, money, percent } from '../kit/format.js';
 import { useStill } from '../kit/live.js';
 import { intervalFor } from '../kit/period.js';
 import { filterParams, useLocation } from '../kit/state.js';
-import { CsvButton, Part, Table } from '../kit/table.js';
+import { CsvButton, Few, Part, Table, useFew } from '../kit/table.js';
 import { Realtime } from './realtime.js';
 
 /** The figures, in the order in which they stand; how each is written follows from its kind. */
@@ -34,7 +35,7 @@ export function Overview() {
   const period = usePeriod();
   const question = useMemo(() => [...period, ...filterParams(params)], [period, params]);
   const summary = useApi('analytics/summary', [...question, ['compare', 'previous']], { every: REFRESH });
-  const bar = html`<div class="bar"><${PeriodPicker} /><${Filters} /></div>`;
+  const bar = html`<div class="bar"><${PeriodPicker} /><${Filters} /><${AsOf} of=${summary} /></div>`;
   // Every part would say the same of a wrong period or filter: it is said once.
   if (summary.error?.status === 422) return html`<div class="view">${bar}<${Failure} error=${summary.error} /></div>`;
   return html`<div class="view">
@@ -53,11 +54,11 @@ export function Overview() {
 function Figures({ question, period, summary }) {
   const { params } = useLocation();
   const { currency } = useProperty();
-  const measure = MEASURES[params.get('measure')] ? params.get('measure') : 'unique_visitors';
+  const measure = Object.hasOwn(MEASURES, params.get('measure') ?? '') ? params.get('measure') : 'unique_visitors';
   const interval = intervalFor(period);
   const series = useApi('analytics/series', [...question, ['compare', 'previous'], ['interval', interval]], { every: REFRESH });
   return html`<${Panel} title="Key figures" class="figures" actions=${html`
-      <${CsvButton} path="analytics/series" params=${[...question, ['interval', interval]]} name="series" />`}>
+      <${CsvButton} path="analytics/series" params=${[...question, ['interval', interval]]} name="series" at=${series.at} />`}>
     <${Answer} of=${summary} height=${0} waiting=${html`<${Stats} measure=${measure} />`}>${({ data }) => html`
       <${Incomplete} from=${data.complete_from} />
       <${Stats} data=${data} measure=${measure} />`}<//>
@@ -94,12 +95,13 @@ function Plot({ answer, interval, measure, open }) {
   const format = useMemo(() => writer(kind, answer.currency ?? currency), [kind, answer.currency, currency]);
   const axis = kind === 'rate' ? percent : compact;
   const [names, series] = useMemo(() => {
-    const name = (bucket, i) => ({
-      full: bucketName(bucket, interval, times) + (open && i === answer.data.length - 1 ? ', so far' : ''), axis: interval === 'hour' ? times.clock(bucket.from) : times.dayOfMonth(bucket.from),
+    const full = bucketNames(answer.data, interval, times);
+    const name = ({ from }, i) => ({
+      full: full[i] + (open && i === answer.data.length - 1 ? ', so far' : ''), axis: interval === 'hour' ? times.clock(from) : times.dayOfMonth(from),
     });
-    const values = (buckets) => answer.data.map((_, i) => buckets[i]?.[measure] ?? null);
+    const values = (buckets) => buckets.map((bucket) => bucket?.[measure] ?? null);
     const shown = [{ label, values: values(answer.data), colour: '--series-1' }];
-    if (answer.previous) shown.push({ label: 'The period before', values: values(answer.previous), colour: '--series-6', pale: true });
+    if (answer.previous) shown.push({ label: 'The period before', values: values(before(answer.data, answer.previous, interval, times.zone)), colour: '--series-6', pale: true });
     return [answer.data.map(name), shown];
   }, [answer, interval, measure, label, times, open]);
   return html`<${Chart} title=${`${label} by ${interval}`} names=${names} series=${series} format=${format} axis=${axis} />`;
@@ -109,9 +111,9 @@ function Plot({ answer, interval, measure, open }) {
 function Breakdown({ question, title, name, options }) {
   const { params, go } = useLocation();
   const { currency } = useProperty();
-  const [limit, setLimit] = useState(10);
   const by = options.some(([key]) => key === params.get(name)) ? params.get(name) : options[0][0];
   const order = params.get('order_by') ?? 'events';
+  const { limit, ...few } = useFew(`${name}_limit`);
   const asked = [...question, ['by', by], ['order_by', order]];
   const answer = useApi('analytics/breakdown', [...asked, ['limit', limit]], { every: REFRESH });
   const [hold, shown] = useStill(answer.data, answer.answered);
@@ -129,7 +131,7 @@ function Breakdown({ question, title, name, options }) {
   ];
   const actions = html`
     <${Choice} label=${`${title}: by what`} options=${options} value=${by} onChange=${(value) => go({ [name]: value }, { replace: true })} />
-    <${CsvButton} path="analytics/breakdown" params=${asked} name=${`by-${by}`} />`;
+    <${CsvButton} path="analytics/breakdown" params=${asked} name=${`by-${by}`} at=${answer.at} />`;
   return html`<${Panel} title=${title} actions=${actions}><div ...${hold}>
     <${Answer} of=${{ ...answer, data: shown }} height=${24} empty=${({ data }) => data.results.length === 0
         && html`<${Empty} title="No events in this period.">${filterParams(params).length ? 'Choose a longer period, or take a filter away.'
@@ -137,8 +139,7 @@ function Breakdown({ question, title, name, options }) {
       ${({ data }) => html`<${Table} caption=${`${label}: ${title}`} columns=${columns} rows=${data.results} rowKey=${(row) => row[of]}
           order=${order} onOrder=${(value) => go({ order_by: value === 'events' ? null : value }, { replace: true })}
           foot=${data.others && html`<${Others} others=${data.others} pieces=${of === 'product'} cash=${cash} />`} />
-        ${(data.others || limit > 10) && html`<p><button type="button" class="small"
-          onClick=${() => setLimit(limit > 10 ? 10 : 100)}>${limit > 10 ? 'The first 10' : 'The first 100'}</button></p>`}`}<//>
+        <${Few} ...${few} limit=${limit} more=${Boolean(data.others)} />`}<//>
   </div><//>`;
 }
 

@@ -1,10 +1,11 @@
 /** What was refused, and why: where numbers are short. */
-import { html, useMemo, useState } from '../kit/html.js';
+import { html, useMemo } from '../kit/html.js';
 import { Answer, Empty, Panel, useProperty } from '../kit/components.js';
 import { CsvButton, Table } from '../kit/table.js';
 import { useApi } from '../kit/api.js';
 import { count, nothing } from '../kit/format.js';
 import { useStill } from '../kit/live.js';
+import { useLocation } from '../kit/state.js';
 
 /** How many are listed at first, and the most that there are. */
 const FEW = 100;
@@ -12,7 +13,8 @@ const ALL = 1000;
 
 export function Rejections() {
   const { times } = useProperty();
-  const [limit, setLimit] = useState(FEW);
+  const { params: address, go } = useLocation();
+  const limit = address.get('limit') === String(ALL) ? ALL : FEW;
   const params = useMemo(() => [['limit', String(limit)]], [limit]);
   const answer = useApi('rejections', params, { every: 15000 });
   const [still, shown] = useStill(answer.data, answer.answered);
@@ -25,13 +27,13 @@ export function Rejections() {
     { key: 'api_key', label: 'Key', cell: ({ api_key: key }) => key ?? nothing },
   ], [times]);
   return html`<div class="view"><${Panel} title="Refused, newest first" ...${still}
-      actions=${html`<${CsvButton} path="rejections" params=${params} name="rejections" />`}
+      actions=${html`<${CsvButton} path="rejections" params=${params} name="rejections" at=${answer.at} />`}
       note="What was sent to collect and could not be taken. Nothing of it is counted or delivered; values are not kept. The newest 1,000 are, until a month after the last.">
     <${Answer} of=${{ ...answer, data: shown }} height=${24} empty=${({ data }) => (data.length ? null : html`
         <${Empty} title="Nothing was refused.">Whatever came with a valid key was taken. What comes without one, or never arrives, is not listed here.<//>`)}>${({ data }) => html`
       <${Table} caption="Refused events and requests" columns=${columns} rows=${data} rowKey=${({ id }) => id} />
       <p class="note">${data.length < limit ? `These are all ${count(data.length)}.` : limit === ALL ? `The newest ${count(ALL)}.` : html`
-        The newest ${count(limit)}. <button type="button" class="small" onClick=${() => setLimit(ALL)}>Show up to ${count(ALL)}</button>`}</p>`}<//>
+        The newest ${count(limit)}. <button type="button" class="small" onClick=${() => go({ limit: ALL }, { replace: true })}>Show up to ${count(ALL)}</button>`}</p>`}<//>
   <//></div>`;
 }
 

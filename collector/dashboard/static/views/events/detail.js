@@ -4,6 +4,7 @@ import { useApi } from '../../kit/api.js';
 import { Answer, Copy, Dialog, Empty, useProperty } from '../../kit/components.js';
 import { count, duration, money } from '../../kit/format.js';
 import { Link, useLocation } from '../../kit/state.js';
+import { Exact } from '../../kit/number.js';
 import { Replay } from '../deliveries/replay.js';
 import { onlyThis } from './lookup.js';
 import { Status } from './status.js';
@@ -21,7 +22,7 @@ export function membersOf(event, path = '') {
     const here = path + name;
     if (value === null || (path === '' && APART.includes(name))) return [];
     if (Array.isArray(value)) return value.length ? [[here, JSON.stringify(value)]] : [];
-    return typeof value === 'object' ? membersOf(value, `${here}.`) : [[here, String(value)]];
+    return typeof value === 'object' && !(value instanceof Exact) ? membersOf(value, `${here}.`) : [[here, String(value)]];
   });
 }
 

@@ -1,5 +1,5 @@
 /** The events that are listed: pages of the read API, one behind the other, and what has come in since. */
-import { useApi, useAsk } from '../../kit/api.js';
+import { read, useApi, useAsk } from '../../kit/api.js';
 import { useCallback, useEffect, useMemo, useRef, useState } from '../../kit/html.js';
 
 /** How many events a page of the API has; what is new is counted up to there. */
@@ -38,7 +38,7 @@ const begun = (page, question) => ({ ...NONE, rows: page.data, cursor: page.next
  * Lists events, newest first.
  * @param {[string, string][]} params of the read API: period, filters and look-ups
  * @returns {{rows: object[], fresh: number, gap: boolean, more: boolean, stale: boolean, loading: boolean,
- *   error: Error|null, trouble: Error|null, completeFrom: string|undefined, next: () => void, showFresh: () => void,
+ *   error: Error|null, trouble: Error|null, completeFrom: string|undefined, asOf: string|null, at: Date|null, next: () => void, showFresh: () => void,
  *   reload: () => void}} error is the first page's, trouble the next one's
  */
 export function useFeed(params) {
@@ -65,7 +65,7 @@ export function useFeed(params) {
     setTrouble(null);
     const [path, search] = question.split('?');
     ask(`api/${path}`, { params: [...new URLSearchParams(search), ['cursor', cursor]], signal: turn.abort.signal })
-      .then((response) => response.json())
+      .then(read)
       .then((page) => {
         if (turn.abort.signal.aborted) return;
         turning.current = null;
@@ -92,7 +92,7 @@ export function useFeed(params) {
     // Until what has been answered is listed, it is awaited.
     stale: first.stale || (feed.question !== null && feed.question !== first.answered),
     loading: first.loading || (first.data !== undefined && feed.question === null),
-    error: first.error, trouble: trouble?.question === feed.question ? trouble.error : null, completeFrom: first.data?.complete_from,
+    error: first.error, trouble: trouble?.question === feed.question ? trouble.error : null, completeFrom: first.data?.complete_from, asOf: first.asOf, at: first.at,
     next, showFresh, reload: first.reload,
   }), [feed, first, trouble, next, showFresh]);
 }

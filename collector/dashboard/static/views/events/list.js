@@ -5,6 +5,7 @@ import { count, money, nothing } from '../../kit/format.js';
 import { Link, useLocation } from '../../kit/state.js';
 import { Deliveries } from './status.js';
 import { useWindow } from './window.js';
+import { identity } from './feed.js';
 
 /** A row's height in pixels, as in the style sheet. */
 const ROW = 34;
@@ -17,20 +18,32 @@ const COLUMNS = [['received_at', 'Received'], ['event', 'Event'], ['value', 'Val
 
 const origin = ({ channel, source, campaign }) => [channel, source, campaign].filter(Boolean).join(' · ');
 
+/**
+ * Where the event is that the keyboard is on, whatever has come in before it; the first row where it is not listed any more. Pure.
+ * @param {object[]} rows
+ * @param {{index: number, event: object|null}} chosen index is where it was
+ */
+export function placeOf(rows, { index, event }) {
+  if (event === null) return 0;
+  const sought = identity(event);
+  if (rows[index] && identity(rows[index]) === sought) return index;
+  return Math.max(0, rows.findIndex((each) => identity(each) === sought));
+}
+
 /** @param {{feed: ReturnType<import('./feed.js').useFeed>, lookedUp: boolean, onOpen: (event: object) => void}} props */
 export function EventList({ feed, lookedUp, onOpen }) {
   const { rows } = feed;
   const id = useId();
-  const [active, setActive] = useState(0);
+  const [chosen, setChosen] = useState({ index: 0, event: null });
   const { box, from, to, size, show } = useWindow(rows.length, ROW);
   const { times } = useProperty();
   const here = useLocation().href({ id: null });
   const { next, more, trouble } = feed;
   useEffect(() => { if (more && !trouble && to > rows.length - AHEAD) next(); }, [more, trouble, to, rows.length, next]);
-  useEffect(() => setActive(0), [rows[0]]);
+  const active = useMemo(() => placeOf(rows, chosen), [rows, chosen]);
 
   const open = useCallback((event, index) => {
-    setActive(index);
+    setChosen({ index, event });
     onOpen(event);
   }, [onOpen]);
   const step = (event) => {
@@ -39,17 +52,19 @@ export function EventList({ feed, lookedUp, onOpen }) {
     if (moved === undefined && event.key !== 'Enter' && event.key !== ' ') return;
     event.preventDefault();
     if (moved === undefined) {
-      if (rows[active]) onOpen(rows[active]);
+      if (rows[active]) open(rows[active], active);
       return;
     }
     const row = Math.max(0, Math.min(rows.length - 1, moved));
-    setActive(row);
+    if (rows[row]) setChosen({ index: row, event: rows[row] });
     show(row);
   };
+  // Whoever comes to the list is on an event from then on, whatever comes in before it.
+  const hold = () => { if (chosen.event === null && rows[0]) setChosen({ index: 0, event: rows[0] }); };
   const empty = rows.length === 0;
   return html`<div class=${feed.stale ? 'grid stale' : 'grid'} ref=${box} tabindex="0" role="grid" aria-label="Events" aria-busy=${feed.stale || feed.loading}
       aria-rowcount=${more ? -1 : rows.length + 1} aria-colcount=${COLUMNS.length}
-      aria-activedescendant=${!empty && active >= from && active < to ? `${id}-${active}` : null} onKeyDown=${step}>
+      aria-activedescendant=${!empty && active >= from && active < to ? `${id}-${active}` : null} onKeyDown=${step} onFocus=${hold}>
       <table role="presentation"><colgroup>${COLUMNS.map(([key]) => html`<col key=${key} class=${`col-${key}`} />`)}</colgroup>
         <thead role="rowgroup"><tr role="row" aria-rowindex="1">${COLUMNS.map(([key, label]) => html`
           <th key=${key} role="columnheader" scope="col" class=${key === 'value' ? 'number' : ''}>${label}</th>`)}</tr></thead>
