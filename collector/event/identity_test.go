@@ -26,10 +26,10 @@ func TestIdentifiersOfAnEvent(t *testing.T) {
 		client int
 		whose  event.Person
 	}{
-		"none":                          {event.Event{}, nil, -1, event.Person{}},
-		"a client id":                   {event.Event{ClientID: "7"}, []event.Identifier{client}, 0, client},
-		"a user id goes first":          {event.Event{UserID: "7", ClientID: "7"}, []event.Identifier{user, client}, 1, client},
-		"addresses and then numbers":    {event.Event{User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: second}}}, []event.Identifier{address, other, number}, -1, address},
+		"none":                       {event.Event{}, nil, -1, event.Person{}},
+		"a client id":                {event.Event{ClientID: "7"}, []event.Identifier{client}, 0, client},
+		"a user id goes first":       {event.Event{UserID: "7", ClientID: "7"}, []event.Identifier{user, client}, 1, client},
+		"addresses and then numbers": {event.Event{User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: second}}}, []event.Identifier{address, other, number}, -1, address},
 		"an address and a number that are said twice": {event.Event{
 			User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: email, event.PhoneDigits: phone}, {event.EmailLower: email}},
 		}, []event.Identifier{address, number}, -1, address},
