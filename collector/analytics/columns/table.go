@@ -245,7 +245,7 @@ func (t *Table) Forget(before stream.Position) (droppable bool) {
 	return t.first-t.base >= ChunkRows
 }
 
-// Drop gives back the chunks of which no event is retained. No reader may be at work.
+// Drop gives back the chunks of which no event is retained, and numbers of values that no other row has. No reader may be at work.
 func (t *Table) Drop() {
 	count := int((t.first - t.base) / ChunkRows)
 	for _, c := range t.chunks[:count] {
