@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -405,6 +406,101 @@ func TestAViewStaysAsSmallAsItMay(t *testing.T) {
 				t.Errorf("the view took %.0f bytes, want about %d", took, most)
 			}
 		})
+	}
+}
+
+// ordinary are events as a shop has them, of a few pages, products and visitors.
+func ordinary(n int) event.Event {
+	value := event.Amount(1)
+	return event.Event{
+		Name: "purchase", ClientID: fmt.Sprint("visitor ", n%500), Value: &value, Currency: "EUR", Platforms: []string{"meta", "crm"},
+		ContentID: fmt.Sprint("product ", n%1000), Context: event.Context{PageURL: fmt.Sprint("https://shop.example/", n%200), UTMSource: fmt.Sprint("source ", n%20)},
+	}
+}
+
+func TestAViewHoldsAsManyEventsAfterAFloodAsBefore(t *testing.T) {
+	const most, usual, flood = 32 << 20, 320_000, 30_000
+	long := strings.Repeat("x", 200)
+	calm := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler), MaxBytes: most})
+	shape{flood + usual, ordinary}.fillLoosely(calm)
+	want, answers := calm.Status().Events, answersOfTheNewest(t, calm, flood+usual)
+	calm.Reset()
+	for name, odd := range map[string]func(n int) event.Event{
+		"forty long product ids in each event": func(n int) event.Event {
+			e := event.Event{Name: "purchase"}
+			for i := range 40 {
+				e.Contents = append(e.Contents, event.Item{ID: fmt.Sprint(long, n, " ", i)})
+			}
+			return e
+		},
+		"forty short product ids in each event": func(n int) event.Event {
+			e := event.Event{Name: "purchase"}
+			for i := range 40 {
+				e.Contents = append(e.Contents, event.Item{ID: fmt.Sprint(n, " ", i)})
+			}
+			return e
+		},
+		"a page, a name, a campaign and a visitor of its own in each event": func(n int) event.Event {
+			return event.Event{
+				Name: fmt.Sprint("name ", n), ClientID: fmt.Sprint(long, n),
+				Context: event.Context{PageURL: fmt.Sprint("https://shop.example/", long, n), UTMSource: fmt.Sprint(long, n), UTMCampaign: fmt.Sprint(long, n)},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler), MaxBytes: most})
+			shape{flood + usual, func(n int) event.Event {
+				if n == flood-1 {
+					wantBounded(t, v, most)
+				}
+				if n < flood {
+					return odd(n)
+				}
+				return ordinary(n)
+			}}.fillLoosely(v)
+			if diff := cmp.Diff(answers, answersOfTheNewest(t, v, flood+usual)); diff != "" {
+				t.Errorf("answers without the flood and after it (-without +after):\n%s", diff)
+			}
+			before := heap()
+			status := v.Status()
+			if status.Bytes > most || status.Events < want*8/10 {
+				t.Errorf("the view has %d events in %d bytes, want about %d in at most %d", status.Events, status.Bytes, want, most)
+			}
+			runtime.KeepAlive(v)
+			v.Reset()
+			wantAbout(t, before-heap(), status.Bytes)
+		})
+	}
+}
+
+// answersOfTheNewest are some answers of a view about the newest hundred thousand of a number of events.
+func answersOfTheNewest(t *testing.T, v *View, count int) []string {
+	t.Helper()
+	var answers []string
+	r := Range{begin.Add(time.Duration(count-100_000) * time.Second), begin.Add(time.Duration(count) * time.Second)}
+	for _, by := range []Dimension{ByEvent, ByPage, ByProduct, BySource} {
+		answer, err := v.Breakdown(t.Context(), BreakdownQuery{Range: r, By: by})
+		mustNot(t, err)
+		for _, group := range answer.Groups {
+			answers = append(answers, fmt.Sprintf("%+v", group))
+		}
+	}
+	return answers
+}
+
+// wantBounded fails where a view that is being flooded is larger than it may be, or nearly empty.
+func wantBounded(t *testing.T, v *View, most int64) {
+	t.Helper()
+	if status := v.Status(); status.Bytes > most || status.Bytes < most/2 {
+		t.Errorf("in the flood the view has %d events in %d bytes, want a bit less than %d", status.Events, status.Bytes, most)
+	}
+}
+
+// wantAbout fails where what a view took is more than a quarter off what it says.
+func wantAbout(t *testing.T, took float64, said int64) {
+	t.Helper()
+	if ratio := took / float64(said); ratio < 0.75 || ratio > 1.25 {
+		t.Errorf("the view took %.0f bytes and said %d, want no more than a quarter off", took, said)
 	}
 }
 

@@ -83,8 +83,16 @@ func (v *View) add(d decoded) error {
 	return errors.Join(errs...)
 }
 
+// largestChunks is how many of the largest chunks a view has room for. It gives memory back by the chunk.
+const largestChunks = 8
+
 // evict forgets the oldest events while the view is larger than it may be.
 func (v *View) evict() {
+	if v.maxBytes > 0 {
+		v.mu.Lock()
+		v.table.EndChunk(v.maxBytes / largestChunks)
+		v.mu.Unlock()
+	}
 	for {
 		v.mu.Lock()
 		before := v.table.Excess(v.maxBytes)

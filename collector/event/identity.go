@@ -3,6 +3,7 @@ package event
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 )
 
 // Person stands for whom an event is about, for one property: the first bytes of a digest of the identifier that they
@@ -26,8 +27,8 @@ func ParsePerson(text string) (Person, bool) {
 // it has been seen with no other.
 type Identifier = Person
 
-// Identifiers are those of an event, the strongest first: the customer's account, the browser, e-mail addresses, phone
-// numbers.
+// Identifiers are those of an event, each once, the strongest first: the customer's account, the browser, e-mail addresses,
+// phone numbers.
 type Identifiers struct {
 	// List has at most 12.
 	List []Identifier
@@ -67,16 +68,23 @@ func (e *Event) Identifiers(property string, buffer []Identifier) Identifiers {
 		name    string
 		variant Variant
 	}{{"email", EmailLower}, {"phone", PhoneDigits}} {
-		if hash := e.User.Get(kind.variant); !hash.IsZero() {
-			found.List = append(found.List, identifier(property, kind.name, hash[:]))
-		}
+		found.addContact(property, kind.name, e.User.Get(kind.variant))
 		for i := range e.MoreContacts {
-			if hash := e.MoreContacts[i].Get(kind.variant); !hash.IsZero() {
-				found.List = append(found.List, identifier(property, kind.name, hash[:]))
-			}
+			found.addContact(property, kind.name, e.MoreContacts[i].Get(kind.variant))
 		}
 	}
 	return found
+}
+
+// addContact adds an address or number that is there. One that the event says twice is one identifier: two would be taken for
+// identifiers that were seen together.
+func (i *Identifiers) addContact(property, kind string, hash Hash) {
+	if hash.IsZero() {
+		return
+	}
+	if id := identifier(property, kind, hash[:]); !slices.Contains(i.List, id) {
+		i.List = append(i.List, id)
+	}
 }
 
 // Whose returns the event's person: the one that stands in it, else the default of its identifiers. The second result is

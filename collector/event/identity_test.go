@@ -26,10 +26,13 @@ func TestIdentifiersOfAnEvent(t *testing.T) {
 		client int
 		whose  event.Person
 	}{
-		"none":                          {event.Event{}, nil, -1, event.Person{}},
-		"a client id":                   {event.Event{ClientID: "7"}, []event.Identifier{client}, 0, client},
-		"a user id goes first":          {event.Event{UserID: "7", ClientID: "7"}, []event.Identifier{user, client}, 1, client},
-		"addresses and then numbers":    {event.Event{User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: second}}}, []event.Identifier{address, other, number}, -1, address},
+		"none":                       {event.Event{}, nil, -1, event.Person{}},
+		"a client id":                {event.Event{ClientID: "7"}, []event.Identifier{client}, 0, client},
+		"a user id goes first":       {event.Event{UserID: "7", ClientID: "7"}, []event.Identifier{user, client}, 1, client},
+		"addresses and then numbers": {event.Event{User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: second}}}, []event.Identifier{address, other, number}, -1, address},
+		"an address and a number that are said twice": {event.Event{
+			User: event.Hashes{event.EmailLower: email, event.PhoneDigits: phone}, MoreContacts: []event.Hashes{{event.EmailLower: email, event.PhoneDigits: phone}, {event.EmailLower: email}},
+		}, []event.Identifier{address, number}, -1, address},
 		"a number among the other ones": {event.Event{MoreContacts: []event.Hashes{{event.PhoneDigits: phone}}}, []event.Identifier{number}, -1, number},
 		"an event of a visitor who denied analytics is nobody's, though it has what an erasure finds it by": {
 			event.Event{UserID: "7", ClientID: "7", User: event.Hashes{event.EmailLower: email}, Person: event.Person{9}, Anonymous: true},

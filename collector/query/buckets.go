@@ -82,9 +82,9 @@ func (p period) before(loc *time.Location) period {
 		for range p.buckets(everyDay, loc) {
 			from = midnight(from.Add(-1).In(loc), 0)
 		}
-		to = sameTimeOfDay(p.To.In(loc), start.Add(-1))
-		if end := p.To.In(loc); midnight(end, 0).Equal(end) {
-			to = p.From
+		if end := p.To.In(loc); !midnight(end, 0).Equal(end) {
+			year, month, date := start.Add(-1).Date()
+			to = sameTimeOfDay(end, year, month, date)
 		}
 	}
 	if from.Before(earliestInstant) {
@@ -96,16 +96,8 @@ func (p period) before(loc *time.Location) period {
 	return newPeriod(from, to, loc)
 }
 
-// sameTimeOfDay returns the instant of another local day at which its clock shows what it shows at t. Where it never does, as clocks
-// jump, it is about then, and on that day.
-func sameTimeOfDay(t, onDay time.Time) time.Time {
-	year, month, date := onDay.Date()
-	at := time.Date(year, month, date, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
-	if first := midnight(onDay, 0); at.Before(first) {
-		return first
-	}
-	if end := midnight(onDay, 1); at.After(end) {
-		return end
-	}
-	return at
+// sameTimeOfDay returns when the clock on another local day shows what it shows at t; see [localTime].
+func sameTimeOfDay(t time.Time, year int, month time.Month, date int) time.Time {
+	hour, minute, second := t.Clock()
+	return localTime(time.Date(year, month, date, hour, minute, second, t.Nanosecond(), time.UTC), t.Location())
 }

@@ -127,7 +127,8 @@ func parseBounds(q periodQuery, now time.Time, loc *time.Location) (period, even
 	case q.From == "" && to.isDate:
 		from.at = midnight(to.at.In(loc), 1-rollingDays)
 	case q.From == "":
-		from.at = to.at.In(loc).AddDate(0, 0, -rollingDays)
+		year, month, date := to.at.In(loc).Date()
+		from.at = sameTimeOfDay(to.at.In(loc), year, month, date-rollingDays)
 	case q.To == "":
 	case from.at.After(end), from.isDate && to.isDate && from.at.After(to.at):
 		errs.Add("to", "The to field must be a date after or equal to from.")
@@ -170,15 +171,19 @@ func parseBound(field, text string, loc *time.Location, errs *event.Errors) boun
 	return b
 }
 
-// midnight returns the first instant of the local day that lies days after t's. Where clocks jump over
-// midnight that is when they jump, where they strike it twice it is the first time.
+// midnight returns the first instant of the local day that lies days after t's; see [localTime].
 func midnight(t time.Time, days int) time.Time {
 	year, month, date := t.Date()
-	wanted := time.Date(year, month, date+days, 0, 0, 0, 0, time.UTC) // as if the clocks showed UTC
-	const furthestAhead = 16 * time.Hour                              // of UTC: no zone is
-	for at := wanted.Add(-furthestAhead).In(t.Location()); ; {
+	return localTime(time.Date(year, month, date+days, 0, 0, 0, 0, time.UTC), t.Location())
+}
+
+// localTime returns when the clocks of a location first show what those of UTC show at an instant. Where they jump over it that is
+// when they jump, in all zones.
+func localTime(wanted time.Time, loc *time.Location) time.Time {
+	const furthestAhead = 16 * time.Hour // of UTC: no zone is
+	for at := wanted.Add(-furthestAhead).In(loc); ; {
 		_, offset := at.Zone()
-		strikes := wanted.Add(-time.Duration(offset) * time.Second).In(t.Location())
+		strikes := wanted.Add(-time.Duration(offset) * time.Second).In(loc)
 		_, zoneEnd := at.ZoneBounds()
 		switch {
 		case strikes.Before(at):

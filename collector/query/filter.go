@@ -49,7 +49,7 @@ func (q *request) filter() analytics.Filter {
 
 // values returns the values of a dimension that is no event's name.
 func (q *request) values(name string) []string {
-	values := q.texts(name, maxFilterValues)
+	values := q.verbatimTexts(name, maxFilterValues)
 	for i, value := range values {
 		if field := fmt.Sprintf("%s.%d", name, i); !utf8.ValidString(value) {
 			q.errs.Add(field, fmt.Sprintf("The %s field format is invalid.", field))

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ func TestFiltersAreRead(t *testing.T) {
 		"a value is no event's alias":          {"source=page_view", analytics.Filter{"source": {"page_view"}}},
 		"a value keeps commas and bars":        {"campaign=a,b|c", analytics.Filter{"campaign": {"a,b|c"}}},
 		"a hundred values are not too many":    {strings.Repeat("medium=m&", 100), analytics.Filter{"medium": strings.Split(strings.Repeat("m", 100), "")}},
+		"a value keeps its white space":        {"source=+a%09&page=/a%C2%A0&product=%E2%80%83&event=+a+", analytics.Filter{"source": {" a\t"}, "page": {"/a\u00a0"}, "product": {"\u2003"}, "event": {"a"}}},
 		"the escape of a path is kept":         {"page=/a%2520b", analytics.Filter{"page": {"/a%20b"}}},
 		"a parameter that begins like another": {"page=/a&period=7d&product=p", analytics.Filter{"page": {"/a"}, "product": {"p"}}},
 	} {
@@ -48,6 +50,64 @@ func TestFiltersAreRead(t *testing.T) {
 				t.Errorf("errors %v (-want +got):\n%s", q.errs, diff)
 			}
 		})
+	}
+}
+
+func TestAResultOfABreakdownAskedForAsAFilterHasItsFigures(t *testing.T) {
+	texts := []string{"a", " a", "a ", "\u00a0a", "a\u2003", "\u2003a\u00a0", " a b "}
+	var sent []string
+	for i, text := range texts {
+		for n := range i + 1 {
+			path := url.PathEscape(text)
+			sent = append(sent, fmt.Sprintf(
+				`{"event":"purchase","event_id":"%d-%d","client_id":"c%d","data":{"value":1,"currency":"EUR","content_ids":[%[4]q],"contents":[{"id":%[4]q,"price":1}]},`+
+					`"context":{"page_url":"https://shop.example/%[5]s","utm_source":%[4]q,"utm_medium":%[4]q,"utm_campaign":%[4]q}}`, i, n, i, text, path))
+		}
+	}
+	api, _, _ := fewEvents(t, sent...)
+	read := func(call string, into any) {
+		answer := getAs(api, typeJSON, "berlin/analytics/"+call)
+		if err := json.Unmarshal(answer.Body.Bytes(), into); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%s: got %d %.300s, %v", call, answer.Code, answer.Body, err)
+		}
+	}
+	for _, by := range []string{"channel", "source", "medium", "campaign", "page", "product"} {
+		var broken struct {
+			Data struct {
+				Results []map[string]any `json:"results"`
+			} `json:"data"`
+		}
+		read("breakdown?by="+by, &broken)
+		for _, result := range broken.Data.Results {
+			var kept struct {
+				Data struct {
+					KPIs struct {
+						Events float64 `json:"events"`
+					} `json:"kpis"`
+				} `json:"data"`
+			}
+			value := fmt.Sprint(result[by])
+			read("summary?"+url.Values{by: {value}}.Encode(), &kept)
+			if kept.Data.KPIs.Events != result["events"] {
+				t.Errorf("by %s %q has %v events, and as a filter it keeps %v", by, value, result["events"], kept.Data.KPIs.Events)
+			}
+		}
+		if by == "product" && len(broken.Data.Results) < len(texts)-1 {
+			t.Errorf("the products %v are told apart as %v", texts, broken.Data.Results)
+		}
+	}
+}
+
+func TestAValueThatIsNotEncodedProperlyIsNamed(t *testing.T) {
+	_, api := serve(t)
+	for _, call := range []string{"analytics/summary?event=%zz", "analytics/summary?event=a&event[]=100%", "events/stats?event=%", "events?event=a%2"} {
+		want := map[string][]string{"event": {"The event field is not percent-encoded properly: a percent sign is written %25."}}
+		if strings.Contains(call, "stats") {
+			want = map[string][]string{"event": {"The event parameter is unknown; known are period, from, to, limit, cursor, class."}}
+		}
+		if diff := cmp.Diff(want, fieldErrors(t, api, typeJSON, call)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", call, diff)
+		}
 	}
 }
 

@@ -99,8 +99,8 @@ func (q *request) listing(answerIn format) (query analytics.ListingQuery, finger
 		usual, most = maxExport, maxExport
 	}
 	query = analytics.ListingQuery{
-		EventIDs: q.texts("event_id", maxLookedUp),
-		OrderIDs: q.texts("order_id", maxLookedUp),
+		EventIDs: q.verbatimTexts("event_id", maxLookedUp),
+		OrderIDs: q.verbatimTexts("order_id", maxLookedUp),
 		Visitors: q.texts("visitor", maxLookedUp),
 	}
 	fallback := lastDay

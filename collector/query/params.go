@@ -45,10 +45,14 @@ type parameters struct {
 }
 
 // pair is a parameter as it was sent, decoded.
-type pair struct{ name, value string }
+type pair struct {
+	name, value string
+	// isMalformed says that the value is not percent-encoded properly and stands as it was sent.
+	isMalformed bool
+}
 
-// parseQuery reads a query string. It keeps the order, which the spellings of a list need; what is not
-// percent-encoded properly is taken as it stands, and fails where the parameter is validated.
+// parseQuery reads a query string. It keeps the order, which the spellings of a list need. A name that is not percent-encoded
+// properly is taken as it stands: no parameter has such a one.
 func parseQuery(raw string) []pair {
 	var pairs []pair
 	for piece := range strings.SplitSeq(raw, "&") {
@@ -56,19 +60,22 @@ func parseQuery(raw string) []pair {
 			continue
 		}
 		name, value, _ := strings.Cut(piece, "=")
-		pairs = append(pairs, pair{unescape(name), unescape(value)})
+		name, _ = unescape(name)
+		value, isMalformed := unescape(value)
+		pairs = append(pairs, pair{name, value, isMalformed})
 	}
 	return pairs
 }
 
-func unescape(text string) string {
-	if plain, err := url.QueryUnescape(text); err == nil {
-		return plain
+func unescape(text string) (plain string, isMalformed bool) {
+	plain, err := url.QueryUnescape(text)
+	if err != nil {
+		return text, true
 	}
-	return text
+	return plain, false
 }
 
-// check notes the parameters that are not known, and brackets where there is no list.
+// check notes the parameters that are not known, brackets where there is no list, and values that cannot be decoded.
 func (p *parameters) check(known []parameter) {
 	names := make([]string, len(known))
 	for i, k := range known {
@@ -79,22 +86,26 @@ func (p *parameters) check(known []parameter) {
 	for _, pair := range p.pairs {
 		name, _, bracketed := strings.Cut(pair.name, "[")
 		i := slices.Index(names, name)
-		if i >= 0 && (!bracketed || known[i].isList) {
-			continue
-		}
 		if i < 0 {
 			name = shortened(pair.name)
 		}
-		if reported[name] || len(reported) == maxUnknown {
+		wrong := ""
+		switch {
+		case i < 0:
+			wrong = unknown(name, names, filters)
+		case bracketed && !known[i].isList:
+			wrong = fmt.Sprintf("The %s field must not be a list.", name)
+		case pair.isMalformed:
+			wrong = fmt.Sprintf("The %s field is not percent-encoded properly: a percent sign is written %%25.", name)
+		}
+		if wrong == "" || reported[name] || len(reported) == maxUnknown {
 			continue
 		}
 		reported[name] = true
-		if i >= 0 {
-			p.errs.Add(name, fmt.Sprintf("The %s field must not be a list.", name))
-			continue
-		}
-		p.errs.Add(name, unknown(name, names, filters))
+		p.errs.Add(name, wrong)
 	}
+	// What cannot be decoded is not complained of once more.
+	p.pairs = slices.DeleteFunc(p.pairs, func(one pair) bool { return one.isMalformed })
 }
 
 // withoutParameters says whether a call that takes none was given none. Where it was, it has answered.
@@ -226,8 +237,15 @@ func chooseAll[T any](p *parameters, name string, choices []choice[T]) []T {
 }
 
 // texts returns a list of which no item is empty; high bounds its length.
-func (p *parameters) texts(name string, high int) []string {
-	items := p.list(name)
+func (p *parameters) texts(name string, high int) []string { return p.filled(name, p.list(name), high) }
+
+// verbatimTexts is texts with the white space that is around the items: they are compared with what senders have sent.
+func (p *parameters) verbatimTexts(name string, high int) []string {
+	return p.filled(name, p.verbatim(name), high)
+}
+
+// filled returns a parameter's items where these are no more than high, and notes which are empty.
+func (p *parameters) filled(name string, items []string, high int) []string {
 	if len(items) > high {
 		p.errs.Add(name, fmt.Sprintf("The %s field must not have more than %d items.", name, high))
 		return nil
@@ -241,9 +259,21 @@ func (p *parameters) texts(name string, high int) []string {
 	return items
 }
 
-// list returns the values of name=a&name=b, name[]=a&name[]=b and name[0]=a&name[1]=b, which may be mixed. An
-// item without an index takes the one after the highest so far; items are ordered by index.
+// list is that of verbatim, the values without surrounding white space.
 func (p *parameters) list(name string) []string {
+	values := p.verbatim(name)
+	for i := range values {
+		values[i] = strings.TrimSpace(values[i])
+	}
+	if len(values) == 1 && values[0] == "" {
+		return nil
+	}
+	return values
+}
+
+// verbatim returns the values of name=a&name=b, name[]=a&name[]=b and name[0]=a&name[1]=b, which may be mixed. An
+// item without an index takes the one after the highest so far; items are ordered by index.
+func (p *parameters) verbatim(name string) []string {
 	type item struct {
 		index int
 		value string
@@ -270,7 +300,7 @@ func (p *parameters) list(name string) []string {
 			index = int(n)
 		}
 		next = max(next, index+1)
-		items = append(items, item{index, strings.TrimSpace(pair.value)})
+		items = append(items, item{index, pair.value})
 	}
 	if len(items) == 1 && items[0].value == "" {
 		return nil // "steps=" is an empty form field

@@ -28,7 +28,7 @@ func TestSteps(t *testing.T) {
 		"may repeat":                                  {query: "steps[]=a&steps[]=a", want: []string{"a", "a"}},
 		"lose surrounding white space":                {query: "steps=+a%09&steps=b+c", want: []string{"a", "b c"}},
 		"keep their case":                             {query: "steps=A&steps=a", want: []string{"A", "a"}},
-		"may hold commas and percent signs":           {query: "steps=a,b&steps=100%", want: []string{"a,b", "100%"}},
+		"may hold commas and percent signs":           {query: "steps=a,b&steps=100%25", want: []string{"a,b", "100%"}},
 		"follow the Property's aliases":               {query: "steps=page_view&steps=Page_View", want: []string{"pageview", "Page_View"}},
 		"may have 100 characters":                     {query: "steps=" + long + "&steps=b", want: []string{long, "b"}},
 		"are no other parameter":                      {query: "steps=a&steps=b&stepsize=3&step=4", want: []string{"a", "b"}},

@@ -70,7 +70,7 @@ func TestErrorsOfAPeriod(t *testing.T) {
 		"an unknown period":       {"period=1y", "period", "The selected period is invalid."},
 		"a period twice":          {"period=7d&period=30d", "period", "The period field must be given only once."},
 		"a date that is none":     {"from=2026-02-30", "from", "The from field format is invalid."},
-		"a broken escape":         {"to=%zz", "to", "The to field format is invalid."},
+		"a broken escape":         {"to=%zz", "to", "The to field is not percent-encoded properly: a percent sign is written %25."},
 		"a beginning behind now":  {"from=2026-10-28", "from", "The from field must be a date before or equal to 2026-10-26."},
 		"an end before its start": {"from=2026-10-20&to=2026-10-19", "to", "The to field must be a date after or equal to from."},
 		"more than 366 days":      {"from=2025-01-01&to=2026-10-01", "from", "The period must not be longer than 366 days: the from field must be a date after or equal to 2025-10-01."},

@@ -38,7 +38,7 @@ func TestAlternativesOfAStep(t *testing.T) {
 		"a control character is wrong":                 {step: "a|b\x00|\xff", fieldErr: "The steps.0 field format is invalid."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &parameters{pairs: []pair{{"steps", test.step}, {"steps", "last"}}, aliases: aliases}
+			p := &parameters{pairs: []pair{{name: "steps", value: test.step}, {name: "steps", value: "last"}}, aliases: aliases}
 			steps := p.steps()
 			want := test.fieldErr
 			if want != "" {

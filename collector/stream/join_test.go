@@ -119,6 +119,31 @@ func TestWhoIsWho(t *testing.T) {
 	}
 }
 
+func TestAnAddressThatAnEventSaysTwiceJoinsNothing(t *testing.T) {
+	s := newStream(t)
+	a := newAppender(t, s, AppenderOptions{})
+	hash := event.Hash{1}
+	twice := event.Event{User: event.Hashes{event.EmailLower: hash}, MoreContacts: []event.Hashes{{event.EmailLower: hash}}}
+	withClient := twice
+	withClient.ClientID = "c1"
+	say := func(e *event.Event) Addition {
+		one := addition("", "")
+		one.Identifiers = e.Identifiers("default/shop", nil).Packed()
+		return one
+	}
+	mustAppend(t, a, say(&twice))
+	if n := s.redis.Exists(t.Context(), s.keys.join()+":0").Val(); n != 0 {
+		t.Error("the address stands for itself, though it was seen with nothing else")
+	}
+	mustAppend(t, a, say(&withClient), say(&twice))
+	client, _ := (&event.Event{ClientID: "c1"}).Whose("default/shop")
+	address := twice.Identifiers("default/shop", nil).List[0]
+	record := s.redis.HGet(t.Context(), s.keys.join()+":0", string(address[:])).Val()
+	if person := record[:min(len(record), len(client))]; person != string(client[:]) {
+		t.Errorf("the address stands for %q, want the client id %q", person, client[:])
+	}
+}
+
 func TestARepeatJoinsNothing(t *testing.T) {
 	s := newStream(t)
 	a := newAppender(t, s, AppenderOptions{})

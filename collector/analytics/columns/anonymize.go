@@ -44,6 +44,7 @@ func (t *Table) Anonymize() (more bool) {
 	t.anonymous = from + uint64(to-first)
 	t.reindex(c)
 	t.full += t.fullSize(c) - before
+	t.renumber()
 	return t.anonymous < end
 }
 

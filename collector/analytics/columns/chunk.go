@@ -29,7 +29,8 @@ const (
 )
 
 // Chunk holds a run of events as columns. A row is written once, before any reader is told of it, and never
-// changes while one is at work; only its deliveries do. See [Table.Erase] and [Table.Anonymize] for what changes else.
+// changes while one is at work; only its deliveries do. See [Table.Erase], [Table.Anonymize] and [Table.Drop] for what changes
+// else.
 type Chunk struct {
 	Position [ChunkRows]stream.Position
 	Name     [ChunkRows]uint32

@@ -75,6 +75,7 @@ func (t *Table) Erase(ordinals []uint64) (left []uint64) {
 		t.full += t.fullSize(c)
 	}
 	t.full -= before
+	t.renumber()
 	return ordinals
 }
 
@@ -172,7 +173,7 @@ func (t *Table) relink(visitor uint32) {
 		t.setOrigin(c, row, at)
 	}
 	if !hasClientID {
-		v.text -= len(v.clientIDs[visitor])
+		v.text -= lengthOf(v.clientIDs[visitor])
 		v.clientIDs[visitor] = ""
 	}
 }

@@ -19,6 +19,8 @@ type remembered struct {
 	row Row
 	// erased and anonymous say what has become of it.
 	erased, anonymous bool
+	// isRest says that the row is what was left of a chunk that has ended early.
+	isRest bool
 }
 
 // someRow makes up an event of one of some visitors.
@@ -202,7 +204,9 @@ func TestATableIsOfOnePieceWhateverLeavesIt(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			table, rows := NewTable(), []remembered(nil)
 			for range 14 {
-				switch r.IntN(4) {
+				switch r.IntN(5) {
+				case 4:
+					rows = flood(t, table, rows, r)
 				case 0, 1:
 					for range r.IntN(ChunkRows) {
 						row := someRow(r, len(rows))
@@ -222,12 +226,37 @@ func TestATableIsOfOnePieceWhateverLeavesIt(t *testing.T) {
 	}
 }
 
+// flood adds events that have everything of their own, and ends the chunk where they take much.
+func flood(t *testing.T, table *Table, rows []remembered, r *rand.Rand) []remembered {
+	t.Helper()
+	for range r.IntN(3000) {
+		row := someRow(r, len(rows))
+		own := fmt.Sprint("of event ", len(rows))
+		row.Page, row.ClientID, row.IsSomeone = own, own, true
+		if r.IntN(2) == 0 {
+			row.Name = own
+		}
+		row.Visitor = event.Person{1, 2, byte(len(rows)), byte(len(rows) >> 8), byte(len(rows) >> 16)}
+		row.Touch, row.IsTouch = Touch{Source: own}, true
+		row.Products = append(row.Products, Product{ID: own}, Product{ID: own + "!"})
+		rows = append(rows, remembered{row: row})
+		if err := table.Add(&row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table.EndChunk(1)
+	for uint64(len(rows)) < table.next {
+		rows = append(rows, remembered{row: Row{Position: table.Last()}, erased: true, isRest: true})
+	}
+	return rows
+}
+
 // eraseSome erases some events of a table, or nearly all.
 func eraseSome(table *Table, rows []remembered, r *rand.Rand) {
 	var positions []stream.Position
 	some := 1 + r.IntN(20)*r.IntN(20)
 	for i := range rows {
-		if r.IntN(400) < some {
+		if r.IntN(400) < some && !rows[i].isRest {
 			rows[i].erased = true
 			positions = append(positions, rows[i].row.Position)
 		}
@@ -241,6 +270,9 @@ func eraseSome(table *Table, rows []remembered, r *rand.Rand) {
 // shorten makes some of the oldest events nobody's, or forgets them.
 func shorten(table *Table, rows []remembered, r *rand.Rand) {
 	before := r.IntN(len(rows) + 1)
+	for before > 0 && before < len(rows) && rows[before].isRest {
+		before-- // to the event at whose position the rest stands
+	}
 	position := table.Last() + 1
 	if before < len(rows) {
 		position = rows[before].row.Position

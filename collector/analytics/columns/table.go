@@ -88,6 +88,8 @@ type Table struct {
 	earlyCount int
 	// full is how many bytes the chunks but the last take.
 	full int64
+	// begun is what new values and visitors had taken when the last chunk was begun.
+	begun int64
 }
 
 // NewTable returns an empty table.
@@ -107,11 +109,11 @@ func NewTable() *Table {
 	return t
 }
 
-// textOfName is how many bytes of text a name has, and the room of its class.
-func textOfName(n Name) int { return len(n.Event) + 8 }
+// textOfName is how many bytes of text a name has.
+func textOfName(n Name) int { return lengthOf(n.Event) }
 
-// textOfTouch is how many bytes of text a touch has, and the room of its members; channels are ours and shared.
-func textOfTouch(t Touch) int { return len(t.Source) + len(t.Medium) + len(t.Campaign) + 64 }
+// textOfTouch is how many bytes of text a touch has; channels are ours and shared.
+func textOfTouch(t Touch) int { return lengthOf(t.Source) + lengthOf(t.Medium) + lengthOf(t.Campaign) }
 
 // What the view tells apart. The collector takes the currencies of ISO 4217 and the platforms of the Property, so that
 // more can only come from somebody who writes to Redis past it.
@@ -153,6 +155,7 @@ func (t *Table) Add(r *Row) error {
 	at := int((t.next - t.base) & (ChunkRows - 1))
 	if t.next-t.base == uint64(len(t.chunks))*ChunkRows {
 		t.chunks = append(t.chunks, &Chunk{})
+		t.begun = t.taken()
 	}
 	c := t.chunks[len(t.chunks)-1]
 	c.Position[at] = r.Position
@@ -199,12 +202,17 @@ func (c *Chunk) append(at int, r *Row, visitor string, products *dictionary[stri
 	c.details = appendDetail(c.details, r, visitor)
 	c.detailEnd[at] = uint32(len(c.details))
 	if at == ChunkRows-1 {
-		c.details = slices.Clip(slices.Clone(c.details))
-		c.products = c.products.clone()
+		c.clip()
 	}
 	for len(c.Deliveries) < r.Platforms.Count() {
 		c.Deliveries = append(c.Deliveries, new([ChunkRows]Delivery))
 	}
+}
+
+// clip gives back what a full chunk's lists have of room. The caller holds the lock.
+func (c *Chunk) clip() {
+	c.details = slices.Clip(slices.Clone(c.details))
+	c.products = c.products.clone()
 }
 
 // find returns where an event is kept; an erased one has its row.
@@ -237,7 +245,7 @@ func (t *Table) Forget(before stream.Position) (droppable bool) {
 	return t.first-t.base >= ChunkRows
 }
 
-// Drop gives back the chunks of which no event is retained. No reader may be at work.
+// Drop gives back the chunks of which no event is retained, and numbers of values that no other row has. No reader may be at work.
 func (t *Table) Drop() {
 	count := int((t.first - t.base) / ChunkRows)
 	for _, c := range t.chunks[:count] {
@@ -250,6 +258,7 @@ func (t *Table) Drop() {
 		t.full -= c.size()
 	}
 	t.chunks = slices.Clone(t.chunks[count:])
+	t.renumber()
 }
 
 // release gives back what a row has of the dictionaries.

@@ -14,13 +14,20 @@ type visitors struct {
 	free []uint32
 	// text is how many bytes the client ids have.
 	text int
+	// taken is how many bytes visitors have taken that were new, those that have gone among them.
+	taken int64
 }
 
-// visitorBytes is about what a visitor takes beside the client id.
-const visitorBytes = 96
+// What a visitor takes in the slices beside the client id, and in the map, in bytes.
+const (
+	visitorBytes    = 32
+	mapVisitorBytes = 12
+)
 
 // size is about how many bytes the visitors take.
-func (v *visitors) size() int64 { return int64(visitorBytes*len(v.keys) + v.text) }
+func (v *visitors) size() int64 {
+	return int64(visitorBytes*cap(v.keys) + numberBytes*cap(v.free) + mapVisitorBytes*slotsFor(len(v.keys)) + v.text)
+}
 
 func newVisitors() *visitors {
 	return &visitors{
@@ -52,7 +59,9 @@ func (v *visitors) visit(key event.Person, clientID string, ordinal uint64) (num
 		v.last = append(v.last, ordinal)
 	}
 	v.numbers[key] = number
-	v.text += len(clientID)
+	text := lengthOf(clientID)
+	v.text += text
+	v.taken += int64(text + visitorBytes + 2*mapVisitorBytes)
 	return number, back
 }
 
@@ -66,7 +75,27 @@ func (v *visitors) leave(number uint32, ordinal uint64) {
 // forget gives the visitor's number free.
 func (v *visitors) forget(number uint32) {
 	delete(v.numbers, v.keys[number])
-	v.text -= len(v.clientIDs[number])
+	v.text -= lengthOf(v.clientIDs[number])
 	v.keys[number], v.clientIDs[number] = event.Person{}, ""
 	v.free = append(v.free, number)
+}
+
+// renumber is that of a [dictionary].
+func (v *visitors) renumber() (to []uint32) {
+	used := len(v.numbers)
+	if !isSparse(used, len(v.keys)) {
+		return nil
+	}
+	to = make([]uint32, len(v.keys))
+	keys, clientIDs, last := make([]event.Person, 1, 1+used), make([]string, 1, 1+used), make([]uint64, 1, 1+used)
+	numbers := make(map[event.Person]uint32, used)
+	for number, key := range v.keys {
+		if known, found := v.numbers[key]; found && int(known) == number {
+			to[number] = uint32(len(keys))
+			numbers[key] = to[number]
+			keys, clientIDs, last = append(keys, key), append(clientIDs, v.clientIDs[number]), append(last, v.last[number])
+		}
+	}
+	v.numbers, v.keys, v.clientIDs, v.last, v.free = numbers, keys, clientIDs, last, nil
+	return to
 }
