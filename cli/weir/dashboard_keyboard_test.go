@@ -178,11 +178,11 @@ func csvThatFailedIsForgotten(t *testing.T, d *dashboard) {
 	}
 	d.show(tab, "?view=overview")
 	refuse := func(w http.ResponseWriter, r *http.Request) bool {
-		refused := r.Header.Get("Accept") == "text/csv"
-		if refused {
-			http.Error(w, "{}", http.StatusBadGateway)
+		if r.Header.Get("Accept") != "text/csv" {
+			return false
 		}
-		return refused
+		http.Error(w, "{}", http.StatusBadGateway)
+		return true
 	}
 	between.answer.Store(&refuse)
 	const figures = "main .figures"
