@@ -183,7 +183,7 @@ func TestPathsBelowPropertiesLeadToThePageAndNowhereElse(t *testing.T) {
 func TestWhoHasSignedInReadsAsTheTokenWould(t *testing.T) {
 	_, api := servePages(t, nil)
 	cookie := signedIn(t, api, "berlin", tokens["write"])
-	if want := "/properties/berlin/"; cookie.Name != "__Secure-weir_session" || cookie.Path != want || cookie.Domain != "" || !cookie.HttpOnly || !cookie.Secure ||
+	if want := "/properties/berlin/"; cookie.Name != "__Secure-weir-session" || cookie.Path != want || cookie.Domain != "" || !cookie.HttpOnly || !cookie.Secure ||
 		cookie.SameSite != http.SameSiteStrictMode || cookie.MaxAge != 12*60*60 {
 		t.Errorf("the cookie is %s", cookie)
 	}
@@ -252,7 +252,7 @@ func TestACookieThatSomebodyHasPlantedIsNotTakenForThePersons(t *testing.T) {
 	junk := *own
 	junk.Value = "junk"
 	plain := *another
-	plain.Name = "weir_session"
+	plain.Name = "weir-session"
 	for name, c := range map[string]struct {
 		cookies []*http.Cookie
 		want    int
@@ -292,7 +292,7 @@ func TestSigningInAndOutClearsCookiesOfThePathsBelow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cleared := map[string]bool{}
 			for _, cookie := range c.ask(api).Result().Cookies() {
-				if !cookie.Secure || !cookie.HttpOnly || cookie.Name != "__Secure-weir_session" {
+				if !cookie.Secure || !cookie.HttpOnly || cookie.Name != "__Secure-weir-session" {
 					t.Errorf("a browser does not take %s", cookie)
 				}
 				cleared[cookie.Path] = cookie.MaxAge < 0 && cookie.Value == ""

@@ -20,7 +20,7 @@ import (
 // its own: browsers send what they keep to all ports of a host, and there may be a `weir dev` at each. Where the cookie is for https,
 // the prefix has browsers take it from nothing that came by http.
 func sessionCookie(host string) string {
-	name := "weir_session"
+	name := "weir-session"
 	if !isLoopbackHost(host) {
 		name = "__Secure-" + name
 	}
