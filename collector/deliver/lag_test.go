@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,8 +38,15 @@ func TestADelivererReportsHowItStandsWithAPlatform(t *testing.T) {
 	s.reported("a platform that works", stream.PlatformState{})
 
 	s.fake.FailAlways(fakes.Failure{Status: 503})
-	for range 5 {
+	// Five that come at once may go as one request: what opens the circuit is that different ones fail in a row.
+	for n := range 6 {
 		s.purchase("")
+		s.await("another request", func() string {
+			if got := s.metric("weir_delivery_requests_total", map[string]string{"platform": "p"}); got <= float64(n) {
+				return fmt.Sprintf("%v requests", got)
+			}
+			return ""
+		})
 	}
 	s.reported("one that does not", stream.PlatformState{Pause: &stream.Pause{Reason: "http_503"}}, "Waiting", "LagEvents")
 	s.fake.FailAlways(fakes.Failure{Status: 401})
