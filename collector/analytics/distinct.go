@@ -18,6 +18,9 @@ type distinct struct {
 	next, begins []int
 }
 
+// frequent is how many visitors there are at most for each event of a group that gets a set.
+const frequent = 8
+
 // always is a number of events for which a group gets a set.
 const always = math.MaxUint32
 

@@ -186,95 +186,41 @@ func (t *tally) begin(first stream.Position) {
 	}
 }
 
-// uniques finds the number of visitors of some names.
-type uniques struct {
-	// counts is by a name's place in the page, as are the sets of visitors of frequent names and the lists of those of
-	// others: a set takes room for all visitors, so that it is only for names that many have.
-	counts []int
-	sets   []bitset
-	lists  [][]uint32
-	// places is by a name's number its place in the page plus 1, 0 for none.
-	places []uint32
-}
-
-// frequent is how many visitors there are at most for each event of a name that gets a set.
-const frequent = 8
-
 // countVisitors returns the number of visitors of each name of a page.
 func (s *snapshot) countVisitors(ctx context.Context, rows columns.RowRange, page []uint32, byName []*tally) ([]int, error) {
-	u := uniques{
-		counts: make([]int, len(page)), sets: make([]bitset, len(page)), lists: make([][]uint32, len(page)),
-		places: make([]uint32, len(s.Names)),
-	}
-	if err := s.reservation.grow(int64(4*len(s.Names) + 4*len(s.VisitorKeys))); err != nil {
+	if err := s.reservation.growFor(len(s.Names), 4); err != nil {
 		return nil, err
 	}
+	// places is by a name's number its place in the page plus 1, 0 for none.
+	places, counts := make([]uint32, len(s.Names)), make([]uint32, len(page))
 	for i, name := range page {
-		u.places[name] = uint32(i) + 1
-		count := byName[name].count
-		if count >= len(s.VisitorKeys)/frequent {
-			if err := s.reservation.growFor(len(s.VisitorKeys)/64+1, 8); err != nil {
-				return nil, err
-			}
-			u.sets[i] = newBitset(len(s.VisitorKeys))
-			continue
-		}
-		if err := s.reservation.growFor(count, 4); err != nil {
-			return nil, err
-		}
-		u.lists[i] = make([]uint32, 0, count)
+		places[name], counts[i] = uint32(i)+1, uint32(byName[name].count)
 	}
-	err := rows.Each(ctx, func(c columns.ChunkRange) {
+	visitors, err := s.newDistinct(counts, counts)
+	if err != nil {
+		return nil, err
+	}
+	err = rows.Each(ctx, func(c columns.ChunkRange) {
 		index := c.Index()
 		if index == nil {
-			for i := c.From; i < c.To; i++ {
-				u.add(c.Name[i], c.Chunk, []uint16{uint16(i)})
+			for row := c.From; row < c.To; row++ {
+				if place := places[c.Name[row]]; place != 0 {
+					visitors.add(place-1, c.Visitor[row])
+				}
 			}
 			return
 		}
 		for i := range index.Names {
-			u.add(index.Names[i].Name, c.Chunk, index.Names[i].Rows)
+			n := &index.Names[i]
+			if place := places[n.Name]; place != 0 {
+				for _, row := range n.Rows {
+					visitors.add(place-1, c.Visitor[row])
+				}
+			}
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	return u.counts, u.countLists(ctx, len(s.VisitorKeys))
-}
-
-// add notes the visitors of a name's rows.
-func (u *uniques) add(name uint32, c *columns.Chunk, rows []uint16) {
-	i := int(u.places[name]) - 1
-	if i < 0 {
-		return
-	}
-	if set := u.sets[i]; set != nil {
-		for _, row := range rows {
-			if visitor := c.Visitor[row]; visitor != 0 && set.add(visitor) {
-				u.counts[i]++
-			}
-		}
-		return
-	}
-	for _, row := range rows {
-		u.lists[i] = append(u.lists[i], c.Visitor[row])
-	}
-}
-
-// countLists counts the visitors of the names without a set: one mark per visitor tells for which name they
-// were counted last.
-func (u *uniques) countLists(ctx context.Context, limit int) error {
-	countedFor := make([]uint32, limit)
-	for i, visitors := range u.lists {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for _, visitor := range visitors {
-			if visitor != 0 && countedFor[visitor] != uint32(i)+1 {
-				countedFor[visitor] = uint32(i) + 1
-				u.counts[i]++
-			}
-		}
-	}
-	return nil
+	return s.countDistinct(ctx, []distinct{visitors})
 }
