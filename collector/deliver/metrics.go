@@ -27,8 +27,6 @@ type Metrics struct {
 	clockAhead  prometheus.Gauge
 
 	mu sync.Mutex
-	// misconfigured is what a person has to mend, by platform.
-	misconfigured map[string]Misconfiguration
 	// pausing is why and since when platforms are paused, by platform.
 	pausing map[string]stream.Pause
 }
@@ -42,7 +40,6 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		misconfigured: map[string]Misconfiguration{},
 		pausing:       map[string]stream.Pause{},
 		settled: counter("weir_deliveries_total",
 			"Delivery records written, by the status that they carry.", "platform", "status"),
@@ -84,7 +81,6 @@ func (m *Metrics) forget(platform string) {
 	for _, gauge := range []*prometheus.GaugeVec{m.paused, m.errors, m.lagSeconds, m.lagEvents, m.waiting, m.versionEnds} {
 		gauge.DeletePartialMatch(prometheus.Labels{"platform": platform})
 	}
-	m.misconfigure(platform, "")
 	m.pause(platform, "", "", time.Time{})
 }
 
@@ -149,7 +145,6 @@ func (p *pauseMetrics) set(paused float64, reason string, what Misconfiguration)
 		return
 	}
 	p.metrics.paused.WithLabelValues(p.platform).Set(paused)
-	p.metrics.misconfigure(p.platform, what)
 	p.metrics.pause(p.platform, reason, what, p.now())
 	p.metrics.errors.DeletePartialMatch(prometheus.Labels{"platform": p.platform})
 	if reason != "" {

@@ -1,10 +1,6 @@
 package deliver
 
-import (
-	"maps"
-
-	"github.com/weir-dev/weir/collector/deliver/adapter"
-)
+import "github.com/weir-dev/weir/collector/deliver/adapter"
 
 // Misconfiguration is why a platform gets nothing until a person has mended something. Its values are reasons of the
 // Property's condition PlatformsReady.
@@ -39,18 +35,11 @@ func misconfigurationOf(verdict adapter.Verdict) Misconfiguration {
 
 // Misconfigured returns the platforms that are paused until a person has mended something, each with what.
 func (m *Metrics) Misconfigured() map[string]Misconfiguration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.misconfigured)
-}
-
-// misconfigure notes what of a platform has to be mended; "" for nothing.
-func (m *Metrics) misconfigure(platform string, what Misconfiguration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if what == "" {
-		delete(m.misconfigured, platform)
-		return
+	found := map[string]Misconfiguration{}
+	for platform, pause := range m.pausedPlatforms() {
+		if pause.Misconfiguration != "" {
+			found[platform] = Misconfiguration(pause.Misconfiguration)
+		}
 	}
-	m.misconfigured[platform] = what
+	return found
 }
