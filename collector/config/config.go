@@ -219,6 +219,16 @@ func (p *Property) variantsOf(hashes func(platforms.Traits) []platforms.Hash) (s
 	return set
 }
 
+// Platform returns the platform with a name, nil where none in force has it.
+func (p *Property) Platform(name string) *platforms.Platform {
+	for i := range p.Platforms {
+		if p.Platforms[i].Name == name {
+			return &p.Platforms[i]
+		}
+	}
+	return nil
+}
+
 // PlatformNames returns the names of the platforms in force, in order.
 func (p *Property) PlatformNames() []string {
 	names := make([]string, len(p.Platforms))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/event/wire"
-	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -56,7 +55,7 @@ func (e *Engine) removed(ctx context.Context) ([]string, error) {
 }
 
 func (e *Engine) configured(name string) bool {
-	return slices.ContainsFunc(e.options.Property.Platforms, func(p platforms.Platform) bool { return p.Name == name })
+	return e.options.Property.Platform(name) != nil
 }
 
 func (e *Engine) removePlatform(ctx context.Context, name string, seen map[string]time.Time) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,13 +40,13 @@ func (e *Engine) answerTests(taking context.Context) {
 // test sends a platform a made-up event in its test mode, once, and returns what came of it. Neither the circuit breaker nor the
 // metrics hear of it, and there is no delivery record.
 func (e *Engine) test(ctx context.Context, request stream.TestRequest) stream.TestAnswer {
-	i := slices.IndexFunc(e.options.Property.Platforms, func(p platforms.Platform) bool { return p.Name == request.Platform })
-	if i < 0 {
+	cfg := e.options.Property.Platform(request.Platform)
+	if cfg == nil {
 		return stream.TestAnswer{Verdict: stream.TestNotSent, Reason: reasonUnusable, SentAt: e.options.Now()}
 	}
 	ctx, cancel := context.WithTimeout(ctx, stream.MaxTest)
 	defer cancel()
-	t := &tester{engine: e, cfg: e.options.Property.Platforms[i], code: request.Code, now: e.options.Now()}
+	t := &tester{engine: e, cfg: *cfg, code: request.Code, now: e.options.Now()}
 	answer := t.run(ctx)
 	e.options.Logger.Info("a test event", "platform", t.cfg.Name, "verdict", string(answer.Verdict), "reason", answer.Reason)
 	return answer

@@ -197,7 +197,7 @@ func (h *Handler) answerErasure(w http.ResponseWriter, status int, t *Tenant, st
 		answer.Platforms = append(answer.Platforms, platformErasureOf(state, platform.Name, platform.Type, traits.Erasure))
 	}
 	for _, name := range state.Platforms {
-		if !slices.Contains(t.Property.PlatformNames(), name) {
+		if t.Property.Platform(name) == nil {
 			answer.Platforms = append(answer.Platforms, platformErasureOf(state, name, "", platforms.Erasure{Instruction: formerPlatform}))
 		}
 	}

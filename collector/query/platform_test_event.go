@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,14 +59,13 @@ func (h *Handler) testEvent(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	name := server.PathParameter(r, platformParameter)
-	i := slices.IndexFunc(t.Property.Platforms, func(p platforms.Platform) bool { return p.Name == name })
-	if i < 0 {
+	platform := t.Property.Platform(name)
+	if platform == nil {
 		var errs event.Errors
 		errs.Add("platform", "The selected platform is invalid.")
 		server.Invalid(w, errs)
 		return
 	}
-	platform := &t.Property.Platforms[i]
 	code, errs := testCode(members, platform)
 	if len(errs) > 0 {
 		server.Invalid(w, errs)

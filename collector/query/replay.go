@@ -72,7 +72,7 @@ func (h *Handler) replayRequest(members map[string]any, t *Tenant) (stream.Repla
 	}
 	now := h.now()
 	request := stream.ReplayRequest{Platform: text("platform", true)}
-	if request.Platform != "" && !slices.Contains(t.Property.PlatformNames(), request.Platform) {
+	if request.Platform != "" && t.Property.Platform(request.Platform) == nil {
 		errs.Add("platform", "The selected platform is invalid.")
 	}
 	asked := periodQuery{From: text("from", true), To: text("to", false)}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/server"
@@ -52,7 +51,7 @@ func (h *Handler) shadow(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	p.check([]parameter{{name: "limit"}})
 	limit := p.limit(defaultLimit, stream.MaxShadow)
 	platform := server.PathParameter(r, platformParameter)
-	if !slices.Contains(t.Property.PlatformNames(), platform) {
+	if t.Property.Platform(platform) == nil {
 		p.errs.Add("platform", "The selected platform is invalid.")
 	}
 	if len(p.errs) > 0 {

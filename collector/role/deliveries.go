@@ -3,7 +3,6 @@ package role
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/deliver"
 	"github.com/weir-dev/weir/collector/fetch"
-	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -90,8 +88,8 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 	engine := deliver.New(deliver.Options{
 		Stream: d.stream, Property: property, Ledger: d.ledger, Audit: d.audit, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
-			if i := slices.IndexFunc(property.Platforms, func(p platforms.Platform) bool { return p.Name == platform }); i >= 0 {
-				if traits, _ := property.Platforms[i].Type.Traits(); len(traits.Credentials) == 0 {
+			if own := property.Platform(platform); own != nil {
+				if traits, _ := own.Type.Traits(); len(traits.Credentials) == 0 {
 					return nil, nil // nothing is mounted for it
 				}
 			}
