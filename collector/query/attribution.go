@@ -25,10 +25,6 @@ var modelChoices = []choice[analytics.Model]{
 	{"first_touch", analytics.FirstTouch}, {"last_touch", analytics.LastTouch}, {"linear", analytics.Linear},
 }
 
-var groupByChoices = []choice[analytics.Dimension]{
-	{"channel", analytics.ByChannel}, {"source", analytics.BySource},
-	{"medium", analytics.ByMedium}, {"campaign", analytics.ByCampaign},
-}
 
 type attributionAnswer struct {
 	Data attributionData `json:"data"`

@@ -111,19 +111,25 @@ func (g *grant) noteUse() {
 	}
 }
 
-// findGrant compares the token with those of all tenants, whatever it finds on the way: how long it takes
-// tells nothing about a guess.
+// findGrant finds what a token is good for at a property.
 func findGrant(tenants []Tenant, token, property string, now time.Time) grant {
 	var found grant
-	for i := range tenants {
-		credential, ok := auth.Match(tenants[i].Tokens, token, now)
-		if !ok {
-			continue
-		}
+	for _, g := range grantsOf(tenants, token, now) {
 		found.known = true
-		if tenants[i].Property.Name == property {
-			found.tenant, found.credential = &tenants[i], credential
+		if g.tenant.Property.Name == property {
+			found = g
 		}
 	}
 	return found
+}
+
+// grantsOf returns what a token is good for, by property. It is compared with the tokens of all tenants, whatever is found on the
+// way: how long that takes tells nothing about a guess.
+func grantsOf(tenants []Tenant, token string, now time.Time) (grants []grant) {
+	for i := range tenants {
+		if credential, ok := auth.Match(tenants[i].Tokens, token, now); ok {
+			grants = append(grants, grant{known: true, tenant: &tenants[i], credential: credential})
+		}
+	}
+	return grants
 }

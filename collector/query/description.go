@@ -3,7 +3,6 @@ package query
 import (
 	"embed"
 	"net/http"
-	"strconv"
 
 	"github.com/go-chi/chi/v5"
 )
@@ -26,10 +25,8 @@ const docsPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; con
 func describe(r chi.Router) {
 	get := func(pattern, contentType string, text []byte) {
 		handle := func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", contentType)
-			w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 			w.Header().Set("Content-Security-Policy", docsPolicy)
-			_, _ = w.Write(text) // the caller has gone: there is nobody left to tell
+			answerText(w, contentType, text)
 		}
 		r.Get(pattern, handle)
 		r.Head(pattern, handle)

@@ -97,9 +97,7 @@ func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		h.fail(w, r, err)
 		return
 	}
-	w.Header().Set("Content-Type", typeJSON)
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = w.Write(text) // an error says that the caller has gone
+	answerText(w, typeJSON, text)
 }
 
 func notFoundEvent(w http.ResponseWriter) { server.Message(w, http.StatusNotFound, "Event not found.") }
@@ -131,10 +129,8 @@ func renderDelivery(t *Tenant, d *analytics.Delivery) deliveryRecord {
 		Platform: d.Platform, Status: d.Status.String(), LatencyMS: milliseconds(d.Latency), Attempts: d.Attempts, UpdatedAt: instant(d.UpdatedAt),
 		Reason: optional(d.Reason), Advice: optional(adviceFor(d.Status, d.Reason)),
 	}
-	for i := range t.Property.Platforms {
-		if platform := &t.Property.Platforms[i]; platform.Name == d.Platform {
-			record.Type = optional(string(platform.Type))
-		}
+	if platform := t.Property.Platform(d.Platform); platform != nil {
+		record.Type = optional(string(platform.Type))
 	}
 	return record
 }

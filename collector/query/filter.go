@@ -15,11 +15,16 @@ const maxFilterValues = 100
 // customProperty is what a dimension begins with that is an event's own property.
 const customProperty = "properties."
 
-// dimensionChoices are the dimensions by their names in parameters and answers.
-var dimensionChoices = []choice[analytics.Dimension]{
-	{"event", analytics.ByEvent}, {"channel", analytics.ByChannel}, {"source", analytics.BySource}, {"medium", analytics.ByMedium},
-	{"campaign", analytics.ByCampaign}, {"page", analytics.ByPage}, {"product", analytics.ByProduct},
-}
+// dimensionChoices are the dimensions by their names in parameters and answers, groupByChoices those that a touch has.
+var (
+	dimensionChoices = slices.Concat(
+		[]choice[analytics.Dimension]{{"event", analytics.ByEvent}}, groupByChoices,
+		[]choice[analytics.Dimension]{{"page", analytics.ByPage}, {"product", analytics.ByProduct}},
+	)
+	groupByChoices = []choice[analytics.Dimension]{
+		{"channel", analytics.ByChannel}, {"source", analytics.BySource}, {"medium", analytics.ByMedium}, {"campaign", analytics.ByCampaign},
+	}
+)
 
 // withFilters returns all parameters of a call that takes a period and filters, and knows some of its own.
 func withFilters(own ...parameter) []parameter {

@@ -86,9 +86,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	text := make([]byte, 0, recordSize*(1+len(page.Records)))
 	text = appendListing(text, &page, next, completeFrom(page.CompleteFrom, query.Range.From))
-	w.Header().Set("Content-Type", typeJSON)
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = w.Write(text) // an error says that the caller has gone
+	answerText(w, typeJSON, text)
 }
 
 // listing reads what page of which events is asked for, and returns what its cursors know the query by. An export has

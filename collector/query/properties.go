@@ -24,26 +24,19 @@ type propertyRecord struct {
 
 // properties answers GET /properties: which properties the token may see.
 func (h *Handler) properties(w http.ResponseWriter, r *http.Request, _ *Tenant) {
-	token, now := bearerToken(r.Header), h.now()
-	seen, known := []propertyRecord{}, false
-	tenants := *h.tenants.Load()
-	// All are compared, as findGrant does.
-	for i := range tenants {
-		credential, ok := auth.Match(tenants[i].Tokens, token, now)
-		if !ok {
-			continue
-		}
-		known = true
-		tenants[i].FirstUses.Of(credential).Note()
-		if p := &tenants[i].Property; credential.Scope.Allows(auth.ScopeRead) {
-			seen = append(seen, propertyRecord{p.Name, p.Namespace, p.TimeZone, p.Currency, credential.Scope})
-		}
-	}
-	if !known {
+	grants := grantsOf(*h.tenants.Load(), bearerToken(r.Header), h.now())
+	if len(grants) == 0 {
 		h.refuse(w, r)
 		return
 	}
 	server.Authenticated(r)
+	seen := []propertyRecord{}
+	for _, g := range grants {
+		g.noteUse()
+		if p := &g.tenant.Property; g.credential.Scope.Allows(auth.ScopeRead) {
+			seen = append(seen, propertyRecord{p.Name, p.Namespace, p.TimeZone, p.Currency, g.credential.Scope})
+		}
+	}
 	if len(seen) == 0 {
 		server.Message(w, http.StatusForbidden, "This action is unauthorized.")
 		return

@@ -1,6 +1,8 @@
 package query
 
 import (
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -9,6 +11,13 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
 )
+
+// answerText answers 200 with a text that is there already.
+func answerText(w http.ResponseWriter, contentType string, text []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	_, _ = w.Write(text) // the caller has gone: there is nobody left to tell
+}
 
 // instant renders a time as RFC 3339 in UTC with milliseconds.
 func instant(t time.Time) string { return string(appendInstant(nil, t)) }
