@@ -40,7 +40,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		pausing:       map[string]stream.Pause{},
+		pausing: map[string]stream.Pause{},
 		settled: counter("weir_deliveries_total",
 			"Delivery records written, by the status that they carry.", "platform", "status"),
 		deadLetters: counter("weir_dead_letters_total",

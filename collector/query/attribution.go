@@ -25,7 +25,6 @@ var modelChoices = []choice[analytics.Model]{
 	{"first_touch", analytics.FirstTouch}, {"last_touch", analytics.LastTouch}, {"linear", analytics.Linear},
 }
 
-
 type attributionAnswer struct {
 	Data attributionData `json:"data"`
 }
