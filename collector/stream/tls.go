@@ -37,14 +37,18 @@ func (t TLS) Check(address string) error {
 	if err != nil {
 		return ErrURL
 	}
-	_, err = t.over(parsed)
+	_, err = t.Over(parsed)
 	return err
 }
 
-// over makes settings of this and of what a URL says; nil for connections in the clear.
-func (t TLS) over(address *url.URL) (*tls.Config, error) {
-	if address.Scheme != "rediss" {
-		return nil, t.unused()
+// Over makes settings of this and of what a URL says, which is rediss:// or https://; nil for connections in the clear.
+func (t TLS) Over(address *url.URL) (*tls.Config, error) {
+	switch address.Scheme {
+	case "rediss", "https":
+	case "http":
+		return nil, t.unused("https")
+	default:
+		return nil, t.unused("rediss")
 	}
 	settings := &tls.Config{ServerName: cmp.Or(address.Hostname(), "localhost"), MinVersion: tls.VersionTLS12}
 	if asked := address.Query().Get("skip_verify"); asked == "true" || asked == "1" {
@@ -70,8 +74,8 @@ func (t TLS) over(address *url.URL) (*tls.Config, error) {
 }
 
 // unused says what was given for a URL that asks for no TLS, nil for nothing.
-func (t TLS) unused() error {
-	const detail = "the URL must begin with rediss://, for it asks for no TLS"
+func (t TLS) unused(encrypted string) error {
+	detail := "the URL must begin with " + encrypted + "://, for it asks for no TLS"
 	switch {
 	case t.CA != "":
 		return &Problem{ErrCA, detail}
