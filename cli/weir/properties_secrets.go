@@ -139,7 +139,7 @@ func (l *propertyLoader) resolveRedis(property *loadedProperty) {
 		}
 		*part.Of(&redis.TLS) = value
 	}
-	err := redis.TLS.Check(redis.URL)
+	err := stream.CheckTLS(redis.URL, redis.TLS)
 	if blamed := resources.RedisCertificateField(err); blamed != "" {
 		l.addAt(property, blamed, "%v", err)
 	}
