@@ -9,7 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/weir-dev/weir/collector/stream"
+	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/connect"
 )
 
 // The files of the history, which are there where events are kept in ClickHouse.
@@ -26,7 +27,7 @@ const (
 type History struct {
 	// URL is http(s)://USER:PASSWORD@HOST:PORT/DATABASE.
 	URL string
-	TLS stream.TLS
+	TLS connect.TLS
 	HistorySettings
 }
 
@@ -77,8 +78,8 @@ func LoadHistory(dir string) (history History, found bool, err error) {
 		}
 		*into = string(content)
 	}
-	switch err := loaded.TLS.Check(loaded.URL); {
-	case errors.Is(err, stream.ErrCA):
+	switch err := clickhouse.CheckURL(loaded.URL, loaded.TLS); {
+	case errors.Is(err, connect.ErrCA):
 		return History{}, false, fmt.Errorf("%s: %w", HistoryCAFile, err)
 	case err != nil:
 		return History{}, false, fmt.Errorf("%s, %s: %w", HistoryCertificateFile, HistoryKeyFile, err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-dev/weir/collector/config"
-	"github.com/weir-dev/weir/collector/stream"
+	"github.com/weir-dev/weir/collector/connect"
 )
 
 func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
@@ -25,7 +25,7 @@ func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 		"no user":                   {history: config.History{URL: "http://clickhouse:8123/weir_shops_shop"}, err: "history/url: must be a URL"},
 		"parameters":                {history: config.History{URL: address + "?database=pa55"}, err: "history/url: must be a URL"},
 		"another scheme":            {history: config.History{URL: "clickhouse://a:pa55@clickhouse:9000/d"}, err: "history/url: must be a URL"},
-		"an authority over HTTP":    {history: config.History{URL: address, TLS: stream.TLS{CA: "pa55"}}, err: "history/ca.crt: "},
+		"an authority over HTTP":    {history: config.History{URL: address, TLS: connect.TLS{CA: "pa55"}}, err: "history/ca.crt: "},
 		"a setting that is none":    {history: config.History{URL: address}, files: map[string]string{config.HistorySettingsFile: `{"other": "pa55"}`}, err: "history/settings.json: "},
 	}
 	for name, test := range tests {
