@@ -129,7 +129,7 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 		}
 		certificates, err := r.Options.redisTLS().Read()
 		if err == nil {
-			err = certificates.Check(r.Options.RedisURL)
+			err = stream.CheckTLS(r.Options.RedisURL, certificates)
 		}
 		if resources.RedisCertificateField(err) != "" {
 			return redisTarget{}, reasonf(v1alpha1.ReasonSecretInvalid, "the operator's Redis: %v", stream.Explain(err)), nil
@@ -157,7 +157,7 @@ func (r *Reconciler) redisCertificates(ctx context.Context, property *v1alpha1.P
 		}
 		*part.Of(&target.tls) = value
 	}
-	err := target.tls.Check(target.url)
+	err := stream.CheckTLS(target.url, target.tls)
 	if blamed := resources.RedisCertificateField(err); blamed != "" {
 		return reasonf(v1alpha1.ReasonSecretInvalid, "%s: %v", blamed, err), nil
 	}

@@ -40,7 +40,7 @@ func ReadRedisTLS(urlFlag, address string, files stream.TLSFiles, errs *Errors) 
 	}
 	read, err := files.Read()
 	if err == nil {
-		err = read.Check(address)
+		err = stream.CheckTLS(address, read)
 	}
 	if errors.Is(err, stream.ErrCA) {
 		blame = "--" + RedisCA

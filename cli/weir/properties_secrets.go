@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/collector/deliver/adapter"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
+	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -139,7 +140,7 @@ func (l *propertyLoader) resolveRedis(property *loadedProperty) {
 		}
 		*part.Of(&redis.TLS) = value
 	}
-	err := redis.TLS.Check(redis.URL)
+	err := stream.CheckTLS(redis.URL, redis.TLS)
 	if blamed := resources.RedisCertificateField(err); blamed != "" {
 		l.addAt(property, blamed, "%v", err)
 	}

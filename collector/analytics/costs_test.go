@@ -101,7 +101,7 @@ type query func(t *testing.T, v *View) (rows int)
 
 var queries = map[string]query{
 	"event statistics": func(t *testing.T, v *View) int {
-		all := v.Status().Events
+		all := v.Status(t.Context()).Events
 		stats, err := v.EventStats(t.Context(), StatsQuery{Range: everything, Limit: 1000})
 		mustNot(t, err)
 		counted := 0
@@ -174,8 +174,8 @@ var queries = map[string]query{
 		for _, day := range days.Totals {
 			counted += day.Events
 		}
-		if counted != v.Status().Events {
-			t.Errorf("the days have %d events, the view %d", counted, v.Status().Events)
+		if counted != v.Status(t.Context()).Events {
+			t.Errorf("the days have %d events, the view %d", counted, v.Status(t.Context()).Events)
 		}
 		return len(days.Totals)
 	},
@@ -382,7 +382,7 @@ func TestAViewStaysAsSmallAsItMay(t *testing.T) {
 			v := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler), MaxBytes: most})
 			shape.fillLoosely(v)
 			before := heap()
-			status := v.Status()
+			status := v.Status(t.Context())
 			if status.Bytes > most {
 				t.Errorf("the view says that it takes %d bytes, want at most %d", status.Bytes, most)
 			}
@@ -423,7 +423,7 @@ func TestAViewHoldsAsManyEventsAfterAFloodAsBefore(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	calm := NewView(Options{Property: testProperty, Currency: "EUR", Logger: slog.New(slog.DiscardHandler), MaxBytes: most})
 	shape{flood + usual, ordinary}.fillLoosely(calm)
-	want, answers := calm.Status().Events, answersOfTheNewest(t, calm, flood+usual)
+	want, answers := calm.Status(t.Context()).Events, answersOfTheNewest(t, calm, flood+usual)
 	calm.Reset()
 	for name, odd := range map[string]func(n int) event.Event{
 		"forty long product ids in each event": func(n int) event.Event {
@@ -462,7 +462,7 @@ func TestAViewHoldsAsManyEventsAfterAFloodAsBefore(t *testing.T) {
 				t.Errorf("answers without the flood and after it (-without +after):\n%s", diff)
 			}
 			before := heap()
-			status := v.Status()
+			status := v.Status(t.Context())
 			if status.Bytes > most || status.Events < want*8/10 {
 				t.Errorf("the view has %d events in %d bytes, want about %d in at most %d", status.Events, status.Bytes, want, most)
 			}
@@ -491,7 +491,7 @@ func answersOfTheNewest(t *testing.T, v *View, count int) []string {
 // wantBounded fails where a view that is being flooded is larger than it may be, or nearly empty.
 func wantBounded(t *testing.T, v *View, most int64) {
 	t.Helper()
-	if status := v.Status(); status.Bytes > most || status.Bytes < most/2 {
+	if status := v.Status(t.Context()); status.Bytes > most || status.Bytes < most/2 {
 		t.Errorf("in the flood the view has %d events in %d bytes, want a bit less than %d", status.Events, status.Bytes, most)
 	}
 }

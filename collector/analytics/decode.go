@@ -34,13 +34,14 @@ func (v *View) decode(entries []stream.Entry) decoded {
 		if v.erased != nil && v.erased(&e, entry.Position.Time()) {
 			continue
 		}
-		d.rows = append(d.rows, rowOf(v.property, entry.Position, &e))
+		d.rows = append(d.rows, RowOf(v.property, entry.Position, &e))
 	}
 	return d
 }
 
-// rowOf takes from an event what the view keeps.
-func rowOf(property string, position stream.Position, e *event.Event) columns.Row {
+// RowOf takes from an event what numbers are computed from; property is "NAMESPACE/NAME". Products that were neither sold nor
+// refunded are told apart by IsSale.
+func RowOf(property string, position stream.Position, e *event.Event) columns.Row {
 	r := columns.Row{
 		Position: position, Name: e.Name, Class: e.Class, ClientID: e.ClientID, Value: columns.NoValue, Currency: e.Currency,
 		Platforms: columns.ListPlatforms(e.Platforms), EventID: e.ID, OrderID: e.OrderID,

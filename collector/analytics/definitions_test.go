@@ -291,7 +291,7 @@ func TestAResetViewIsEmpty(t *testing.T) {
 	v := tale(t, "0h a purchase 10 EUR")
 	v.setReady()
 	v.Reset()
-	if got, want := v.Status(), NewView(Options{Property: testProperty, Currency: "EUR"}).Status(); got != want {
+	if got, want := v.Status(t.Context()), NewView(Options{Property: testProperty, Currency: "EUR"}).Status(t.Context()); got != want {
 		t.Errorf("status is %+v, want %+v", got, want)
 	}
 	if _, err := v.Summary(t.Context(), afternoon(), nil); !errors.Is(err, ErrReplaying) {

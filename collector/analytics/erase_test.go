@@ -32,7 +32,7 @@ func (w *world) live(t testing.TB, most int) {
 func (w *world) checkAll(t testing.TB) {
 	t.Helper()
 	w.check(t)
-	if got, want := w.view.Status().Events, len(w.oracle.events); got != want {
+	if got, want := w.view.Status(t.Context()).Events, len(w.oracle.events); got != want {
 		t.Fatalf("the view holds %d events, want %d", got, want)
 	}
 }

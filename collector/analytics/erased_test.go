@@ -39,9 +39,9 @@ func TestErasedEventsLeaveAViewAndNothingElseDoes(t *testing.T) {
 	s.erase(0, 1)
 	s.awaitNames("e f ")
 	second := s.follow()
-	s.await("a view that begins now is ready", func() bool { return second.Status().Ready })
+	s.await("a view that begins now is ready", func() bool { return second.Status(t.Context()).Ready })
 	for name, view := range map[string]*View{"the view": s.view, "one that begins now": second} {
-		if status := view.Status(); s.names(view) != "e f " || status.Events != 2 || !status.CompleteFrom.IsZero() {
+		if status := view.Status(t.Context()); s.names(view) != "e f " || status.Events != 2 || !status.CompleteFrom.IsZero() {
 			t.Errorf("%s holds %q with the status %+v, want e and f, and nothing missing", name, s.names(view), status)
 		}
 	}
@@ -52,7 +52,7 @@ func TestErasedEventsLeaveAViewAndNothingElseDoes(t *testing.T) {
 	_, err = s.stream.Trim(t.Context(), stream.TrimPolicy{MaxEvents: 1})
 	mustNot(t, err)
 	s.awaitNames("h ")
-	if got, want := s.view.Status().CompleteFrom, s.now.Add(time.Millisecond); !got.Equal(want) {
+	if got, want := s.view.Status(t.Context()).CompleteFrom, s.now.Add(time.Millisecond); !got.Equal(want) {
 		t.Errorf("after trimming it is complete from %s, want %s", got, want)
 	}
 }
@@ -71,7 +71,7 @@ func TestEventsOfErasedPersonsNeverGetIntoAView(t *testing.T) {
 	mustNot(t, v.AddEvents(entries))
 	page, err := v.Listing(t.Context(), ListingQuery{Range: Range{To: begin.Add(time.Hour)}, Limit: 10})
 	mustNot(t, err)
-	if status := v.Status(); len(page.Records) != 1 || page.Records[0].EventID != "kept" || status.Unreadable != 0 {
+	if status := v.Status(t.Context()); len(page.Records) != 1 || page.Records[0].EventID != "kept" || status.Unreadable != 0 {
 		t.Errorf("the listing is %+v with the status %+v, want the other one's event alone", page.Records, status)
 	}
 }

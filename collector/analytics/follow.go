@@ -112,7 +112,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	f.view.setReady()
 	f.backoff, f.lost = minBackoff, false
-	f.view.log.InfoContext(ctx, "view is up to date", slog.String("property", f.view.property), slog.Int("events", f.view.Status().Events))
+	f.view.log.InfoContext(ctx, "view is up to date", slog.String("property", f.view.property), slog.Int("events", f.view.Status(ctx).Events))
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

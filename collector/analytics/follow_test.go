@@ -115,7 +115,7 @@ func (s *shop) await(what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-deadline:
-			s.Fatalf("after 30 s still not: %s; status %+v, events %s", what, s.view.Status(), s.names(s.view))
+			s.Fatalf("after 30 s still not: %s; status %+v, events %s", what, s.view.Status(s.Context()), s.names(s.view))
 		case <-tick.C:
 		}
 	}
@@ -123,7 +123,7 @@ func (s *shop) await(what string, holds func() bool) {
 
 func (s *shop) awaitNames(want string) {
 	s.Helper()
-	s.await("the view holds "+want, func() bool { return s.view.Status().Ready && s.names(s.view) == want })
+	s.await("the view holds "+want, func() bool { return s.view.Status(s.Context()).Ready && s.names(s.view) == want })
 }
 
 func TestAViewShowsEventsAndWhatBecameOfThem(t *testing.T) {
@@ -144,11 +144,11 @@ func TestAViewShowsEventsAndWhatBecameOfThem(t *testing.T) {
 		Platform: "crm", Status: stream.Delivered, Attempts: 2, Latency: &latency, UpdatedAt: delivered.At,
 	})
 	second := s.follow()
-	s.await("another view has replayed both streams", func() bool { return second.Status().Ready })
+	s.await("another view has replayed both streams", func() bool { return second.Status(t.Context()).Ready })
 	if got := s.names(second); got != "pageview purchase " {
 		t.Errorf("another view holds %q when it is ready", got)
 	}
-	status := second.Status()
+	status := second.Status(t.Context())
 	if !status.Connected || status.Events != 2 || !status.AsOf.Equal(s.now) || !status.CompleteFrom.IsZero() {
 		t.Errorf("status is %+v, want connected, 2 events, as of %s, nothing missing", status, s.now)
 	}
@@ -160,14 +160,14 @@ func TestAViewReadsOnAfterRedisWasGone(t *testing.T) {
 	s.accept("before")
 	s.awaitNames("before ")
 	mustNot(t, server.Kill())
-	s.await("the view notices", func() bool { return !s.view.Status().Connected })
-	if status := s.view.Status(); !status.Ready || s.names(s.view) != "before " {
+	s.await("the view notices", func() bool { return !s.view.Status(t.Context()).Connected })
+	if status := s.view.Status(t.Context()); !status.Ready || s.names(s.view) != "before " {
 		t.Errorf("without Redis the status is %+v: the view must go on to answer from what it knows", status)
 	}
 	mustNot(t, server.Restart(t.Context()))
 	s.accept("after")
 	s.awaitNames("before after ")
-	s.await("the view is connected", func() bool { return s.view.Status().Connected })
+	s.await("the view is connected", func() bool { return s.view.Status(t.Context()).Connected })
 }
 
 func TestAViewOfARedisThatCameBackWithLessHoldsWhatRedisHolds(t *testing.T) {
@@ -207,12 +207,12 @@ func TestAViewForgetsWhatIsTrimmed(t *testing.T) {
 		t.Fatalf("trimming removed %d events, want 2", result.Removed)
 	}
 	s.awaitNames("c ")
-	if got, want := s.view.Status().CompleteFrom, s.now.Add(time.Millisecond); !got.Equal(want) {
+	if got, want := s.view.Status(t.Context()).CompleteFrom, s.now.Add(time.Millisecond); !got.Equal(want) {
 		t.Errorf("complete from %s, want %s", got, want)
 	}
 	second := s.follow()
-	s.await("a view that begins after the trimming is ready", func() bool { return second.Status().Ready })
-	if got, want := second.Status().CompleteFrom, s.now.Add(time.Millisecond); !got.Equal(want) {
+	s.await("a view that begins after the trimming is ready", func() bool { return second.Status(t.Context()).Ready })
+	if got, want := second.Status(t.Context()).CompleteFrom, s.now.Add(time.Millisecond); !got.Equal(want) {
 		t.Errorf("it is complete from %s, want %s", got, want)
 	}
 }
@@ -225,8 +225,8 @@ func TestAViewOfAStreamThatWasTrimmedEmptyIsCompleteFromItsEnd(t *testing.T) {
 	_, err := s.stream.Trim(t.Context(), stream.TrimPolicy{HardAge: time.Minute})
 	mustNot(t, err)
 	second := s.follow()
-	s.await("a view that begins after the trimming is ready", func() bool { return second.Status().Ready })
-	if got := second.Status(); got.Events != 0 || !got.CompleteFrom.After(s.now) {
+	s.await("a view that begins after the trimming is ready", func() bool { return second.Status(t.Context()).Ready })
+	if got := second.Status(t.Context()); got.Events != 0 || !got.CompleteFrom.After(s.now) {
 		t.Errorf("status is %+v, want no events and complete from after %s", got, s.now)
 	}
 }
@@ -288,7 +288,7 @@ func TestAViewAsksADeadSourceEverMoreSeldom(t *testing.T) {
 			want = append(want, at)
 		}
 		sameAs(t, "times of attempts", asked, want)
-		if status := view.Status(); status.Ready || status.Connected {
+		if status := view.Status(t.Context()); status.Ready || status.Connected {
 			t.Errorf("status is %+v, want neither ready nor connected", status)
 		}
 	})
@@ -319,7 +319,7 @@ func TestUnreadableEntriesArePassedOver(t *testing.T) {
 		if err := view.Follow(ctx, source); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Follow ended with %v", err)
 		}
-		status := view.Status()
+		status := view.Status(t.Context())
 		if !status.Ready || status.Events != 1 || status.Unreadable != 1 {
 			t.Errorf("status is %+v, want ready with one event and one unreadable entry", status)
 		}
@@ -366,7 +366,7 @@ func TestAViewIsRebuiltWhenOnlyTheRecordsWereRewound(t *testing.T) {
 			t.Errorf("before the rewind the delivery is %s, want delivered", got)
 		}
 		<-time.After(time.Minute)
-		if got := status(); got != stream.Pending || !view.Status().Ready {
+		if got := status(); got != stream.Pending || !view.Status(t.Context()).Ready {
 			t.Errorf("after it the delivery is %s, want pending again, and the view ready", got)
 		}
 		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {

@@ -87,7 +87,7 @@ func (w *world) checkDeliveries(t testing.TB, r Range) {
 		}
 	}
 	want := w.oracle.deliveries(q)
-	want.CompleteFrom = w.view.Status().CompleteFrom
+	want.CompleteFrom = w.view.Status(t.Context()).CompleteFrom
 	got, err := w.view.Deliveries(t.Context(), q)
 	mustNot(t, err)
 	if len(got.Ranges) == 0 {

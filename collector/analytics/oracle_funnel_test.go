@@ -92,7 +92,7 @@ func (w *world) checkFunnel(t testing.TB, r Range) {
 		q.Filter = w.someFilter()
 	}
 	want := w.oracle.funnel(q)
-	want.CompleteFrom = w.view.Status().CompleteFrom
+	want.CompleteFrom = w.view.Status(t.Context()).CompleteFrom
 	funnel, err := w.view.Funnel(t.Context(), q)
 	mustNot(t, err)
 	sameAs(t, fmt.Sprintf("funnel %+v", q), funnel, want)

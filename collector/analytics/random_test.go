@@ -334,7 +334,7 @@ func (w *world) check(t testing.TB) {
 	t.Helper()
 	ctx := t.Context()
 	r := w.someRange()
-	complete := w.view.Status().CompleteFrom
+	complete := w.view.Status(t.Context()).CompleteFrom
 	w.oracle.trace()
 	var days []Range
 	for from := r.From; from.Before(r.To); from = from.Add(r.To.Sub(r.From)/3 + 1) {
@@ -385,7 +385,7 @@ func (w *world) checkBreakdown(t testing.TB, r Range) {
 		q.Filter = w.someFilter()
 	}
 	want := w.oracle.breakdown(q)
-	want.CompleteFrom = w.view.Status().CompleteFrom
+	want.CompleteFrom = w.view.Status(t.Context()).CompleteFrom
 	got, err := w.view.Breakdown(t.Context(), q)
 	mustNot(t, err)
 	sameAs(t, fmt.Sprintf("breakdown %+v", q), got, want)
@@ -396,7 +396,7 @@ func (w *world) checkStats(t testing.TB, r Range) {
 	t.Helper()
 	q := StatsQuery{Range: r, Class: pick(w.Rand, event.Human, event.Human, event.Bot), Limit: 1 + w.IntN(6)}
 	all := w.oracle.eventStats(q.Class, r)
-	want := Stats{CompleteFrom: w.view.Status().CompleteFrom}
+	want := Stats{CompleteFrom: w.view.Status(t.Context()).CompleteFrom}
 	for from := 0; from == 0 || from < len(all); from += q.Limit {
 		to := min(len(all), from+q.Limit)
 		want.Events, want.Next, want.OtherNames, want.OtherCount = all[from:to], StatsPlace{}, len(all)-to, 0
@@ -429,7 +429,7 @@ func (w *world) checkListing(t testing.TB, r Range) {
 	for range 3 {
 		q.Count = w.IntN(2) == 0
 		want := w.oracle.listing(q)
-		want.CompleteFrom = w.view.Status().CompleteFrom
+		want.CompleteFrom = w.view.Status(t.Context()).CompleteFrom
 		page, err := w.view.Listing(t.Context(), q)
 		mustNot(t, err)
 		sameAs(t, fmt.Sprintf("listing %+v", q), page, want)

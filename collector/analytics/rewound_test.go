@@ -258,7 +258,7 @@ func (m *imitation) wantTrue(t *testing.T, what string, v *View) {
 	if got, want := idsOf(t, v), m.ids(); got != want {
 		t.Fatalf("%s holds\n%s, want\n%s", what, got, want)
 	}
-	status := v.Status()
+	status := v.Status(t.Context())
 	switch from := status.CompleteFrom; {
 	case !status.Ready || status.Events != len(m.events.entries):
 		t.Fatalf("%s: status is %+v, want ready with %d events", what, status, len(m.events.entries))

@@ -141,7 +141,7 @@ func TestNumbersAreThoseOfEventsThatWereNobodysFromTheStart(t *testing.T) {
 		events += len(visits(day))
 	}
 	whole := func(s *sealedShop, v *View) {
-		s.await("the view has all events", func() bool { return v.Status().Ready && v.Status().Events == events })
+		s.await("the view has all events", func() bool { return v.Status(t.Context()).Ready && v.Status(t.Context()).Events == events })
 	}
 	before := sealed.follow()
 	whole(sealed, before)

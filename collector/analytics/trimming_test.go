@@ -126,7 +126,7 @@ func TestAViewThatIsReadyToldTheTruthThoughMuchWasTrimmedMeanwhile(t *testing.T)
 			if err := view.Follow(ctx, source); !errors.Is(err, context.Canceled) {
 				t.Fatalf("Follow ended with %v", err)
 			}
-			status := view.Status()
+			status := view.Status(t.Context())
 			if !status.Ready || status.Events != scene.kept {
 				t.Errorf("status is %+v, want ready with %d events", status, scene.kept)
 			}
@@ -173,7 +173,7 @@ func TestAnswersAreTrueWhileTrimmingOvertakesTheView(t *testing.T) {
 	if err := view.Follow(ctx, source); !errors.Is(err, context.Canceled) {
 		t.Fatalf("Follow ended with %v", err)
 	}
-	if got, want := view.Status().AsOf, s.now; got.Before(want.Add(-40 * time.Second)) {
+	if got, want := view.Status(t.Context()).AsOf, s.now; got.Before(want.Add(-40 * time.Second)) {
 		t.Errorf("the view is as of %s, and the newest event of %s", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package analytics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,6 +48,9 @@ type View struct {
 
 // ErrReplaying says that the view is being rebuilt and cannot answer meanwhile.
 var ErrReplaying = errors.New("the view is still being rebuilt")
+
+// ErrUnavailable says that the store that an engine reads cannot be read at the moment. A view never fails with it.
+var ErrUnavailable = errors.New("the history cannot be read at the moment")
 
 // NewView returns an empty view.
 func NewView(o Options) *View {
@@ -188,8 +192,8 @@ func (v *View) setReady() {
 	v.status.Ready, v.rebuilding = true, false
 }
 
-// Status returns how far the view has come.
-func (v *View) Status() Status {
+// Status returns how far the view has come. It is there at once, whatever the context: engines that ask a store need that.
+func (v *View) Status(context.Context) Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.status

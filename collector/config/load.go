@@ -150,7 +150,7 @@ func LoadRedis(dir string) (Redis, error) {
 		}
 		*into = string(content)
 	}
-	switch err := loaded.TLS.Check(loaded.URL); {
+	switch err := stream.CheckTLS(loaded.URL, loaded.TLS); {
 	case errors.Is(err, stream.ErrCA):
 		return Redis{}, fmt.Errorf("%s: %w", RedisCAFile, err)
 	case err != nil:

@@ -78,7 +78,7 @@ func (h *Handler) attribution(w http.ResponseWriter, r *http.Request, t *Tenant)
 	if !q.proceed(w) {
 		return
 	}
-	found, err := t.View.Attribution(r.Context(), query)
+	found, err := t.Engine.Attribution(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from", "lookback")
 		return

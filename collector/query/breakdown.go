@@ -92,7 +92,7 @@ func (h *Handler) breakdown(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	found, err := t.View.Breakdown(r.Context(), query)
+	found, err := t.Engine.Breakdown(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return

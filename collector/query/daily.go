@@ -39,7 +39,7 @@ func (h *Handler) daily(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	ranges := period.buckets(everyDay, t.Location)
-	days, err := t.View.Series(r.Context(), ranges, analytics.Filter{})
+	days, err := t.Engine.Series(r.Context(), ranges, analytics.Filter{})
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return

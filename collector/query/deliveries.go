@@ -76,7 +76,7 @@ func (h *Handler) deliveries(w http.ResponseWriter, r *http.Request, t *Tenant) 
 	if !q.proceed(w) {
 		return
 	}
-	found, err := t.View.Deliveries(r.Context(), query)
+	found, err := t.Engine.Deliveries(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from", "interval")
 		return

@@ -69,7 +69,7 @@ func erasingHandler(e *eraser, log *strings.Builder, named ...platforms.Platform
 	handler := New(Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Now: func() time.Time { return fixtureNow }})
 	handler.Serve([]Tenant{{
 		Property: config.Property{Namespace: "default", Name: "shop", Platforms: named}, Location: time.UTC, Eraser: e,
-		View:   analytics.NewView(analytics.Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)}),
+		Engine: analytics.NewView(analytics.Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)}),
 		Tokens: []auth.Credential{{Name: "dpo", Hash: auth.HashOf("wt_admin"), Scope: auth.ScopeAdmin}, {Name: "ops", Hash: auth.HashOf("wt_write"), Scope: auth.ScopeWrite}},
 	}})
 	return handler, routes(handler)

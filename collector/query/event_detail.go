@@ -56,7 +56,7 @@ func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		return
 	}
 	defer release()
-	page, err := t.View.Listing(r.Context(), analytics.ListingQuery{
+	page, err := t.Engine.Listing(r.Context(), analytics.ListingQuery{
 		Range: analytics.Range{From: earliestInstant, To: q.now}, AnyClass: true, EventIDs: []string{server.PathParameter(r, eventParameter)}, Limit: 1,
 	})
 	if err != nil {

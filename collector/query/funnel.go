@@ -55,7 +55,7 @@ func (h *Handler) funnel(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	for _, step := range steps {
 		query.Steps = append(query.Steps, step)
 	}
-	funnel, err := t.View.Funnel(r.Context(), query)
+	funnel, err := t.Engine.Funnel(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return

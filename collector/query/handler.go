@@ -27,12 +27,13 @@ type Tenant struct {
 	Location *time.Location
 	// Tokens are the access tokens that may see the property.
 	Tokens []auth.Credential
-	View   *analytics.View
+	// Engine answers what is asked about the property's events.
+	Engine Engine
 	// Replayer is the property's stream.
 	Replayer Replayer
 	// Eraser is the property's stream.
 	Eraser Eraser
-	// Entries has the events themselves, of which the view keeps what it counts by.
+	// Entries has the events themselves, of which a view keeps what it counts by.
 	Entries EntryReader
 	// Records has what became of the events, each step.
 	Records RecordReader
@@ -136,6 +137,9 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 		return
 	case errors.Is(err, analytics.ErrReplaying):
 		server.Unavailable(w, "The property's events are still being read.", replayRetryAfter)
+		return
+	case errors.Is(err, analytics.ErrUnavailable):
+		server.Unavailable(w, "The history cannot be read at the moment.", replayRetryAfter)
 		return
 	case errors.Is(err, analytics.ErrTooCostly): // whatever the caller asks for instead
 		server.Unavailable(w, "The query takes more memory than one may.", replayRetryAfter)

@@ -150,7 +150,7 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 			Property:   config.Property{Namespace: "default", Name: name, Currency: "EUR", TimeZone: zone, EventAliases: aliases},
 			Location:   location,
 			Tokens:     tokensOf(name),
-			View:       view,
+			Engine:     view,
 			Entries:    source,
 			Records:    source,
 			Rejections: refused[name],

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -92,7 +93,7 @@ func TestLinkRepeatsTheQueryWithTheNextCursor(t *testing.T) {
 func TestArrivalsDoNotDisturbAWalk(t *testing.T) {
 	handler, api := serve(t)
 	first, _ := listed(t, api, "period=30d&limit=5")
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].View
+	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
 	entries := arrivals(t, 3, fixtureNow)
 	if err := view.AddEvents(entries); err != nil {
 		t.Fatal(err)
@@ -124,7 +125,7 @@ func TestACursorKeepsTheStartOfARollingPeriod(t *testing.T) {
 
 func TestEventsOfAClockThatRunsAheadAreInPeriodsUntilNow(t *testing.T) {
 	handler, api := serve(t)
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].View
+	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
 	if err := view.AddEvents(arrivals(t, 1, fixtureNow.Add(3*time.Second))); err != nil {
 		t.Fatal(err)
 	}

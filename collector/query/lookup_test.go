@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
@@ -31,7 +32,7 @@ func ids(t *testing.T, answer string) string {
 
 func TestEventsAreLookedUp(t *testing.T) {
 	handler, api := serve(t)
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].View
+	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
 	bot := event.Event{ID: "b01", DeliveryID: uuid.New(), Name: "purchase", OrderID: "o-1", Class: event.Bot}
 	old := event.Event{ID: "e16", DeliveryID: uuid.New(), Name: "lead"}
 	for _, entry := range []stream.Entry{
@@ -117,7 +118,7 @@ func TestAWalkFromTheOldestEventOnHasAnEnd(t *testing.T) {
 	handler.now = func() time.Time { return now }
 	first, _ := listed(t, api, "period=24h&order=asc&limit=2")
 	now = now.Add(20 * time.Hour) // and a rolling period has left its first events behind
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].View
+	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
 	if err := view.AddEvents(arrivals(t, 3, fixtureNow.Add(time.Hour))); err != nil {
 		t.Fatal(err)
 	}

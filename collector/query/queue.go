@@ -179,5 +179,5 @@ func (h *Handler) page(r *http.Request, t *Tenant, q analytics.ListingQuery) (an
 		}
 		defer h.queue.release(who)
 	}
-	return t.View.Listing(ctx, q)
+	return t.Engine.Listing(ctx, q)
 }

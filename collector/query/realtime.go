@@ -77,7 +77,7 @@ func (h *Handler) realtime(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	minutes := lastMinutes(q.now.UTC(), realtimeMinutes)
 	all := analytics.Range{From: minutes[0].From, To: q.now}
-	found, err := t.View.Series(r.Context(), append(slices.Clone(minutes), all), nil)
+	found, err := t.Engine.Series(r.Context(), append(slices.Clone(minutes), all), nil)
 	if err != nil {
 		h.fail(w, r, err)
 		return
@@ -115,7 +115,7 @@ func renderRealtime(totals []analytics.Totals, minutes []analytics.Range, all an
 
 // mostFrequent returns the counts of the values of a dimension that have the most events.
 func (t *Tenant) mostFrequent(ctx context.Context, in analytics.Range, by analytics.Dimension) ([]named[groupCounts], error) {
-	found, err := t.View.Breakdown(ctx, analytics.BreakdownQuery{Range: in, By: by, Order: analytics.OrderEvents, Limit: realtimeGroups})
+	found, err := t.Engine.Breakdown(ctx, analytics.BreakdownQuery{Range: in, By: by, Order: analytics.OrderEvents, Limit: realtimeGroups})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (h *Handler) read(r *http.Request, t *Tenant, known []parameter) *request {
 	q := &request{
 		parameters: parameters{pairs: parseQuery(r.URL.RawQuery), aliases: t.Property.EventAliases},
 		tenant:     t,
-		status:     t.View.Status(),
+		status:     t.Engine.Status(r.Context()),
 		now:        h.now().Truncate(time.Millisecond),
 	}
 	q.check(known)

@@ -76,7 +76,7 @@ func (h *Handler) series(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		before := period.before(t.Location)
 		start, ranges = before.From, slices.Concat(ranges, before.buckets(every, t.Location))
 	}
-	found, err := t.View.Series(r.Context(), ranges, filter)
+	found, err := t.Engine.Series(r.Context(), ranges, filter)
 	if err != nil {
 		h.fail(w, r, err, "from", "interval")
 		return

@@ -78,7 +78,7 @@ func (h *Handler) eventStats(w http.ResponseWriter, r *http.Request, t *Tenant) 
 	if !q.proceed(w) {
 		return
 	}
-	stats, err := t.View.EventStats(r.Context(), query)
+	stats, err := t.Engine.EventStats(r.Context(), query)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return

@@ -54,7 +54,7 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	figures, err := t.View.Summary(r.Context(), period.Range, filter)
+	figures, err := t.Engine.Summary(r.Context(), period.Range, filter)
 	if err != nil {
 		h.fail(w, r, err, "from")
 		return
@@ -72,7 +72,7 @@ func (h *Handler) summary(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	if compare {
 		before := period.before(t.Location)
-		then, err := t.View.Summary(r.Context(), before.Range, filter)
+		then, err := t.Engine.Summary(r.Context(), before.Range, filter)
 		if err != nil {
 			h.fail(w, r, err, "from")
 			return

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/weir-dev/weir/collector/analytics"
 )
 
 // askWith makes a request with headers.
@@ -193,7 +195,7 @@ func TestATagFollowsTheText(t *testing.T) {
 	if again := askWith(api, http.MethodGet, allBerlin, header).Header().Get("ETag"); again != before {
 		t.Errorf("the same text has the tags %q and %q", before, again)
 	}
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].View
+	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
 	if err := view.AddEvents(arrivals(t, 1, fixtureNow)); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func fill(t testing.TB, view *analytics.View, m *memory) {
 	go func() { ended <- view.Follow(ctx, m) }()
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
-	for !view.Status().Ready {
+	for !view.Status(t.Context()).Ready {
 		select {
 		case err := <-ended:
 			t.Fatalf("the view is not ready: %v", err)

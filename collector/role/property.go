@@ -166,7 +166,7 @@ func (p *property) collectTenant() ingest.Tenant {
 
 func (p *property) queryTenant() query.Tenant {
 	return query.Tenant{
-		Property: p.config, Location: p.location, Tokens: p.tokens, View: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
+		Property: p.config, Location: p.location, Tokens: p.tokens, Engine: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Records: p.stream, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
 		Settings: p.told, SessionKeys: p.sessions,
 		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
@@ -208,7 +208,9 @@ func (p *property) reachRedis(ctx context.Context) error {
 }
 
 // replaying says whether the property has a view that has not yet caught up for the first time.
-func (p *property) replaying() bool { return p.view != nil && !p.view.Status().Ready }
+func (p *property) replaying() bool {
+	return p.view != nil && !p.view.Status(context.Background()).Ready
+}
 
 // follow keeps the view up to date until ctx ends. Nothing gets into it before it is known who has been erased.
 func (p *property) follow(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package role
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -34,7 +35,7 @@ func watchView(view *analytics.View, registerer prometheus.Registerer) error {
 		{"weir_view_unreadable_entries", "Entries that could not be decoded and are in no number.", func(s analytics.Status) float64 { return float64(s.Unreadable) }},
 	} {
 		errs = append(errs, registerer.Register(prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{Name: gauge.name, Help: gauge.help}, func() float64 { return gauge.value(view.Status()) },
+			prometheus.GaugeOpts{Name: gauge.name, Help: gauge.help}, func() float64 { return gauge.value(view.Status(context.Background())) },
 		)))
 	}
 	return errors.Join(errs...)

@@ -121,7 +121,7 @@ func (c *Client) Authenticate(address string, identity TLS) error {
 
 // identify notes what new connections authenticate with, and what they trust and show.
 func (c *Client) identify(address *url.URL, identity TLS) error {
-	settings, err := identity.over(address)
+	settings, err := tlsFor(address, identity)
 	if err != nil {
 		return err
 	}

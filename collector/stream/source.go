@@ -35,5 +35,8 @@ func (s *Stream) MoveSource(ctx context.Context, source string, to time.Time) er
 	return describe("note up to when a source has been read", err)
 }
 
+// ArchiveName is what the archive is called among the platforms that are paused, as [SourceName] is what a source is.
+const ArchiveName = "history/archive"
+
 // SourceName is what a source is called among the platforms that are paused: no platform's name has a slash.
 func SourceName(source string) string { return "source/" + source }

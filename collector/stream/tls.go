@@ -4,102 +4,54 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"syscall"
+
+	"github.com/weir-dev/weir/collector/connect"
 )
 
-// TLS is what a client trusts and shows beside what its URL says: contents in PEM. The zero value trusts the system's
-// authorities and shows nothing. Two that differ are not equal.
-type TLS struct {
-	// CA are the certificates of authorities. Redis's own has to come from one of these, and the system's do not count.
-	CA string
-	// Certificate, with those between it and its authority, and Key are what the client shows; "" for nothing.
-	Certificate, Key string
-}
+// TLS is what a client trusts and shows beside what its URL says.
+type TLS = connect.TLS
+
+// TLSFiles are files with what a client trusts and shows.
+type TLSFiles = connect.TLSFiles
 
 // Errors of [TLS] that callers tell apart; [Problem] says more. They repeat nothing of what they are about.
 var (
 	// ErrCA says that the authorities cannot be used.
-	ErrCA = errors.New("the CA certificates cannot be used")
+	ErrCA = connect.ErrCA
 	// ErrClientCertificate says that what the client would show cannot be used.
-	ErrClientCertificate = errors.New("the client certificate cannot be used")
+	ErrClientCertificate = connect.ErrClientCertificate
 )
 
-// Check says whether this can be used with a URL: [ErrCA], [ErrClientCertificate]. What else is wrong with the URL [Dial] says.
-func (t TLS) Check(address string) error {
+// CheckTLS says whether what a client would trust and show can be used with a URL: [ErrCA], [ErrClientCertificate]. What else
+// is wrong with the URL [Dial] says.
+func CheckTLS(address string, identity TLS) error {
 	parsed, err := url.Parse(address)
 	if err != nil {
 		return ErrURL
 	}
-	_, err = t.over(parsed)
+	_, err = tlsFor(parsed, identity)
 	return err
 }
 
-// over makes settings of this and of what a URL says; nil for connections in the clear.
-func (t TLS) over(address *url.URL) (*tls.Config, error) {
-	if address.Scheme != "rediss" {
-		return nil, t.unused()
+// tlsFor makes settings of what a client trusts and shows and of what its URL says; nil for connections in the clear.
+func tlsFor(address *url.URL, identity TLS) (*tls.Config, error) {
+	var settings *tls.Config
+	var err error
+	if address.Scheme == "rediss" {
+		asked := address.Query().Get("skip_verify")
+		settings, err = identity.Config(cmp.Or(address.Hostname(), "localhost"), asked == "true" || asked == "1")
+	} else {
+		err = identity.Unused("rediss://")
 	}
-	settings := &tls.Config{ServerName: cmp.Or(address.Hostname(), "localhost"), MinVersion: tls.VersionTLS12}
-	if asked := address.Query().Get("skip_verify"); asked == "true" || asked == "1" {
-		settings.InsecureSkipVerify = true // whoever writes the URL has said so
+	if known, ok := errors.AsType[*connect.Problem](err); ok {
+		return nil, &Problem{known.Kind, known.Detail}
 	}
-	if t.CA != "" {
-		if settings.InsecureSkipVerify {
-			return nil, &Problem{ErrCA, "the URL says skip_verify; take that out, or give no CA"}
-		}
-		var err error
-		if settings.RootCAs, err = authorities([]byte(t.CA)); err != nil {
-			return nil, err
-		}
-	}
-	if t.Certificate != "" || t.Key != "" {
-		pair, err := tls.X509KeyPair([]byte(t.Certificate), []byte(t.Key))
-		if err != nil { // whose words may repeat what stands there
-			return nil, &Problem{ErrClientCertificate, "it must be a certificate and the private key that belongs to it, both in PEM"}
-		}
-		settings.Certificates = []tls.Certificate{pair}
-	}
-	return settings, nil
-}
-
-// unused says what was given for a URL that asks for no TLS, nil for nothing.
-func (t TLS) unused() error {
-	const detail = "the URL must begin with rediss://, for it asks for no TLS"
-	switch {
-	case t.CA != "":
-		return &Problem{ErrCA, detail}
-	case t != (TLS{}):
-		return &Problem{ErrClientCertificate, detail}
-	default:
-		return nil
-	}
-}
-
-// authorities reads certificates in PEM, each of them or none: one that is left out would be missed at the next rotation.
-func authorities(text []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	for found := false; ; found = true {
-		var block *pem.Block
-		block, text = pem.Decode(text)
-		if block == nil && found {
-			return pool, nil
-		}
-		if block == nil || block.Type != "CERTIFICATE" {
-			return nil, &Problem{ErrCA, "they must be certificates in PEM, and nothing else"}
-		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, &Problem{ErrCA, "one of them is damaged"}
-		}
-		pool.AddCert(certificate)
-	}
+	return settings, err
 }
 
 // secure makes a connection a TLS connection.
@@ -154,30 +106,4 @@ func (c *Client) ReloadCertificates(ctx context.Context) error {
 		return fmt.Errorf("reload redis's certificates: %w", err)
 	}
 	return nil
-}
-
-// TLSFiles are files with what a client trusts and shows; "" for none. They change when certificates are rotated.
-type TLSFiles struct{ CA, Certificate, Key string }
-
-// Read reads the files as they are now: [ErrCA], [ErrClientCertificate].
-func (f TLSFiles) Read() (TLS, error) {
-	var read TLS
-	for _, file := range []struct {
-		path  string
-		into  *string
-		blame error
-	}{{f.CA, &read.CA, ErrCA}, {f.Certificate, &read.Certificate, ErrClientCertificate}, {f.Key, &read.Key, ErrClientCertificate}} {
-		if file.path == "" {
-			continue
-		}
-		content, err := os.ReadFile(file.path)
-		if err != nil {
-			return TLS{}, fmt.Errorf("%w: %w", file.blame, err)
-		}
-		if len(content) == 0 {
-			return TLS{}, fmt.Errorf("%w: %s is empty", file.blame, file.path)
-		}
-		*file.into = string(content)
-	}
-	return read, nil
 }

@@ -88,7 +88,7 @@ func (p *past) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	status := p.view.Status()
+	status := p.view.Status(context.Background())
 	fmt.Printf("%d events, %d delivery records, %d days, %d visitors\n", status.Events, records, p.days, visitors)
 	fmt.Printf("heap: %.1f bytes an event; adding: %.0f events/s with their records\n\n",
 		(heap()-before)/float64(status.Events), float64(status.Events)/adding.Seconds())
@@ -102,12 +102,12 @@ func (p *past) serve(ctx context.Context, samples []stream.Entry) {
 	p.ended = make(chan error, 1)
 	source := &arrivals{samples: samples, perSecond: p.ingest, last: stream.At(p.to)}
 	go func() { p.ended <- p.view.Follow(ctx, source) }()
-	for !p.view.Status().Ready {
+	for !p.view.Status(context.Background()).Ready {
 		runtime.Gosched()
 	}
 	handler := query.New(query.Options{Logger: quiet(), Now: time.Now})
 	handler.Serve([]query.Tenant{{
-		Property: *property(), Location: time.UTC, View: p.view,
+		Property: *property(), Location: time.UTC, Engine: p.view,
 		Tokens: []auth.Credential{{Name: "bench", Hash: auth.HashOf(token), Scope: auth.ScopeRead}},
 	}})
 	router := chi.NewRouter()

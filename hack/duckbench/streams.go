@@ -117,14 +117,14 @@ func replay(ctx context.Context, s *stream.Stream) (*analytics.View, func(), err
 	began := time.Now()
 	go func() { ended <- view.Follow(following, s) }()
 	stop := func() { cancel(); <-ended }
-	for !view.Status().Ready {
+	for !view.Status(context.Background()).Ready {
 		if err := wait(ctx, time.Millisecond); err != nil {
 			stop()
 			return nil, nil, err
 		}
 	}
 	took := time.Since(began)
-	fmt.Printf("\nreplay from Redis: %.0f events/s, with two delivery records each\n", float64(view.Status().Events)/took.Seconds())
+	fmt.Printf("\nreplay from Redis: %.0f events/s, with two delivery records each\n", float64(view.Status(context.Background()).Events)/took.Seconds())
 	return view, stop, nil
 }
 

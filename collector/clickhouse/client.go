@@ -1,0 +1,238 @@
+// Package clickhouse is a client of ClickHouse's HTTP interface: statements with named parameters, answers and blocks of rows
+// in the Native format.
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/weir-dev/weir/collector/connect"
+)
+
+const (
+	// connectTimeout is how long a connection may take to be made, and TLS as long again.
+	connectTimeout = 5 * time.Second
+	// mostConnections is how many connections a client has at most. Each is a query that the server works on.
+	mostConnections = 32
+	// longestError is how many bytes of an error are read.
+	longestError = 64 << 10
+)
+
+// keepAlive is when the kernel looks whether the other end is still there, also while a long query is silent.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// Options say how a client reaches its server. The zero value is for one that whoever runs the process has chosen.
+type Options struct {
+	// TLS is what the client trusts and shows beside what its URL says.
+	TLS connect.TLS
+	// Control may refuse an address before it is connected to: it is a [net.Dialer]'s Control. Nil refuses none.
+	Control func(network, address string, connection syscall.RawConn) error
+	// Settings are ClickHouse's for all statements, such as max_memory_usage.
+	Settings Settings
+}
+
+// Settings are ClickHouse's settings by name. Values are texts, numbers and booleans.
+type Settings map[string]any
+
+// Query is a statement and what it is run with.
+type Query struct {
+	// SQL is the text. Nothing that users have chosen belongs into it: that is what parameters are for.
+	SQL string
+	// Parameters are the values of {name:Type} in the text: texts, booleans, numbers, UUIDs, times, and slices of these. A nil
+	// pointer is NULL.
+	Parameters map[string]any
+	// Settings are for this statement alone, and count before those of [Options].
+	Settings Settings
+}
+
+// Client speaks to one server, or to whatever stands before several. It is safe for concurrent use. When a password or
+// certificate changes, its owner dials another.
+type Client struct {
+	address  *url.URL // with neither user nor path
+	user     string
+	password string
+	database string
+	settings Settings
+	http     *http.Client
+}
+
+// Dial prepares a client for a URL, http(s)://USER:PASSWORD@HOST:PORT/DATABASE; it connects at the first statement. Behind
+// the question mark of https:// there may be skip_verify=true, and nothing else. The error is [ErrURL], [connect.ErrCA] or
+// [connect.ErrClientCertificate], and repeats nothing of what it is about.
+func Dial(address string, how Options) (*Client, error) {
+	parsed, err := parseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := tlsFor(parsed, how.TLS)
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{
+		address:  &url.URL{Scheme: parsed.Scheme, Host: net.JoinHostPort(parsed.Hostname(), port(parsed)), Path: "/"},
+		user:     parsed.User.Username(),
+		database: database(parsed),
+		settings: how.Settings,
+	}
+	client.password, _ = parsed.User.Password()
+	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive, Control: control(how.Control)}
+	client.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext:         dialer.DialContext,
+			TLSClientConfig:     settings,
+			TLSHandshakeTimeout: connectTimeout,
+			MaxConnsPerHost:     mostConnections,
+			MaxIdleConnsPerHost: mostConnections,
+			// Shorter than any server's: ClickHouse ends idle connections after 10 seconds (3 in old versions).
+			IdleConnTimeout:    2 * time.Second,
+			DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return client, nil
+}
+
+// Database is the database that the URL names.
+func (c *Client) Database() string { return c.database }
+
+// Close ends the idle connections; running statements go on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Ping says whether the server answers, takes user and password, and is new enough.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.Version(ctx)
+	return err
+}
+
+// Version is the server's, as in 24.8.14.39. The error of one before [MinimumVersion] is [TooOld].
+func (c *Client) Version(ctx context.Context) (string, error) {
+	version, err := One[string](ctx, c, Query{SQL: "SELECT version()"})
+	if err != nil {
+		return "", err
+	}
+	return version, checkVersion(version)
+}
+
+// Exec runs a statement that answers nothing. All errors of it and of the other methods are [Problem], but for those of a
+// context that has ended before the statement has.
+func (c *Client) Exec(ctx context.Context, query Query) error {
+	answer, err := c.send(ctx, query, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	rest, err := io.ReadAll(io.LimitReader(answer, longestError))
+	if err != nil {
+		return explain(ctx, err)
+	}
+	// ON CLUSTER answers a row for each host; an error that comes after the first of the answer stands in it.
+	if found := exceptionIn(rest); found != nil {
+		return found
+	}
+	return nil
+}
+
+// send runs a statement. Rows are what an INSERT inserts, nil for other statements.
+func (c *Client) send(ctx context.Context, query Query, rows io.Reader) (io.ReadCloser, error) {
+	values, err := c.values(query)
+	if err != nil {
+		return nil, err
+	}
+	body := rows
+	if rows == nil {
+		body = strings.NewReader(query.SQL)
+	} else {
+		values.Set("query", query.SQL)
+	}
+	to := *c.address
+	to.RawQuery = values.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), body)
+	if err != nil {
+		return nil, &Problem{Kind: Other, Message: "the request cannot be made"}
+	}
+	if c.user != "" {
+		request.Header.Set("X-ClickHouse-User", c.user)
+		request.Header.Set("X-ClickHouse-Key", c.password)
+	}
+	answer, err := c.http.Do(request)
+	if err != nil {
+		return nil, explain(ctx, err)
+	}
+	if answer.StatusCode == http.StatusOK && answer.Header.Get("X-ClickHouse-Query-Id") == "" && answer.Header.Get("X-ClickHouse-Summary") == "" &&
+		answer.Header.Get("X-ClickHouse-Format") == "" {
+		answer.Body.Close()
+		return nil, &Problem{Kind: Nonsense, Message: "what answers is no ClickHouse"}
+	}
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, longestError))
+		return nil, refusal(answer, text)
+	}
+	return answer.Body, nil
+}
+
+// values are what stands in the URL.
+func (c *Client) values(query Query) (url.Values, error) {
+	values := url.Values{}
+	if c.database != "" {
+		values.Set("database", c.database)
+	}
+	for _, settings := range []Settings{c.settings, query.Settings} {
+		for name, value := range settings {
+			text, err := settingText(value)
+			if err != nil {
+				return nil, fmt.Errorf("setting %s: %w", name, err)
+			}
+			values.Set(name, text)
+		}
+	}
+	for name, value := range query.Parameters {
+		text, err := parameterText(value)
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		}
+		values.Set("param_"+name, text)
+	}
+	return values, nil
+}
+
+func settingText(value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		return v, nil
+	case bool:
+		return map[bool]string{false: "0", true: "1"}[v], nil
+	case int:
+		return strconv.Itoa(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case uint64:
+		return strconv.FormatUint(v, 10), nil
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), nil
+	default:
+		return "", errors.New("it must be a text, a number or a boolean")
+	}
+}
+
+// control asks what was given whether an address may be connected to, and tells a refusal from all that may happen there.
+func control(given func(network, address string, connection syscall.RawConn) error) func(string, string, syscall.RawConn) error {
+	if given == nil {
+		return nil
+	}
+	return func(network, address string, connection syscall.RawConn) error {
+		if given(network, address, connection) != nil {
+			return errAddress
+		}
+		return nil
+	}
+}

@@ -1,0 +1,148 @@
+// Package rows turns what a property's streams have into rows of the tables of its history, and back. What the columns mean
+// stands in package schema.
+package rows
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/analytics/columns"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// Event is a row of the table events.
+type Event struct {
+	At         uint64    `ch:"at"`
+	Name       string    `ch:"name"`
+	Class      uint8     `ch:"class"`
+	Visitor    uint64    `ch:"visitor"`
+	ClientID   string    `ch:"client_id"`
+	Value      *int64    `ch:"value"`
+	Currency   string    `ch:"currency"`
+	OrderID    string    `ch:"order_id"`
+	DeliveryID uuid.UUID `ch:"delivery_id"`
+	EventID    string    `ch:"event_id"`
+	// Touch is the event's own, Origin that which its visitor comes from; as [TouchText] writes them.
+	Touch  string `ch:"touch"`
+	Origin string `ch:"origin"`
+	Page   string `ch:"page"`
+	// The products' ids, amounts and quantities stand side by side. Of events that are no sale the amounts are absent and the
+	// quantities 0.
+	ProductIDs        []string `ch:"products.id"`
+	ProductAmounts    []*int64 `ch:"products.amount"`
+	ProductQuantities []int64  `ch:"products.quantity"`
+	Platforms         string   `ch:"platforms"`
+	Identifiers       []uint64 `ch:"identifiers"`
+	Entry             string   `ch:"entry"`
+	Identity          string   `ch:"identity"`
+}
+
+// platformSeparator stands between the names of platforms, none of which has one.
+const platformSeparator = ","
+
+// FromEvent returns the row of an event of a property, which is "NAMESPACE/NAME", at a position of the events stream. Its
+// origin is its own touch: where it has none, whoever knows the visitor's earlier events fills it in.
+func FromEvent(property string, at stream.Position, e *event.Event) Event {
+	counted := analytics.RowOf(property, at, e)
+	rest := wire.RestOf(e)
+	row := Event{
+		At: uint64(at), Name: e.Name, Class: uint8(e.Class), ClientID: counted.ClientID, Currency: e.Currency, OrderID: e.OrderID,
+		DeliveryID: e.DeliveryID, Page: counted.Page, Platforms: strings.Join(e.Platforms, platformSeparator),
+		Entry: rest.Entry, Identity: rest.Identity,
+	}
+	if counted.IsSomeone {
+		row.Visitor = Number(counted.Visitor)
+	}
+	if e.Value != nil {
+		row.Value = new(int64(*e.Value))
+	}
+	if e.ID != e.DeliveryID.String() {
+		row.EventID = e.ID
+	}
+	if counted.IsTouch {
+		row.Touch = TouchText(counted.Touch)
+		if counted.IsSomeone {
+			row.Origin = row.Touch
+		}
+	}
+	row.addProducts(counted.Products, counted.IsSale)
+	row.Identifiers = identifiersOf(property, e, row.Visitor)
+	return row
+}
+
+func (r *Event) addProducts(products []columns.Product, isSale bool) {
+	for _, product := range products {
+		var amount *int64
+		quantity := int64(0)
+		if isSale {
+			quantity = int64(product.Quantity)
+			if product.Amount != columns.NoValue {
+				amount = new(int64(product.Amount))
+			}
+		}
+		r.ProductIDs = append(r.ProductIDs, product.ID)
+		r.ProductAmounts = append(r.ProductAmounts, amount)
+		r.ProductQuantities = append(r.ProductQuantities, quantity)
+	}
+}
+
+// identifiersOf returns the event's identifiers other than the visitor itself, which most events have alone. They begin with 0
+// where the visitor is none of them: it was told by events before.
+func identifiersOf(property string, e *event.Event, visitor uint64) []uint64 {
+	var buffer [12]event.Identifier
+	var list []uint64
+	own := visitor == 0
+	for _, identifier := range e.Identifiers(property, buffer[:]).List {
+		if number := Number(identifier); number != visitor {
+			list = append(list, number)
+		} else {
+			own = true
+		}
+	}
+	if !own {
+		list = slices.Insert(list, 0, 0)
+	}
+	return list
+}
+
+// Restore returns the event, without what tells of its visitor's device. The person of an event of somebody is its visitor.
+func (r *Event) Restore() (event.Event, error) {
+	rest := wire.Rest{Entry: r.Entry, Identity: r.Identity}
+	e, err := rest.Event()
+	if err != nil {
+		return event.Event{}, fmt.Errorf("event %s: %w", stream.Position(r.At), err)
+	}
+	e.Name, e.Class, e.Currency, e.OrderID, e.DeliveryID = r.Name, event.Class(r.Class), r.Currency, r.OrderID, r.DeliveryID
+	if e.ID = r.EventID; e.ID == "" {
+		e.ID = r.DeliveryID.String()
+	}
+	if !e.Anonymous {
+		e.ClientID = r.ClientID
+	}
+	if r.Value != nil {
+		e.Value = new(event.Amount(*r.Value))
+	}
+	if r.Platforms != "" {
+		e.Platforms = strings.Split(r.Platforms, platformSeparator)
+	}
+	if r.Visitor != 0 {
+		e.Person = PersonOf(r.Visitor)
+	}
+	return e, nil
+}
+
+// Number returns a person or identifier as a number; 0 is nobody's.
+func Number(p event.Person) uint64 { return binary.BigEndian.Uint64(p[:]) }
+
+// PersonOf is the inverse of [Number].
+func PersonOf(number uint64) (p event.Person) {
+	binary.BigEndian.PutUint64(p[:], number)
+	return p
+}
