@@ -33,7 +33,7 @@ func (c *Counted) Totals(currency string) Totals {
 		Purchases: c.Purchases, AddToCarts: c.AddToCarts, Pageviews: c.Pageviews, Refunds: c.Refunds,
 		GrossRevenue: revenue.GrossRevenue, Refunded: revenue.Refunded, Revenue: revenue.Revenue,
 		AverageOrderValue: averageOf(moneyIn(c.Bought, currency), event.MinorUnit(currency)),
-		UniqueVisitors:    c.Visitors, ConversionRate: rateOf(int64(c.Buyers), int64(c.Visitors)),
+		UniqueVisitors:    c.Visitors, ConversionRate: RateOf(int64(c.Buyers), int64(c.Visitors)),
 		RevenueByCurrency: c.revenueByCurrency(),
 	}
 }

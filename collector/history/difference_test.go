@@ -40,6 +40,7 @@ var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type engine interface {
 	Summary(ctx context.Context, r analytics.Range, filter analytics.Filter) (analytics.Summary, error)
 	Series(ctx context.Context, ranges []analytics.Range, filter analytics.Filter) (analytics.Series, error)
+	Breakdown(ctx context.Context, q analytics.BreakdownQuery) (analytics.Breakdown, error)
 }
 
 // past is a made-up past that a view and a history have.
@@ -214,6 +215,14 @@ func kinds() map[string]func(p *past) (question any, ask func(engine) (any, erro
 		"summary": func(p *past) (any, func(engine) (any, error)) {
 			r, filter := p.someRange(), p.someFilter()
 			return []any{r, filter}, func(e engine) (any, error) { return e.Summary(context.Background(), r, filter) }
+		},
+		"breakdown": func(p *past) (any, func(engine) (any, error)) {
+			q := analytics.BreakdownQuery{
+				Range: p.someRange(), Filter: p.someFilter(), Limit: p.IntN(4),
+				By:    pick(p.Rand, analytics.ByEvent, analytics.ByChannel, analytics.BySource, analytics.ByMedium, analytics.ByCampaign, analytics.ByPage, analytics.ByProduct),
+				Order: pick(p.Rand, analytics.OrderEvents, analytics.OrderUniqueVisitors, analytics.OrderPurchases, analytics.OrderRevenue),
+			}
+			return q, func(e engine) (any, error) { return e.Breakdown(context.Background(), q) }
 		},
 		"series": func(p *past) (any, func(engine) (any, error)) {
 			ranges, filter := []analytics.Range{p.someRange(), p.someRange(), p.someRange()}, p.someFilter()
