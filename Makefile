@@ -13,7 +13,7 @@ PHASE := hack/phase.sh
 
 # What has a go.mod of its own below hack and tests that need no cluster. Their tests are run each time (-count=1): of
 # files outside of their module, such as the guides and the Dockerfile, Go's test cache sees no change.
-MODULES := hack/clients hack/cluster hack/guides hack/image hack/s3
+MODULES := hack/clickhouse hack/clients hack/cluster hack/guides hack/image hack/s3
 
 # What `make generate` writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go \
@@ -66,8 +66,8 @@ check: check-go ## The first signal: build, vet, lint, and the tests of the pack
 	@$(MAKE) --no-print-directory lint
 
 .PHONY: test
-test: check-go check-cc ## Run all tests with the race detector, against a real Redis, a real API server and a real browser. TEST_ARGS: flags of go test
-	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; hack/npm.sh hack/clients >/dev/null; hack/npm.sh hack/judges >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
+test: check-go check-cc ## Run all tests with the race detector, against a real Redis, a real API server, a real browser and ClickHouse's engine. TEST_ARGS: flags of go test
+	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; hack/npm.sh hack/clients >/dev/null; hack/npm.sh hack/judges >/dev/null; hack/clickhouse.sh >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
 	@for module in $(MODULES); do (cd $$module; ../../$(PHASE) "test: $$module" go test -race -count=1 $(TEST_ARGS) ./...); done
 
 .PHONY: examples
