@@ -41,6 +41,8 @@ type engine interface {
 	Summary(ctx context.Context, r analytics.Range, filter analytics.Filter) (analytics.Summary, error)
 	Series(ctx context.Context, ranges []analytics.Range, filter analytics.Filter) (analytics.Series, error)
 	Breakdown(ctx context.Context, q analytics.BreakdownQuery) (analytics.Breakdown, error)
+	EventStats(ctx context.Context, q analytics.StatsQuery) (analytics.Stats, error)
+	Deliveries(ctx context.Context, q analytics.DeliveriesQuery) (analytics.Deliveries, error)
 }
 
 // past is a made-up past that a view and a history have.
@@ -78,13 +80,29 @@ func newPast(t *testing.T, seed uint64, events int) *past {
 	p.history = history.New(history.Options{Client: client, Currency: p.currency, Anonymous: func() stream.Position { return p.anonymous }})
 	var entries []stream.Entry
 	var table []rows.Event
+	var records []stream.Record
+	var recordTable []rows.Record
 	for range events {
 		e := p.event()
+		for range p.IntN(5) {
+			if len(e.Platforms) > 0 {
+				record := p.record(&e, p.last)
+				records = append(records, record)
+				entry := p.last + stream.Position(len(records)/3)<<30
+				recordTable = append(recordTable, rows.FromRecord(entry, len(records)%3, &record, e.Name))
+			}
+		}
 		entries = append(entries, stream.Entry{Position: p.last, Data: wire.Encode(&e)})
 		table = append(table, p.row(&e))
 	}
 	if err := p.view.AddEvents(entries); err != nil {
 		t.Fatal(err)
+	}
+	p.view.AddRecords(records)
+	for block := range slices.Chunk(recordTable, max(1, len(recordTable)/2)) {
+		if err := clickhouse.Insert(t.Context(), client, schema.Records, block, ""); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for block := range slices.Chunk(table, 1+r.IntN(events)) {
 		if err := clickhouse.Insert(t.Context(), client, schema.Events, block, ""); err != nil {
@@ -146,7 +164,9 @@ func (p *past) event() event.Event {
 	if p.IntN(3) == 0 {
 		e.ContentID = pick(p.Rand, "p1", "p4")
 	}
-	e.Platforms = pick(p.Rand, nil, []string{"meta"}, []string{"meta", "crm"})
+	if e.Class == event.Human {
+		e.Platforms = pick(p.Rand, nil, []string{"meta"}, []string{"meta", "crm"})
+	}
 	return e
 }
 
@@ -191,6 +211,33 @@ func (p *past) someRange() analytics.Range {
 	return analytics.Range{From: at(min(from, to)), To: at(max(from, to))}
 }
 
+// someParts are ranges that follow one another, some of them empty, as those of a calendar.
+func (p *past) someParts() []analytics.Range {
+	whole := p.someRange()
+	cuts := []time.Time{whole.From, whole.To}
+	for range p.IntN(6) {
+		cuts = append(cuts, whole.From.Add(time.Duration(p.Int64N(int64(whole.To.Sub(whole.From))+1))))
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	var parts []analytics.Range
+	for i := range cuts[1:] {
+		parts = append(parts, analytics.Range{From: cuts[i], To: cuts[i+1]})
+	}
+	return parts
+}
+
+// record makes up what became of an event on one of its platforms.
+func (p *past) record(e *event.Event, at stream.Position) stream.Record {
+	r := stream.Record{
+		Event: at, Platform: pick(p.Rand, e.Platforms...), Status: stream.Status(p.IntN(int(stream.Expired) + 1)), Attempts: p.IntN(4),
+		At: at.Time().Add(time.Duration(p.IntN(20)-3) * 100 * time.Millisecond), Reason: pick(p.Rand, "", "http_500", "timeout"),
+	}
+	if r.Attempts > 0 {
+		r.Latency = time.Duration(p.IntN(3)*p.IntN(700)) * time.Millisecond
+	}
+	return r
+}
+
 // someFilter makes up a filter.
 func (p *past) someFilter() analytics.Filter {
 	values := map[analytics.Dimension][]string{
@@ -223,6 +270,24 @@ func kinds() map[string]func(p *past) (question any, ask func(engine) (any, erro
 				Order: pick(p.Rand, analytics.OrderEvents, analytics.OrderUniqueVisitors, analytics.OrderPurchases, analytics.OrderRevenue),
 			}
 			return q, func(e engine) (any, error) { return e.Breakdown(context.Background(), q) }
+		},
+		"event statistics": func(p *past) (any, func(engine) (any, error)) {
+			q := analytics.StatsQuery{Range: p.someRange(), Limit: 1 + p.IntN(6), Class: pick(p.Rand, event.Human, event.Human, event.Bot)}
+			if p.IntN(2) == 0 {
+				q.After = analytics.StatsPlace{Count: p.IntN(30), Event: pick(p.Rand, "", "lead", "pageview", "purchase")}
+			}
+			return q, func(e engine) (any, error) { return e.EventStats(context.Background(), q) }
+		},
+		"deliveries": func(p *past) (any, func(engine) (any, error)) {
+			q := analytics.DeliveriesQuery{
+				Ranges: p.someParts(), Platforms: pick(p.Rand, nil, []string{"crm"}, []string{"meta", "gone"}),
+				Events: pick(p.Rand, nil, nil, []string{"purchase"}, []string{"lead", "it's", "pageview"}),
+			}
+			return q, func(e engine) (any, error) { return e.Deliveries(context.Background(), q) }
+		},
+		"series of parts": func(p *past) (any, func(engine) (any, error)) {
+			ranges, filter := p.someParts(), p.someFilter()
+			return []any{ranges, filter}, func(e engine) (any, error) { return e.Series(context.Background(), ranges, filter) }
 		},
 		"series": func(p *past) (any, func(engine) (any, error)) {
 			ranges, filter := []analytics.Range{p.someRange(), p.someRange(), p.someRange()}, p.someFilter()

@@ -1,0 +1,44 @@
+package history
+
+import (
+	"github.com/weir-dev/weir/collector/analytics"
+)
+
+// buckets are ranges that follow one another without a gap, so that one statement answers for all.
+type buckets struct {
+	// begins are the positions at which those begin that can hold something, places what number each has among the ranges.
+	begins []uint64
+	places map[uint64]int
+	// end is the position before which the last of them ends.
+	end uint64
+}
+
+// bucketsOf returns ranges as buckets, as many lists of them as it takes: one where each range begins where the one before
+// ends, as those of a calendar do.
+func (m moment) bucketsOf(ranges []analytics.Range) (list []buckets) {
+	for i, r := range ranges {
+		from, to := uint64(analytics.FirstAt(r.From)), min(uint64(analytics.FirstAt(r.To)), m.last+1)
+		if from >= to {
+			continue
+		}
+		if len(list) == 0 || list[len(list)-1].end != from {
+			list = append(list, buckets{places: map[uint64]int{}})
+		}
+		b := &list[len(list)-1]
+		b.begins, b.places[from], b.end = append(b.begins, from), i, to
+	}
+	return list
+}
+
+// parameters are those of [inRange] for all of the buckets together, and of [buckets.key].
+func (b *buckets) parameters(m moment) map[string]any {
+	return map[string]any{"from": b.begins[0], "to": b.end, "begins": b.begins, "anonymous": m.anonymous}
+}
+
+// key is what tells a row's bucket: where that begins.
+func (b *buckets) key() string {
+	if len(b.begins) == 1 {
+		return "{from:UInt64}"
+	}
+	return "toUInt64(roundDown(at, {begins:Array(UInt64)}))"
+}
