@@ -20,8 +20,11 @@ type encoder struct {
 // columnWriter writes values in the Native format; at returns the value of a row.
 type columnWriter func(out *bufio.Writer, n int, at func(int) reflect.Value)
 
-// fieldsOf are the fields of a struct that name a column, in their order.
+// fieldsOf are the fields of a struct that name a column, in their order; none of what is no struct.
 func fieldsOf(t reflect.Type) (names []string, fields []reflect.StructField) {
+	if t.Kind() != reflect.Struct {
+		return nil, nil
+	}
 	for _, field := range reflect.VisibleFields(t) {
 		if name := field.Tag.Get("ch"); name != "" && field.IsExported() {
 			names, fields = append(names, name), append(fields, field)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// parameterText is a parameter's value as the HTTP interface takes it: escaped as in a line of tab-separated values.
+// parameterText is a parameter's value as the HTTP interface takes it: as in a line of tab-separated values.
 func parameterText(value any) (string, error) {
 	if pointer := reflect.ValueOf(value); pointer.Kind() == reflect.Pointer {
 		if pointer.IsNil() {
@@ -21,8 +21,8 @@ func parameterText(value any) (string, error) {
 	if text, ok := value.(string); ok {
 		return tabEscapes.Replace(text), nil
 	}
-	literal, err := literalOf(reflect.ValueOf(value), false)
-	return tabEscapes.Replace(literal), err
+	// Texts in an array are quoted, and what is quoted is not escaped again.
+	return literalOf(reflect.ValueOf(value), false)
 }
 
 var (

@@ -105,7 +105,7 @@ func broken(ctx context.Context, rest *bufio.Reader, err error) error {
 }
 
 // Insert inserts rows in one block, which is one part where all lie in one partition. Fields name columns as in [Select]; a
-// server takes texts for LowCardinality. A block with the token of another that a table remembers is dropped; "" is no token.
+// server takes texts for LowCardinality. A block with the token of another that a table remembers is dropped; one without, "", never is.
 // After an error which is none of the server's answers it is not known whether the rows are there.
 func Insert[T any](ctx context.Context, c *Client, table string, rows []T, token string) error {
 	if len(rows) == 0 {
@@ -121,9 +121,8 @@ func Insert[T any](ctx context.Context, c *Client, table string, rows []T, token
 		// Also a Distributed table has the rows where they belong before it answers.
 		"distributed_foreground_insert": true,
 	}}
-	if token == "" {
-		delete(query.Settings, "insert_deduplication_token")
-		query.Settings["insert_deduplicate"] = false
+	if token == "" { // a token that never comes twice: how else blocks are kept from being compared differs by version
+		query.Settings["insert_deduplication_token"] = uuid.NewString()
 	}
 	source, sink := io.Pipe()
 	go func() {

@@ -137,7 +137,7 @@ func database(t testing.TB, server *clickhouseserver.Server) string {
 	Exec(t, server.URL(""), "CREATE DATABASE "+name)
 	t.Cleanup(func() {
 		// A server that the test has killed takes the database along.
-		_, _ = run(server.URL(""), "DROP DATABASE IF EXISTS "+name+" SYNC")
+		_, _ = run(server.URL(""), "DROP DATABASE IF EXISTS "+name)
 	})
 	return server.URL(name)
 }

@@ -1,0 +1,101 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-dev/weir/collector/clickhouse"
+)
+
+// Existing is a column or projection as ClickHouse has it.
+type Existing struct {
+	Table string `ch:"table"`
+	Name  string `ch:"name"`
+	Kind  string `ch:"kind"`
+}
+
+// State is what there is of a history.
+type State struct{ Columns, Projections []Existing }
+
+// Ensure makes the tables of the client's database where they are missing, and adds the columns and projections that they lack:
+// so a newer Weir goes on with the tables of an older one, and what somebody has dropped comes back. The database has to be
+// there. It returns the statements that it ran beside those that make tables.
+func Ensure(ctx context.Context, client *clickhouse.Client) (repaired []string, err error) {
+	for _, t := range tables() {
+		if err := client.Exec(ctx, clickhouse.Query{SQL: t.create()}); err != nil {
+			return nil, fmt.Errorf("make table %s: %w", t.name, err)
+		}
+	}
+	state, err := read(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	statements, err := Repairs(state)
+	if err != nil {
+		return nil, err
+	}
+	for _, statement := range statements {
+		if err := client.Exec(ctx, clickhouse.Query{SQL: statement}); err != nil {
+			return repaired, fmt.Errorf("repair the tables: %w", err)
+		}
+		repaired = append(repaired, statement)
+	}
+	return repaired, nil
+}
+
+// read asks what there is.
+func read(ctx context.Context, client *clickhouse.Client) (state State, err error) {
+	parameters := map[string]any{"database": client.Database()}
+	state.Columns, err = clickhouse.Select[Existing](ctx, client, clickhouse.Query{
+		SQL: "SELECT table, name, type AS kind FROM system.columns WHERE database = {database:String}", Parameters: parameters,
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("look at the tables: %w", err)
+	}
+	state.Projections, err = clickhouse.Select[Existing](ctx, client, clickhouse.Query{
+		SQL: "SELECT table, name, query AS kind FROM system.projections WHERE database = {database:String}", Parameters: parameters,
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("look at the projections: %w", err)
+	}
+	return state, nil
+}
+
+// Repairs are the statements that make of what there is what there has to be. A column of another type is an error: its
+// values would have to be read again.
+func Repairs(state State) ([]string, error) {
+	var statements []string
+	for _, t := range tables() {
+		for i, c := range t.columns {
+			at := slices.IndexFunc(state.Columns, func(e Existing) bool { return e.Table == t.name && e.Name == c.name })
+			if at < 0 {
+				place := "FIRST"
+				if i > 0 {
+					place = "AFTER " + Quote(t.columns[i-1].name)
+				}
+				statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS %s %s %s", Quote(t.name), Quote(c.name), c.kind, place))
+				continue
+			}
+			if want, got := c.dataType(), state.Columns[at].Kind; want != got {
+				return nil, fmt.Errorf("column %s of table %s has the type %s; it must be %s", c.name, t.name, got, want)
+			}
+		}
+		for _, p := range t.projections {
+			if slices.ContainsFunc(state.Projections, func(e Existing) bool { return e.Table == t.name && e.Name == p.name }) {
+				continue
+			}
+			statements = append(statements,
+				fmt.Sprintf("ALTER TABLE %s ADD PROJECTION IF NOT EXISTS %s (%s)", Quote(t.name), Quote(p.name), p.query),
+				fmt.Sprintf("ALTER TABLE %s MATERIALIZE PROJECTION %s", Quote(t.name), Quote(p.name)))
+		}
+	}
+	return statements, nil
+}
+
+// dataType is the column's type without how it is compressed.
+func (c *column) dataType() string {
+	kind, _, _ := strings.Cut(c.kind, " CODEC")
+	return kind
+}

@@ -1,0 +1,133 @@
+// Package schema says what a property's history looks like in ClickHouse: the names, the tables, and how they are made and kept.
+//
+// Positions are those of the property's streams, in one number: milliseconds since 1970 shifted left by 20, and a sequence
+// number. Money and quantities are ten-thousandths, as everywhere in Weir.
+package schema
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The tables.
+const (
+	// Events has a row for each event.
+	Events = "events"
+	// Records has a row for each record of what became of an event on a platform. Which of several counts is decided by who reads.
+	Records = "records"
+	// Gaps has a row for each range of positions of which events may be missing.
+	Gaps = "gaps"
+)
+
+// Database is the name of a property's database. Neither namespaces nor names have a "_", so no two properties share one.
+func Database(namespace, name string) string { return "weir_" + namespace + "_" + name }
+
+// User is the name of the user that a role of a property has.
+func User(database, role string) string { return database + "_" + role }
+
+// Quote returns a name as it stands in a statement.
+func Quote(name string) string {
+	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
+}
+
+// Quarter is the SQL of the quarter of an hour of a position, counted since 1970. It stands in the projection of totals, and
+// a question that groups by it is answered from there.
+const Quarter = "intDiv(bitShiftRight(at, 20), 900000)"
+
+// table describes one.
+type table struct {
+	name        string
+	columns     []column
+	projections []projection
+	// partition and order are SQL; partition is "" for none.
+	partition, order string
+}
+
+type column struct{ name, kind string }
+
+// projection is prepared from a table's own rows, within each part: what changes these changes it.
+type projection struct{ name, query string }
+
+// monthOf is the partition of a position: so a block that lies in one month is one part, there wholly or not at all.
+func monthOf(position string) string {
+	return "toYYYYMM(toDateTime(intDiv(bitShiftRight(" + position + ", 20), 1000), 'UTC'))"
+}
+
+// tables are all of a property's. The base of each is enough for every answer.
+func tables() []table {
+	return []table{
+		{
+			name: Events, partition: monthOf("at"), order: "at",
+			columns: []column{
+				{"at", "UInt64 CODEC(Delta(8), ZSTD(1))"},
+				{"name", "LowCardinality(String)"},
+				{"class", "UInt8"},    // an event.Class
+				{"visitor", "UInt64"}, // 0 is nobody
+				{"client_id", "String CODEC(ZSTD(1))"},
+				{"value", "Nullable(Int64) CODEC(T64, ZSTD(1))"},
+				{"currency", "LowCardinality(String)"},
+				{"order_id", "String CODEC(ZSTD(1))"},
+				{"delivery_id", "UUID CODEC(ZSTD(1))"},
+				{"event_id", "String CODEC(ZSTD(1))"},   // "" where it is the delivery's
+				{"touch", "LowCardinality(String)"},     // the event's own, "" for none
+				{"origin", "LowCardinality(String)"},    // the touch that its visitor comes from, at most 30 days before
+				{"origin_age", "UInt32 CODEC(ZSTD(1))"}, // milliseconds from that touch to the event
+				{"page", "LowCardinality(String)"},
+				{"products.id", "Array(LowCardinality(String))"},
+				{"products.amount", "Array(Nullable(Int64))"},
+				{"products.quantity", "Array(Int64)"},
+				{"platforms", "LowCardinality(String)"},         // names with commas between
+				{"identifiers", "Array(UInt64) CODEC(ZSTD(1))"}, // others than the visitor; 0 first where that is none of them
+				{"entry", "String CODEC(ZSTD(3))"},              // what else was sent, as fields of weir.stream.v1.Entry
+				{"identity", "String CODEC(ZSTD(3))"},           // and of it what tells whose it is
+			},
+			projections: []projection{
+				{"totals", "SELECT " + Quarter + ", class, name, currency, count(), count(value), sum(toInt128(ifNull(value, 0))) GROUP BY " +
+					Quarter + ", class, name, currency"},
+				{"visitors", "SELECT visitor, at, name, class, value, currency, touch, origin, origin_age, page ORDER BY visitor, at"},
+			},
+		},
+		{
+			name: Records, partition: monthOf("entry"), order: "at, platform, entry, nth",
+			columns: []column{
+				{"at", "UInt64 CODEC(Delta(8), ZSTD(1))"},    // the event's position
+				{"entry", "UInt64 CODEC(Delta(8), ZSTD(1))"}, // the position in the deliveries stream
+				{"nth", "UInt16"},                            // which record of that entry
+				{"platform", "LowCardinality(String)"},
+				{"status", "UInt8"}, // a stream.Status
+				{"attempts", "UInt16"},
+				{"latency", "UInt32 CODEC(ZSTD(1))"}, // milliseconds
+				{"reason", "LowCardinality(String)"},
+				{"decided", "Int64 CODEC(Delta(8), ZSTD(1))"}, // milliseconds since 1970
+				{"name", "LowCardinality(String)"},            // the event's
+			},
+		},
+		{name: Gaps, order: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
+	}
+}
+
+// settings of all tables: how many blocks' tokens a table remembers. Rows are deleted by ALTER TABLE … DELETE, which makes the
+// projections of each part anew. ClickHouse refuses DELETE FROM on tables with projections, unless it is told to make them anew;
+// told so, engine 26.5 left the deleted rows in them.
+const settings = "non_replicated_deduplication_window = 10000"
+
+// create is the statement that makes a table where there is none.
+func (t *table) create() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s (", Quote(t.name))
+	for i, c := range t.columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(Quote(c.name) + " " + c.kind)
+	}
+	for _, p := range t.projections {
+		fmt.Fprintf(&b, ", PROJECTION %s (%s)", Quote(p.name), p.query)
+	}
+	b.WriteString(") ENGINE = MergeTree ")
+	if t.partition != "" {
+		b.WriteString("PARTITION BY " + t.partition + " ")
+	}
+	fmt.Fprintf(&b, "ORDER BY (%s) SETTINGS %s", t.order, settings)
+	return b.String()
+}

@@ -1,0 +1,148 @@
+package schema_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
+	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
+)
+
+// history is a database with its tables.
+func history(t *testing.T) *clickhouse.Client {
+	t.Helper()
+	client, err := clickhouse.Dial(clickhousetest.Shared(t), clickhouse.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if repaired, err := schema.Ensure(t.Context(), client); err != nil || len(repaired) > 0 {
+		t.Fatalf("make the tables: %v, %v", repaired, err)
+	}
+	return client
+}
+
+func exec(t *testing.T, client *clickhouse.Client, sql string) {
+	t.Helper()
+	if err := client.Exec(t.Context(), clickhouse.Query{SQL: sql}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatSomebodyHasDroppedComesBack(t *testing.T) {
+	for name, damage := range map[string]string{
+		"nothing":      "",
+		"a table":      "DROP TABLE records",
+		"a column":     "ALTER TABLE events DROP COLUMN entry",
+		"a projection": "ALTER TABLE events DROP PROJECTION totals",
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := history(t)
+			if damage != "" {
+				exec(t, client, damage)
+			}
+			if _, err := schema.Ensure(t.Context(), client); err != nil {
+				t.Fatal(err)
+			}
+			if repaired, err := schema.Ensure(t.Context(), client); err != nil || len(repaired) > 0 {
+				t.Errorf("after a repair there is more to do: %v, %v", repaired, err)
+			}
+			for _, table := range []string{schema.Events, schema.Records, schema.Gaps} {
+				exec(t, client, "SELECT count() FROM "+table)
+			}
+		})
+	}
+}
+
+func TestAColumnOfAnotherTypeIsNamed(t *testing.T) {
+	client := history(t)
+	exec(t, client, "ALTER TABLE events MODIFY COLUMN entry LowCardinality(String)")
+	_, err := schema.Ensure(t.Context(), client)
+	if err == nil || !strings.Contains(err.Error(), "column entry of table events has the type LowCardinality(String); it must be String") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestRowsHaveTheColumnsOfTheirTable keeps the two apart packages together.
+func TestRowsHaveTheColumnsOfTheirTable(t *testing.T) {
+	client := history(t)
+	for table, row := range map[string]reflect.Type{schema.Events: reflect.TypeFor[rows.Event](), schema.Records: reflect.TypeFor[rows.Record]()} {
+		want, err := clickhouse.Select[string](t.Context(), client, clickhouse.Query{
+			SQL:        "SELECT name FROM system.columns WHERE database = {database:String} AND table = {table:String} ORDER BY position",
+			Parameters: map[string]any{"database": client.Database(), "table": table},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range row.NumField() {
+			got = append(got, row.Field(i).Tag.Get("ch"))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("columns of %s (-table +row):\n%s", table, diff)
+		}
+	}
+}
+
+// TestWhatIsPreparedFollowsItsRows: a block that is sent twice, and rows that are deleted, are in what is prepared as they are in
+// the rows themselves.
+func TestWhatIsPreparedFollowsItsRows(t *testing.T) {
+	client := history(t)
+	block := []rows.Event{{At: 1 << 40, Name: "purchase", Visitor: 1, Value: new(int64(5)), Currency: "EUR"}, {At: 1<<40 + 1, Name: "purchase", Visitor: 2}}
+	for range 2 {
+		if err := clickhouse.Insert(t.Context(), client, schema.Events, block, "first"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type totals struct {
+		Events uint64 `ch:"events"`
+		Values uint64 `ch:"values"`
+	}
+	ask := func(prepared bool) totals {
+		t.Helper()
+		sql := "SELECT count() AS events, count(value) AS values FROM events WHERE " + schema.Quarter + " >= 0"
+		got, err := clickhouse.One[totals](t.Context(), client, clickhouse.Query{SQL: sql, Settings: clickhouse.Settings{
+			"optimize_use_projections": prepared, "force_optimize_projection": prepared}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, step := range []struct {
+		what, sql string
+		want      totals
+	}{
+		{"sent twice", "", totals{2, 1}},
+		{"one deleted", "ALTER TABLE events DELETE WHERE visitor = 1 SETTINGS mutations_sync = 2", totals{1, 0}},
+		{"all merged", "OPTIMIZE TABLE events FINAL", totals{1, 0}},
+	} {
+		if step.sql != "" {
+			exec(t, client, step.sql)
+		}
+		for _, prepared := range []bool{false, true} {
+			if got := ask(prepared); got != step.want {
+				t.Errorf("%s, prepared %t: %+v, want %+v", step.what, prepared, got, step.want)
+			}
+		}
+	}
+}
+
+func TestNoTwoPropertiesShareAName(t *testing.T) {
+	seen := map[string]string{}
+	for _, property := range [][2]string{{"a", "b-c"}, {"a-b", "c"}, {"a", "b.c"}, {"a", "b"}} {
+		for _, name := range []string{
+			schema.Database(property[0], property[1]), schema.User(schema.Database(property[0], property[1]), "query"),
+			schema.User(schema.Database(property[0], property[1]), "archive"),
+		} {
+			if other, taken := seen[name]; taken {
+				t.Errorf("%v and %s share %s", property, other, name)
+			}
+			seen[name] = property[0] + "/" + property[1]
+		}
+	}
+}
