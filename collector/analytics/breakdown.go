@@ -311,7 +311,7 @@ func (b *breaker) group(group uint32, all int) Group {
 		bought: earned.bought, refunded: earned.refunded,
 	}
 	return Group{
-		Name: b.grouping.name(group), Totals: b.figures(&t), Quantity: earned.quantity, Share: rateOf(int64(c.events()), int64(all)),
+		Name: b.grouping.name(group), Totals: b.figures(&t), Quantity: earned.quantity, Share: RateOf(int64(c.events()), int64(all)),
 	}
 }
 

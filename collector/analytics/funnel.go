@@ -270,8 +270,8 @@ func (w *funnelPass) result(ctx context.Context, steps [][]string) (Funnel, erro
 		visitors := w.visitors[i]
 		step := FunnelStep{
 			Events: names, Visitors: visitors, DropOff: previous - visitors,
-			ConversionRate:     rateOf(int64(visitors), int64(first)),
-			StepConversionRate: rateOf(int64(visitors), int64(previous)),
+			ConversionRate:     RateOf(int64(visitors), int64(first)),
+			StepConversionRate: RateOf(int64(visitors), int64(previous)),
 		}
 		step.Median = w.medians[i]
 		result.Steps[i] = step

@@ -11,15 +11,15 @@ import (
 // Rate is a fraction in ten-thousandths, so that 0.25 is 2500.
 type Rate int64
 
-// rateOf returns part by whole, half to even; of nothing it is 0.
-func rateOf(part, whole int64) Rate {
+// RateOf returns part by whole, half to even; of nothing it is 0.
+func RateOf(part, whole int64) Rate {
 	if whole == 0 {
 		return 0
 	}
 	return exactRate(big.NewInt(part), big.NewInt(whole))
 }
 
-// exactRate is rateOf for numbers of any size; whole is positive.
+// exactRate is [RateOf] for numbers of any size; whole is positive.
 func exactRate(part, whole *big.Int) Rate {
 	return Rate(divideHalfEven(new(big.Int).Mul(part, big.NewInt(10_000)), whole).Int64())
 }

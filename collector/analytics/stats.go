@@ -54,7 +54,7 @@ func (s *snapshot) eventStats(ctx context.Context, q StatsQuery) (Stats, error) 
 		result.Events = append(result.Events, EventStats{
 			Event: s.Names[name].Event, Count: t.count, UniqueVisitors: unique[i],
 			Value: t.values.In(s.reporting).Total, ValueByCurrency: byCode(t.values, s.Currencies),
-			Share:           rateOf(int64(t.count), int64(all)),
+			Share:           RateOf(int64(t.count), int64(all)),
 			FirstReceivedAt: t.first.Time(), LastReceivedAt: t.last.Time(),
 			Deliveries: t.deliveries.stats(),
 		})

@@ -2,9 +2,6 @@ package analytics
 
 import (
 	"context"
-	"math/big"
-	"slices"
-	"strings"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
@@ -51,27 +48,6 @@ func (s *snapshot) totalsOf(ctx context.Context, rows columns.RowRange, buyers b
 	return t, err
 }
 
-// revenueIn returns the revenue in one currency.
-func (t *totals) revenueIn(currency uint32) CurrencyRevenue {
-	bought, refunded := t.bought.In(currency).Total, t.refunded.In(currency).Total
-	return CurrencyRevenue{GrossRevenue: bought, Refunded: refunded, Revenue: bought.Minus(refunded)}
-}
-
-// revenueByCurrency returns the revenue in each currency, by code.
-func (t *totals) revenueByCurrency(codes []string) []CurrencyRevenue {
-	var list []CurrencyRevenue
-	for _, sum := range slices.Concat(t.bought, t.refunded) {
-		code := codes[sum.Currency]
-		if !slices.ContainsFunc(list, func(known CurrencyRevenue) bool { return known.Currency == code }) {
-			revenue := t.revenueIn(uint32(sum.Currency))
-			revenue.Currency = code
-			list = append(list, revenue)
-		}
-	}
-	slices.SortFunc(list, func(a, b CurrencyRevenue) int { return strings.Compare(a.Currency, b.Currency) })
-	return list
-}
-
 // Summary returns the KPIs of those events of a range that a filter keeps. It fails with [ErrReplaying], [ErrTooCostly],
 // [ErrBusy] or where the context ends.
 func (v *View) Summary(ctx context.Context, r Range, filter Filter) (Summary, error) {
@@ -99,24 +75,20 @@ func (s *snapshot) summary(ctx context.Context, r Range, filter Filter) (Summary
 
 // figures returns the totals as they are answered.
 func (s *snapshot) figures(t *totals) Totals {
-	revenue := t.revenueIn(s.reporting)
-	return Totals{
-		Events:    t.classes[event.Human],
-		Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
-		GrossRevenue: revenue.GrossRevenue, Refunded: revenue.Refunded, Revenue: revenue.Revenue,
-		AverageOrderValue: averageOf(t.bought.In(s.reporting), s.minorUnit),
-		UniqueVisitors:    t.visitors, ConversionRate: rateOf(int64(t.buyers), int64(t.visitors)),
-		RevenueByCurrency: t.revenueByCurrency(s.Currencies),
+	counted := Counted{
+		Events: t.classes[event.Human], Purchases: t.purchases, AddToCarts: t.addToCarts, Pageviews: t.pageviews, Refunds: t.refunds,
+		Visitors: t.visitors, Buyers: t.buyers, Bought: s.money(t.bought), Refunded: s.money(t.refunded),
 	}
+	return counted.Totals(s.currency)
 }
 
-// averageOf returns the average of what was added up, rounded to a unit, half to even; of nothing it is 0.
-func averageOf(sum columns.Sum, unit event.Amount) event.Amount {
-	if sum.Count == 0 {
-		return 0
+// money returns sums by the codes of their currencies.
+func (s *snapshot) money(sums columns.Sums) []Money {
+	list := make([]Money, len(sums))
+	for i, sum := range sums {
+		list[i] = Money{Currency: s.Currencies[sum.Currency], Count: int(sum.Count), Total: sum.Total}
 	}
-	units := divideHalfEven(sum.Total.Big(), big.NewInt(int64(sum.Count)*int64(unit)))
-	return event.Amount(units.Int64()) * unit
+	return list
 }
 
 // Series returns the figures of those events that a filter keeps of each of the ranges, in the order given. It fails with

@@ -209,7 +209,8 @@ type snapshot struct {
 	columns.Snapshot
 	// numbers are those of the names that were asked for, [columns.NoNumber] where no event has one.
 	numbers []uint32
-	// reporting is the number of the property's currency, and minorUnit the smallest amount that is paid in it.
+	// currency is the property's, reporting its number, and minorUnit the smallest amount that is paid in it.
+	currency  string
 	reporting uint32
 	minorUnit event.Amount
 	// completeFrom is the view's [Status.CompleteFrom].
@@ -234,7 +235,7 @@ func (v *View) read(names ...columns.Name) (s *snapshot, done func(), err error)
 	}
 	s = &snapshot{
 		Snapshot: v.table.Snapshot(), numbers: make([]uint32, len(names)),
-		reporting: v.table.CurrencyNumber(v.currency), minorUnit: event.MinorUnit(v.currency),
+		currency: v.currency, reporting: v.table.CurrencyNumber(v.currency), minorUnit: event.MinorUnit(v.currency),
 		completeFrom: v.status.CompleteFrom, workers: v.workers,
 	}
 	table := v.table
@@ -268,10 +269,10 @@ func namesOf(class event.Class, names ...string) []columns.Name {
 }
 
 // in returns the rows that were received in a range.
-func (s *snapshot) in(r Range) columns.RowRange { return s.Between(firstAt(r.From), firstAt(r.To)) }
+func (s *snapshot) in(r Range) columns.RowRange { return s.Between(FirstAt(r.From), FirstAt(r.To)) }
 
-// firstAt returns the first position that is not before t.
-func firstAt(t time.Time) stream.Position {
+// FirstAt returns the first position that is not before t.
+func FirstAt(t time.Time) stream.Position {
 	ms := t.UnixMilli()
 	if t.After(time.UnixMilli(ms)) {
 		ms++

@@ -32,7 +32,9 @@ type Event struct {
 	// Touch is the event's own, Origin that which its visitor comes from; as [TouchText] writes them.
 	Touch  string `ch:"touch"`
 	Origin string `ch:"origin"`
-	Page   string `ch:"page"`
+	// OriginAge is how many milliseconds that touch was before the event.
+	OriginAge uint32 `ch:"origin_age"`
+	Page      string `ch:"page"`
 	// The products' ids, amounts and quantities stand side by side. Of events that are no sale the amounts are absent and the
 	// quantities 0.
 	ProductIDs        []string `ch:"products.id"`

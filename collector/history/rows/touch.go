@@ -18,6 +18,9 @@ var (
 // TouchPart returns a source, medium, campaign or channel as it stands in a touch.
 func TouchPart(text string) string { return escapeTouch.Replace(text) }
 
+// PlainPart is the inverse of [TouchPart].
+func PlainPart(text string) string { return unescapeTouch.Replace(text) }
+
 // TouchText returns a touch in one text: a table has few that differ.
 func TouchText(t columns.Touch) string {
 	return strings.Join([]string{TouchPart(t.Source), TouchPart(t.Medium), TouchPart(t.Campaign), TouchPart(t.Channel)}, TouchSeparator)
@@ -30,7 +33,7 @@ func ParseTouch(text string) (columns.Touch, bool) {
 		return columns.Touch{}, false
 	}
 	for i := range parts {
-		parts[i] = unescapeTouch.Replace(parts[i])
+		parts[i] = PlainPart(parts[i])
 	}
 	return columns.Touch{Source: parts[0], Medium: parts[1], Campaign: parts[2], Channel: parts[3]}, true
 }

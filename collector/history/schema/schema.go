@@ -68,9 +68,10 @@ func tables() []table {
 				{"currency", "LowCardinality(String)"},
 				{"order_id", "String CODEC(ZSTD(1))"},
 				{"delivery_id", "UUID CODEC(ZSTD(1))"},
-				{"event_id", "String CODEC(ZSTD(1))"}, // "" where it is the delivery's
-				{"touch", "LowCardinality(String)"},   // the event's own, "" for none
-				{"origin", "LowCardinality(String)"},  // the touch that its visitor comes from, at most 30 days before
+				{"event_id", "String CODEC(ZSTD(1))"},   // "" where it is the delivery's
+				{"touch", "LowCardinality(String)"},     // the event's own, "" for none
+				{"origin", "LowCardinality(String)"},    // the touch that its visitor comes from, at most 30 days before
+				{"origin_age", "UInt32 CODEC(ZSTD(1))"}, // milliseconds from that touch to the event
 				{"page", "LowCardinality(String)"},
 				{"products.id", "Array(LowCardinality(String))"},
 				{"products.amount", "Array(Nullable(Int64))"},
@@ -83,7 +84,7 @@ func tables() []table {
 			projections: []projection{
 				{"totals", "SELECT " + Quarter + ", class, name, currency, count(), count(value), sum(toInt128(ifNull(value, 0))) GROUP BY " +
 					Quarter + ", class, name, currency"},
-				{"visitors", "SELECT visitor, at, name, class, value, currency, touch, origin, page ORDER BY visitor, at"},
+				{"visitors", "SELECT visitor, at, name, class, value, currency, touch, origin, origin_age, page ORDER BY visitor, at"},
 			},
 		},
 		{

@@ -1,0 +1,260 @@
+package history_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/history"
+	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+var (
+	questions = flag.Int("questions", 300, "how many random questions both engines are asked")
+	seed      = flag.Uint64("seed", 0, "what the made-up pasts are made of; 0 for another one each time")
+)
+
+const property = "default/shop"
+
+var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// engine is what both engines are.
+type engine interface {
+	Summary(ctx context.Context, r analytics.Range, filter analytics.Filter) (analytics.Summary, error)
+	Series(ctx context.Context, ranges []analytics.Range, filter analytics.Filter) (analytics.Series, error)
+	Breakdown(ctx context.Context, q analytics.BreakdownQuery) (analytics.Breakdown, error)
+}
+
+// past is a made-up past that a view and a history have.
+type past struct {
+	*rand.Rand
+	last     stream.Position
+	pace     int64
+	visitors int
+	currency string
+	view     *analytics.View
+	history  *history.Engine
+	// anonymous is the position before which both take events for nobody's.
+	anonymous stream.Position
+	// touches are the newest touch of each visitor, and where it was.
+	touches map[uint64]rows.Event
+}
+
+// newPast makes up some events.
+func newPast(t *testing.T, seed uint64, events int) *past {
+	t.Helper()
+	client, err := clickhouse.Dial(clickhousetest.Shared(t), clickhouse.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if _, err := schema.Ensure(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(seed, 14))
+	p := &past{
+		Rand: r, last: stream.At(begin), pace: pick(r, int64(1), 1000, 600_000, 3*24*3_600_000), visitors: 1 + r.IntN(6),
+		currency: pick(r, "EUR", "EUR", "JPY", "KWD"), touches: map[uint64]rows.Event{},
+	}
+	p.view = analytics.NewView(analytics.Options{Property: property, Currency: p.currency, Logger: slog.New(slog.DiscardHandler)})
+	p.history = history.New(history.Options{Client: client, Currency: p.currency, Anonymous: func() stream.Position { return p.anonymous }})
+	var entries []stream.Entry
+	var table []rows.Event
+	for range events {
+		e := p.event()
+		entries = append(entries, stream.Entry{Position: p.last, Data: wire.Encode(&e)})
+		table = append(table, p.row(&e))
+	}
+	if err := p.view.AddEvents(entries); err != nil {
+		t.Fatal(err)
+	}
+	for block := range slices.Chunk(table, 1+r.IntN(events)) {
+		if err := clickhouse.Insert(t.Context(), client, schema.Events, block, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.IntN(3) == 0 {
+		p.anonymous = stream.At(begin.Add(time.Duration(r.Int64N(p.last.Time().Sub(begin).Milliseconds()+1)) * time.Millisecond))
+		p.view.Anonymize(p.anonymous)
+	}
+	return p
+}
+
+// row is an event's, with the origin that whoever archives it finds.
+func (p *past) row(e *event.Event) rows.Event {
+	row := rows.FromEvent(property, p.last, e)
+	if row.Visitor == 0 {
+		return row
+	}
+	if row.Touch != "" {
+		p.touches[row.Visitor] = row
+		return row
+	}
+	touch, known := p.touches[row.Visitor]
+	if age := stream.Position(row.At).Milliseconds() - stream.Position(touch.At).Milliseconds(); known && age <= analytics.TouchLookback.Milliseconds() {
+		row.Origin, row.OriginAge = touch.Touch, uint32(age)
+	}
+	return row
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// event makes up the next event, often in the same millisecond.
+func (p *past) event() event.Event {
+	if p.IntN(5) > 0 {
+		p.last = stream.At(p.last.Time().Add(time.Duration(p.Int64N(p.pace)+1) * time.Millisecond))
+	} else {
+		p.last++
+	}
+	e := event.Event{DeliveryID: uuid.New(), Name: pick(p.Rand, "pageview", "pageview", "add_to_cart", "purchase", "purchase", "refund", "lead")}
+	e.ID = e.DeliveryID.String()
+	if p.IntN(3) == 0 {
+		e.ID = fmt.Sprintf("Order %d", p.IntN(20))
+	}
+	if e.Name == "purchase" || e.Name == "refund" || p.IntN(4) == 0 {
+		e.Value = new(event.Amount(p.Int64N(1000) * pick[int64](p.Rand, 1, 100, 10_000)))
+		e.Currency = pick(p.Rand, p.currency, p.currency, "USD", "")
+	}
+	if p.IntN(5) == 0 {
+		e.Class = event.Class(p.IntN(event.Classes))
+	}
+	e.Context = pick(p.Rand, contexts()...)
+	p.identify(&e)
+	if p.IntN(3) == 0 {
+		for range p.IntN(4) {
+			e.Contents = append(e.Contents, event.Item{ID: pick(p.Rand, "p1", "p2", fmt.Sprint("p", p.IntN(9)), ""), Price: pick(p.Rand, nil, new(event.Amount(p.Int64N(99_999))))})
+		}
+	}
+	if p.IntN(3) == 0 {
+		e.ContentID = pick(p.Rand, "p1", "p4")
+	}
+	e.Platforms = pick(p.Rand, nil, []string{"meta"}, []string{"meta", "crm"})
+	return e
+}
+
+func contexts() []event.Context {
+	return []event.Context{
+		{}, {}, {PageURL: "https://shop.example/a?x"}, {PageURL: "https://shop.example", Referrer: "https://l.facebook.com/"},
+		{PageURL: "https://shop.example/a", UTMSource: "google", UTMMedium: "cpc", UTMCampaign: "spring"},
+		{UTMSource: "google", UTMMedium: "cpc", UTMCampaign: "\x1fsum'mer\\"}, {UTMSource: "newsletter", UTMMedium: "email"}, {UTMSource: "partner"},
+		{ClickIDs: map[string]string{"gclid": "x"}},
+	}
+}
+
+// identify makes up whose event it is.
+func (p *past) identify(e *event.Event) {
+	who := p.IntN(p.visitors)
+	hash := event.Hash(sha256.Sum256([]byte{byte(who)}))
+	switch p.IntN(8) {
+	case 0:
+	case 1:
+		e.User[event.EmailLower] = hash
+	case 2:
+		e.UserID = fmt.Sprint("u", who)
+	case 3:
+		e.ClientID, e.Person = fmt.Sprint("c", who), event.Person{1, byte(p.IntN(p.visitors))} // known from before
+	case 4:
+		e.ClientID, e.Anonymous = fmt.Sprint("c", who), true
+	default:
+		e.ClientID = fmt.Sprint("c", who)
+	}
+}
+
+// someRange is a range somewhere about the past.
+func (p *past) someRange() analytics.Range {
+	length := p.last.Time().Sub(begin).Milliseconds() + 2
+	from, to := p.Int64N(length)-1, p.Int64N(length)+1
+	if p.IntN(3) == 0 {
+		from, to = 0, length
+	}
+	at := func(ms int64) time.Time {
+		return begin.Add(time.Duration(ms)*time.Millisecond + pick(p.Rand, 0, 0, 300*time.Microsecond))
+	}
+	return analytics.Range{From: at(min(from, to)), To: at(max(from, to))}
+}
+
+// someFilter makes up a filter.
+func (p *past) someFilter() analytics.Filter {
+	values := map[analytics.Dimension][]string{
+		analytics.ByEvent: {"purchase", "pageview", "refund", "unknown", "it's"}, analytics.ByPage: {"/", "/a", "(none)", ""},
+		analytics.ByProduct: {"p1", "p2", "(none)", "", "unknown"}, analytics.ByChannel: {"Direct", "Email", "Paid Search", "unknown"},
+		analytics.BySource: {"google", "(direct)", "newsletter", "l.facebook.com"}, analytics.ByMedium: {"cpc", "(none)", "social", ""},
+		analytics.ByCampaign: {"spring", "(none)", "\x1fsum'mer\\"},
+	}
+	filter := analytics.Filter{}
+	for _, by := range slices.Sorted(maps.Keys(values)) {
+		if p.IntN(6) == 0 {
+			p.Shuffle(len(values[by]), func(i, j int) { values[by][i], values[by][j] = values[by][j], values[by][i] })
+			filter[by] = values[by][:p.IntN(4)]
+		}
+	}
+	return filter
+}
+
+// kinds are the questions. Each makes up one, and returns what it is and how it is asked.
+func kinds() map[string]func(p *past) (question any, ask func(engine) (any, error)) {
+	return map[string]func(p *past) (any, func(engine) (any, error)){
+		"summary": func(p *past) (any, func(engine) (any, error)) {
+			r, filter := p.someRange(), p.someFilter()
+			return []any{r, filter}, func(e engine) (any, error) { return e.Summary(context.Background(), r, filter) }
+		},
+		"breakdown": func(p *past) (any, func(engine) (any, error)) {
+			q := analytics.BreakdownQuery{
+				Range: p.someRange(), Filter: p.someFilter(), Limit: p.IntN(4),
+				By:    pick(p.Rand, analytics.ByEvent, analytics.ByChannel, analytics.BySource, analytics.ByMedium, analytics.ByCampaign, analytics.ByPage, analytics.ByProduct),
+				Order: pick(p.Rand, analytics.OrderEvents, analytics.OrderUniqueVisitors, analytics.OrderPurchases, analytics.OrderRevenue),
+			}
+			return q, func(e engine) (any, error) { return e.Breakdown(context.Background(), q) }
+		},
+		"series": func(p *past) (any, func(engine) (any, error)) {
+			ranges, filter := []analytics.Range{p.someRange(), p.someRange(), p.someRange()}, p.someFilter()
+			return []any{ranges, filter}, func(e engine) (any, error) { return e.Series(context.Background(), ranges, filter) }
+		},
+	}
+}
+
+// TestBothEnginesAnswerTheSame asks a view and a history of the same made-up pasts the same random questions.
+func TestBothEnginesAnswerTheSame(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	const perPast = 30
+	names := slices.Sorted(maps.Keys(kinds()))
+	for n := range max(1, *questions/perPast) {
+		p := newPast(t, first+uint64(n), 1+n%5*60)
+		for range perPast {
+			name := pick(p.Rand, names...)
+			question, ask := kinds()[name](p)
+			want, err := ask(p.view)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := ask(p.history)
+			if err != nil {
+				t.Fatalf("%s %v of -seed %d: %v", name, question, first+uint64(n), err)
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b event.Sum) bool { return a == b })); diff != "" {
+				t.Fatalf("%s %v differs with -seed %d -questions 1 (-view +history):\n%s", name, question, first+uint64(n), diff)
+			}
+		}
+	}
+}
