@@ -46,7 +46,7 @@ func (e *Engine) Breakdown(ctx context.Context, q analytics.BreakdownQuery) (ana
 // sortGroups puts groups in order: the largest first, equal ones by name.
 func sortGroups(groups []analytics.Group, by analytics.Measure) {
 	slices.SortFunc(groups, func(a, b analytics.Group) int {
-		order := 0
+		var order int
 		switch by {
 		case analytics.OrderUniqueVisitors:
 			order = cmp.Compare(b.UniqueVisitors, a.UniqueVisitors)

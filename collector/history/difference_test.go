@@ -37,6 +37,8 @@ const property = "default/shop"
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // engine is what both engines are.
+//
+//nolint:interfacebloat // it has a method for each kind of question
 type engine interface {
 	Summary(ctx context.Context, r analytics.Range, filter analytics.Filter) (analytics.Summary, error)
 	Series(ctx context.Context, ranges []analytics.Range, filter analytics.Filter) (analytics.Series, error)

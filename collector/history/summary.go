@@ -32,19 +32,20 @@ func (e *Engine) Series(ctx context.Context, ranges []analytics.Range, filter an
 		return analytics.Series{}, err
 	}
 	series := analytics.Series{Totals: make([]analytics.Totals, len(ranges))}
-	for i, r := range ranges {
-		counted, _, err := e.count(ctx, m, r, filter)
-		if err != nil {
-			return analytics.Series{}, err
-		}
-		series.Totals[i] = counted.Totals(e.currency)
+	counted, _, err := e.countEach(ctx, m, ranges, filter)
+	if err != nil {
+		return analytics.Series{}, err
+	}
+	for i := range counted {
+		series.Totals[i] = counted[i].Totals(e.currency)
 	}
 	series.CompleteFrom, err = e.completeFrom(ctx)
 	return series, err
 }
 
-// counts are the numbers of a range in one row.
+// counts are the numbers of a bucket in one row.
 type counts struct {
+	Bucket uint64 `ch:"bucket"`
 	// Classes counts the events of each class.
 	Classes    []uint64 `ch:"classes"`
 	Purchases  uint64   `ch:"purchases"`
@@ -56,51 +57,73 @@ type counts struct {
 }
 
 // countsSQL counts; the class 0 is that of humans.
-const countsSQL = `SELECT
+func countsSQL(bucket, kept string) string {
+	return `SELECT bucket,
 	[countIf(class = 0), countIf(class = 1), countIf(class = 2), countIf(class = 3)] AS classes,
 	countIf(class = 0 AND name = 'purchase') AS purchases, countIf(class = 0 AND name = 'add_to_cart') AS add_to_carts,
 	countIf(class = 0 AND name = 'pageview') AS pageviews, countIf(class = 0 AND name = 'refund') AS refunds,
 	uniqExactIf(who, who != 0) AS visitors, uniqExactIf(who, who != 0 AND name = 'purchase') AS buyers
-FROM (SELECT class, name, ` + visitorSQL + ` AS who FROM events WHERE ` + inRange + ` AND `
+FROM (SELECT ` + bucket + ` AS bucket, class, name, ` + visitorSQL + ` AS who FROM events WHERE ` + inRange + ` AND ` + kept + `) GROUP BY bucket`
+}
 
 // money is what purchases or refunds of one currency add up to.
 type money struct {
+	Bucket   uint64  `ch:"bucket"`
 	Refund   uint8   `ch:"refund"`
 	Currency string  `ch:"currency"`
 	Count    uint64  `ch:"count"`
 	Total    big.Int `ch:"total"`
 }
 
-const moneySQL = `SELECT toUInt8(name = 'refund') AS refund, toString(currency) AS currency, count() AS count, sum(toInt128(assumeNotNull(value))) AS total
-FROM events WHERE class = 0 AND name IN ('purchase', 'refund') AND currency != '' AND isNotNull(value) AND ` + inRange + ` AND `
+func moneySQL(bucket, kept string) string {
+	return `SELECT ` + bucket + ` AS bucket, toUInt8(name = 'refund') AS refund, toString(currency) AS currency,
+	count() AS count, sum(toInt128(assumeNotNull(value))) AS total
+FROM events WHERE class = 0 AND name IN ('purchase', 'refund') AND currency != '' AND isNotNull(value)
+	AND ` + inRange + ` AND ` + kept + ` GROUP BY bucket, refund, currency`
+}
 
 // count counts those events of a range that a filter keeps.
 func (e *Engine) count(ctx context.Context, m moment, r analytics.Range, filter analytics.Filter) (analytics.Counted, columns.ClassCounts, error) {
-	kept, parameters := filterSQL(filter)
-	maps.Copy(parameters, m.bounds(r))
-	found, err := one[counts](ctx, e, clickhouse.Query{SQL: countsSQL + kept + ")", Parameters: parameters})
+	counted, classes, err := e.countEach(ctx, m, []analytics.Range{r}, filter)
 	if err != nil {
 		return analytics.Counted{}, columns.ClassCounts{}, err
 	}
-	sums, err := all[money](ctx, e, clickhouse.Query{SQL: moneySQL + kept + " GROUP BY refund, currency", Parameters: parameters})
-	if err != nil {
-		return analytics.Counted{}, columns.ClassCounts{}, err
-	}
-	var classes columns.ClassCounts
-	for class := range classes {
-		classes[class] = int(found.Classes[class])
-	}
-	counted := analytics.Counted{
-		Events: classes[event.Human], Purchases: int(found.Purchases), AddToCarts: int(found.AddToCarts), Pageviews: int(found.Pageviews),
-		Refunds: int(found.Refunds), Visitors: int(found.Visitors), Buyers: int(found.Buyers),
-	}
-	for i := range sums {
-		sum := &sums[i]
-		of := &counted.Bought
-		if sum.Refund == 1 {
-			of = &counted.Refunded
+	return counted[0], classes[0], nil
+}
+
+// countEach counts those events of each of the ranges that a filter keeps.
+func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Range, filter analytics.Filter) ([]analytics.Counted, []columns.ClassCounts, error) {
+	counted, classes := make([]analytics.Counted, len(ranges)), make([]columns.ClassCounts, len(ranges))
+	kept, values := filterSQL(filter)
+	for _, b := range m.bucketsOf(ranges) {
+		parameters := b.parameters(m)
+		maps.Copy(parameters, values)
+		found, err := all[counts](ctx, e, clickhouse.Query{SQL: countsSQL(b.key(), kept), Parameters: parameters})
+		if err != nil {
+			return nil, nil, err
 		}
-		*of = append(*of, analytics.Money{Currency: sum.Currency, Count: int(sum.Count), Total: event.SumOf(&sum.Total)})
+		for i := range found {
+			row, place := &found[i], b.places[found[i].Bucket]
+			for class := range classes[place] {
+				classes[place][class] = int(row.Classes[class])
+			}
+			counted[place] = analytics.Counted{
+				Events: classes[place][event.Human], Purchases: int(row.Purchases), AddToCarts: int(row.AddToCarts), Pageviews: int(row.Pageviews),
+				Refunds: int(row.Refunds), Visitors: int(row.Visitors), Buyers: int(row.Buyers),
+			}
+		}
+		sums, err := all[money](ctx, e, clickhouse.Query{SQL: moneySQL(b.key(), kept), Parameters: parameters})
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range sums {
+			sum := &sums[i]
+			of := &counted[b.places[sum.Bucket]].Bought
+			if sum.Refund == 1 {
+				of = &counted[b.places[sum.Bucket]].Refunded
+			}
+			*of = append(*of, analytics.Money{Currency: sum.Currency, Count: int(sum.Count), Total: event.SumOf(&sum.Total)})
+		}
 	}
 	return counted, classes, nil
 }
