@@ -178,7 +178,10 @@ func TestARowsQueryHoldsABlockAtATime(t *testing.T) {
 	if n != 300000 || sum != 300000*299999/2 {
 		t.Errorf("%d rows with the sum %d", n, sum)
 	}
-	for range clickhouse.Rows[uint64](t.Context(), client, clickhouse.Query{SQL: "SELECT number FROM numbers(300000)"}) {
+	for _, err := range clickhouse.Rows[uint64](t.Context(), client, clickhouse.Query{SQL: "SELECT number FROM numbers(300000)"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		break // which ends the query
 	}
 	if _, err := clickhouse.One[string](t.Context(), client, clickhouse.Query{SQL: "SELECT toUInt8(1)"}); err == nil {

@@ -3,9 +3,9 @@ package clickhouse
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/big"
 	"reflect"
 	"slices"
@@ -82,7 +82,7 @@ func readBlock[T any](in *bufio.Reader) ([]T, error) {
 		}
 		column := reader{in: in}
 		if err := column.read(kind, fields[i].Type, count, func(row int) reflect.Value { return place(i, row) }); err != nil {
-			if _, ok := err.(*mismatch); ok {
+			if _, ok := errors.AsType[*mismatch](err); ok {
 				return nil, &mismatch{"column " + strconv.Quote(name) + ": " + err.Error()}
 			}
 			return nil, unexpected(err)
@@ -95,7 +95,7 @@ func readBlock[T any](in *bufio.Reader) ([]T, error) {
 }
 
 func unexpected(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
@@ -271,22 +271,11 @@ func (r reader) scalars(kind string, t reflect.Type, n int, at func(int) reflect
 
 // scalar is how one value of a type is read.
 func (r reader) scalar(kind string, t reflect.Type) (func(reflect.Value) error, error) {
+	if read := r.numeric(kind, t); read != nil {
+		return read, nil
+	}
 	outer, inner := split(kind)
-	size, signed := integers[kind], strings.HasPrefix(kind, "Int")
 	switch {
-	case size > 8 && t == bigType:
-		return func(v reflect.Value) error { return r.big(size, signed, v.Addr().Interface().(*big.Int)) }, nil
-	case kind == "Bool" && t.Kind() == reflect.Bool:
-		return r.number(1, func(v reflect.Value, bits uint64) { v.SetBool(bits != 0) }), nil
-	case size > 0 && size == int(t.Size()) && signed && t.Kind() >= reflect.Int && t.Kind() <= reflect.Int64:
-		shift := 64 - 8*size
-		return r.number(size, func(v reflect.Value, bits uint64) { v.SetInt(int64(bits<<shift) >> shift) }), nil
-	case size > 0 && size == int(t.Size()) && !signed && t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64:
-		return r.number(size, reflect.Value.SetUint), nil
-	case kind == "UInt8" && t.Kind() == reflect.Bool: // what comparisons are of
-		return r.number(1, func(v reflect.Value, bits uint64) { v.SetBool(bits != 0) }), nil
-	case kind == "Float64" && t.Kind() == reflect.Float64:
-		return r.number(8, func(v reflect.Value, bits uint64) { v.SetFloat(math.Float64frombits(bits)) }), nil
 	case kind == "String" && t.Kind() == reflect.String:
 		return func(v reflect.Value) error {
 			text, err := readText(r.in)
@@ -308,28 +297,6 @@ func (r reader) scalar(kind string, t reflect.Type) (func(reflect.Value) error, 
 
 func fits(kind string, t reflect.Type) error {
 	return &mismatch{"a " + kind + " cannot be had as " + t.String()}
-}
-
-func (r reader) number(size int, set func(reflect.Value, uint64)) func(reflect.Value) error {
-	return func(v reflect.Value) error {
-		bits, err := r.bits(size)
-		if err == nil {
-			set(v, bits)
-		}
-		return err
-	}
-}
-
-// bits reads a number of up to 8 bytes.
-func (r reader) bits(size int) (uint64, error) {
-	text, err := r.in.Peek(size)
-	if err != nil {
-		return 0, unexpected(err)
-	}
-	var buffer [8]byte
-	copy(buffer[:], text)
-	_, err = r.in.Discard(size)
-	return binary.LittleEndian.Uint64(buffer[:]), err
 }
 
 func (r reader) big(size int, signed bool, into *big.Int) error {

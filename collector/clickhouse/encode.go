@@ -17,7 +17,8 @@ type encoder struct {
 	write columnWriter
 }
 
-// columnWriter writes values in the Native format; at returns the value of a row.
+// columnWriter writes values in the Native format; at returns the value of a row. The writer keeps its first error, and whoever
+// flushes it hears of that.
 type columnWriter func(out *bufio.Writer, n int, at func(int) reflect.Value)
 
 // fieldsOf are the fields of a struct that name a column, in their order; none of what is no struct.
@@ -92,7 +93,7 @@ func numbers(size int, bits func(reflect.Value) uint64) columnWriter {
 		var buffer [8]byte
 		for i := range n {
 			binary.LittleEndian.PutUint64(buffer[:], bits(at(i)))
-			out.Write(buffer[:size])
+			_, _ = out.Write(buffer[:size])
 		}
 	}
 }
@@ -103,9 +104,9 @@ func nullable(t reflect.Type) (string, columnWriter, error) {
 	return "Nullable(" + kind + ")", func(out *bufio.Writer, n int, at func(int) reflect.Value) {
 		for i := range n {
 			if at(i).IsNil() {
-				out.WriteByte(1)
+				_ = out.WriteByte(1)
 			} else {
-				out.WriteByte(0)
+				_ = out.WriteByte(0)
 			}
 		}
 		write(out, n, func(i int) reflect.Value {
@@ -128,7 +129,7 @@ func array(t reflect.Type) (string, columnWriter, error) {
 				flat = append(flat, values.Index(j))
 			}
 			binary.LittleEndian.PutUint64(buffer[:], uint64(len(flat)))
-			out.Write(buffer[:])
+			_, _ = out.Write(buffer[:])
 		}
 		write(out, len(flat), func(i int) reflect.Value { return flat[i] })
 	}, err
@@ -140,18 +141,18 @@ func writeUUIDs(out *bufio.Writer, n int, at func(int) reflect.Value) {
 		id := at(i).Interface().(uuid.UUID)
 		binary.LittleEndian.PutUint64(buffer[:], binary.BigEndian.Uint64(id[:8]))
 		binary.LittleEndian.PutUint64(buffer[8:], binary.BigEndian.Uint64(id[8:]))
-		out.Write(buffer[:])
+		_, _ = out.Write(buffer[:])
 	}
 }
 
 func writeLength(out *bufio.Writer, n int) {
 	var buffer [binary.MaxVarintLen64]byte
-	out.Write(buffer[:binary.PutUvarint(buffer[:], uint64(n))])
+	_, _ = out.Write(buffer[:binary.PutUvarint(buffer[:], uint64(n))])
 }
 
 func writeText(out *bufio.Writer, text string) {
 	writeLength(out, len(text))
-	out.WriteString(text)
+	_, _ = out.WriteString(text)
 }
 
 // quoted are names as they stand in a statement.

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -72,7 +73,7 @@ func read[T any](ctx context.Context, c *Client, query Query, to func(T) bool) e
 	stream := bufio.NewReaderSize(answer, 64<<10)
 	for {
 		rows, err := readBlock[T](stream)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -88,7 +89,7 @@ func read[T any](ctx context.Context, c *Client, query Query, to func(T) bool) e
 
 // broken is what is wrong with an answer that cannot be read on: an error that the server has added, perhaps.
 func broken(ctx context.Context, rest *bufio.Reader, err error) error {
-	if known, ok := err.(*mismatch); ok { // a mistake of the statement's author
+	if known, ok := errors.AsType[*mismatch](err); ok { // a mistake of the statement's author
 		return known
 	}
 	text, readErr := io.ReadAll(io.LimitReader(rest, longestError))
@@ -98,7 +99,7 @@ func broken(ctx context.Context, rest *bufio.Reader, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if readErr != nil || err == io.ErrUnexpectedEOF {
+	if readErr != nil || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &Problem{Kind: Unreachable, Message: "it breaks off in the middle of an answer"}
 	}
 	return explain(ctx, err)

@@ -9,6 +9,8 @@ import (
 // Engine answers what is asked about a property's events. Its answers, and what it fails with, are those that package
 // analytics describes: [analytics.View] is the engine in memory, [github.com/weir-dev/weir/collector/history.Engine] the one
 // on disk. All methods may be called at once.
+//
+//nolint:interfacebloat // a method for each question
 type Engine interface {
 	// Status returns how far the engine has come: answers that are asked for afterwards know at least as much. One whose
 	// store is away returns what was known last; the questions themselves fail then.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -154,9 +155,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, cut bo
 		_, _ = io.Copy(io.Discard, answer.Body)
 		panic(http.ErrAbortHandler)
 	}
-	for name, values := range answer.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header)
 	w.WriteHeader(answer.StatusCode)
 	_, _ = io.Copy(w, answer.Body)
 }

@@ -103,11 +103,11 @@ func (k *Keeper) Ensure(ctx context.Context, users []User) (repaired []string, e
 		return repaired, err
 	}
 	for _, user := range users {
-		name, changed := k.place.UserName(user.Role), false
+		name, changed := k.place.UserName(user.Role), true
 		if slices.Contains(there, name) {
 			changed, err = k.password(ctx, user)
 		} else {
-			changed, err = true, k.run(ctx, "CREATE USER IF NOT EXISTS "+quoted(name)+k.onCluster()+" IDENTIFIED WITH "+method(user.Password))
+			err = k.run(ctx, "CREATE USER IF NOT EXISTS "+quoted(name)+k.onCluster()+" IDENTIFIED WITH "+method(user.Password))
 		}
 		if err != nil {
 			return repaired, err

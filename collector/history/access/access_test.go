@@ -3,7 +3,7 @@ package access_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/history/access"
+	"github.com/weir-dev/weir/collector/history/schema"
 )
 
 // kept is a Property whose history has been made.
@@ -36,7 +37,7 @@ func keep(t testing.TB, admin, name string) kept {
 	if repaired := k.ensure(t); len(repaired) == 0 {
 		t.Error("nothing was made")
 	}
-	clickhousetest.Exec(t, admin, fmt.Sprintf("CREATE TABLE IF NOT EXISTS `%s`.events (at UInt64) ENGINE = MergeTree ORDER BY at", k.place.Database()))
+	clickhousetest.Exec(t, admin, "CREATE TABLE IF NOT EXISTS "+schema.Quote(k.place.Database())+".events (at UInt64) ENGINE = MergeTree ORDER BY at")
 	return k
 }
 
@@ -171,7 +172,6 @@ func TestPasswordsAreRotated(t *testing.T) {
 }
 
 func TestWhatIsRemovedIsGone(t *testing.T) {
-	admin := server(t)
 	tests := map[string]struct {
 		remove func(kept) error
 		rows   string
@@ -182,6 +182,7 @@ func TestWhatIsRemovedIsGone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
+			admin := server(t)
 			shop, other := keep(t, admin, "shop"), keep(t, admin, "shop-other")
 			if err := test.remove(shop); err != nil {
 				t.Fatal(err)
@@ -210,8 +211,8 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		want    error
 		text    string
 	}{
-		"the user may not administer": {address: strings.Replace(admin, "://", "://few:pa55@", 1), want: clickhouse.Denied, text: "WITH GRANT OPTION; GRANT CREATE USER"},
-		"the password is wrong":       {address: strings.Replace(admin, "://", "://few:wr0ng@", 1), want: clickhouse.Denied, text: "password is wrong"},
+		"the user may not administer": {address: asUser(t, admin, "few", "pa55"), want: clickhouse.Denied, text: "WITH GRANT OPTION; GRANT CREATE USER"},
+		"the password is wrong":       {address: asUser(t, admin, "few", "wr0ng"), want: clickhouse.Denied, text: "password is wrong"},
 		"nobody is there":             {address: "http://few:pa55@127.0.0.1:1", want: clickhouse.Unreachable},
 		"something else is there":     {address: admin, fault: clickhousetest.Fault{Nonsense: "hello"}, want: clickhouse.Nonsense},
 		"the disk is full":            {address: admin, fault: clickhousetest.Fault{Code: 243, Matching: creates}, want: clickhouse.DiskFull},
@@ -245,3 +246,14 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 }
 
 func creates(sql string) bool { return strings.HasPrefix(sql, "CREATE ") }
+
+// asUser is a server's address for another user.
+func asUser(t *testing.T, address, user, password string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.User = url.UserPassword(user, password)
+	return parsed.String()
+}

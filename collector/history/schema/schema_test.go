@@ -80,8 +80,8 @@ func TestRowsHaveTheColumnsOfTheirTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for i := range row.NumField() {
-			got = append(got, row.Field(i).Tag.Get("ch"))
+		for field := range row.Fields() {
+			got = append(got, field.Tag.Get("ch"))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("columns of %s (-table +row):\n%s", table, diff)
