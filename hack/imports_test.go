@@ -158,6 +158,8 @@ func brokenImportRule(folder, imported string) string {
 		return "the Property type reaches no package outside of api but the tables of platforms and sources"
 	case isOurs && inTree(target, "collector/redisserver") && !inTree(folder, "collector/redisserver") && folder != "cli/weir":
 		return "a Redis is started by weir dev and by tests alone"
+	case target == "collector/clickhouseserver" && folder != "collector/clickhouse/clickhousetest" && folder != "cli/weir":
+		return "a ClickHouse is started by weir dev and by tests alone"
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
 		!slices.Contains([]string{"collector/audit", "collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/session", "collector/sources", "collector/stream"}, target):
 		return "of the collector, controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, and stream where Redis is administered"

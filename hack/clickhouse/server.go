@@ -238,13 +238,10 @@ func (s *Server) statementOf(r *http.Request, query string) (statement, error) {
 	return statement{sql: query, rows: file.Name()}, err
 }
 
-// dropSync is the SYNC of a DROP: within another process the engine has nobody who would do what it waits for.
-var dropSync = regexp.MustCompile(`(?is)^(\s*DROP\s.*)\sSYNC\s*$`)
-
 // text is the statement as the engine runs it.
 func (s statement) text() string {
 	if s.rows == "" {
-		return dropSync.ReplaceAllString(s.sql, "$1")
+		return s.sql
 	}
 	parts := insertForm.FindStringSubmatch(s.sql)
 	return parts[1] + " FROM INFILE " + quoted(s.rows) + " COMPRESSION 'none'" + parts[2] + " FORMAT " + cmp.Or(parts[3], "Values")

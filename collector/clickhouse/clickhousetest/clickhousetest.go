@@ -162,7 +162,13 @@ func run(address, sql string) (string, error) {
 		parsed.RawQuery = url.Values{"database": {database}}.Encode()
 	}
 	parsed.Path = "/"
-	answer, err := http.Post(parsed.String(), "text/plain", strings.NewReader(sql))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, parsed.String(), strings.NewReader(sql))
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", err
 	}
