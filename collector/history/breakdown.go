@@ -93,13 +93,10 @@ type groupCounts struct {
 	Quantity big.Int `ch:"pieces"`
 }
 
-// groupMoney is what purchases or refunds of a group add up to in one currency.
+// groupMoney is the money of a group.
 type groupMoney struct {
-	Name     string  `ch:"group"`
-	Refund   uint8   `ch:"refund"`
-	Currency string  `ch:"currency"`
-	Count    uint64  `ch:"count"`
-	Total    big.Int `ch:"total"`
+	Name string `ch:"group"`
+	money
 }
 
 // partedSQL is a row for each group that an event is in, with the group's part of the event's money. An event that has products
@@ -150,13 +147,7 @@ func (e *Engine) groups(ctx context.Context, m moment, q analytics.BreakdownQuer
 		return nil, err
 	}
 	for i := range sums {
-		sum := &sums[i]
-		counted := &groups[sum.Name].counted
-		of := &counted.Bought
-		if sum.Refund == 1 {
-			of = &counted.Refunded
-		}
-		*of = append(*of, analytics.Money{Currency: sum.Currency, Count: int(sum.Count), Total: event.SumOf(&sum.Total)})
+		sums[i].addTo(&groups[sums[i].Name].counted)
 	}
 	return groups, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/history/rows"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -83,7 +84,7 @@ func (e *Engine) tally(ctx context.Context, m moment, key, kept string, paramete
 		return err
 	}
 	for _, row := range named {
-		for platform := range strings.SplitSeq(row.Platforms, ",") {
+		for platform := range strings.SplitSeq(row.Platforms, rows.PlatformSeparator) {
 			at(row.Key, platform).counts[stream.Pending] += int(row.Count)
 		}
 	}

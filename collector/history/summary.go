@@ -68,11 +68,25 @@ FROM (SELECT ` + bucket + ` AS bucket, class, name, ` + visitorSQL + ` AS who FR
 
 // money is what purchases or refunds of one currency add up to.
 type money struct {
-	Bucket   uint64  `ch:"bucket"`
 	Refund   uint8   `ch:"refund"`
 	Currency string  `ch:"currency"`
 	Count    uint64  `ch:"count"`
 	Total    big.Int `ch:"total"`
+}
+
+// addTo adds it to what was counted.
+func (m *money) addTo(counted *analytics.Counted) {
+	of := &counted.Bought
+	if m.Refund == 1 {
+		of = &counted.Refunded
+	}
+	*of = append(*of, analytics.Money{Currency: m.Currency, Count: int(m.Count), Total: event.SumOf(&m.Total)})
+}
+
+// bucketMoney is the money of a bucket.
+type bucketMoney struct {
+	Bucket uint64 `ch:"bucket"`
+	money
 }
 
 func moneySQL(bucket, kept string) string {
@@ -112,17 +126,12 @@ func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Ran
 				Refunds: int(row.Refunds), Visitors: int(row.Visitors), Buyers: int(row.Buyers),
 			}
 		}
-		sums, err := all[money](ctx, e, clickhouse.Query{SQL: moneySQL(b.key(), kept), Parameters: parameters})
+		sums, err := all[bucketMoney](ctx, e, clickhouse.Query{SQL: moneySQL(b.key(), kept), Parameters: parameters})
 		if err != nil {
 			return nil, nil, err
 		}
 		for i := range sums {
-			sum := &sums[i]
-			of := &counted[b.places[sum.Bucket]].Bought
-			if sum.Refund == 1 {
-				of = &counted[b.places[sum.Bucket]].Refunded
-			}
-			*of = append(*of, analytics.Money{Currency: sum.Currency, Count: int(sum.Count), Total: event.SumOf(&sum.Total)})
+			sums[i].addTo(&counted[b.places[sums[i].Bucket]])
 		}
 	}
 	return counted, classes, nil

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/history/schema"
 )
 
 // Role is whose pods a user is for.
@@ -36,11 +37,11 @@ type Place struct {
 	Cluster string
 }
 
-// Database is the name of the database. No two Properties share one, for neither names nor namespaces have a '_'.
-func (p Place) Database() string { return "weir_" + p.Namespace + "_" + p.Name }
+// Database is the name of the database.
+func (p Place) Database() string { return schema.Database(p.Namespace, p.Name) }
 
 // UserName is the name of a role's user.
-func (p Place) UserName(role Role) string { return p.Database() + "_" + string(role) }
+func (p Place) UserName(role Role) string { return schema.User(p.Database(), string(role)) }
 
 // User is what a role's pods show.
 type User struct {
@@ -107,7 +108,7 @@ func (k *Keeper) Ensure(ctx context.Context, users []User) (repaired []string, e
 		if slices.Contains(there, name) {
 			changed, err = k.password(ctx, user)
 		} else {
-			err = k.run(ctx, "CREATE USER IF NOT EXISTS "+quoted(name)+k.onCluster()+" IDENTIFIED WITH "+method(user.Password))
+			err = k.run(ctx, "CREATE USER IF NOT EXISTS "+schema.Quote(name)+k.onCluster()+" IDENTIFIED WITH "+method(user.Password))
 		}
 		if err != nil {
 			return repaired, err
@@ -130,13 +131,13 @@ func (k *Keeper) database(ctx context.Context) (made []string, err error) {
 	if err != nil || slices.Contains(there, name) {
 		return nil, err
 	}
-	return []string{"database " + name}, k.run(ctx, "CREATE DATABASE IF NOT EXISTS "+quoted(name)+k.onCluster())
+	return []string{"database " + name}, k.run(ctx, "CREATE DATABASE IF NOT EXISTS "+schema.Quote(name)+k.onCluster())
 }
 
 // password has a user who is there take the password, and no other where none is to be kept. ClickHouse does not tell which it takes,
 // so the user is tried.
 func (k *Keeper) password(ctx context.Context, user User) (changed bool, err error) {
-	name := quoted(k.place.UserName(user.Role))
+	name := schema.Quote(k.place.UserName(user.Role))
 	tried, err := clickhouse.Dial(k.tryURL(user), k.how)
 	if err != nil {
 		return false, err
@@ -156,7 +157,7 @@ func (k *Keeper) password(ctx context.Context, user User) (changed bool, err err
 
 // Rotated ends the rotation of a password: those before are refused from then on.
 func (k *Keeper) Rotated(ctx context.Context, user User) error {
-	return k.explain(k.run(ctx, "ALTER USER "+quoted(k.place.UserName(user.Role))+k.onCluster()+" IDENTIFIED WITH "+method(user.Password)))
+	return k.explain(k.run(ctx, "ALTER USER "+schema.Quote(k.place.UserName(user.Role))+k.onCluster()+" IDENTIFIED WITH "+method(user.Password)))
 }
 
 // tryURL is as [Keeper.URL], without a database.
@@ -176,11 +177,11 @@ func method(password string) string {
 // Remove removes users and quota, first the one who writes. The data stay.
 func (k *Keeper) Remove(ctx context.Context) error {
 	for _, role := range Roles() {
-		if err := k.run(ctx, "DROP USER IF EXISTS "+quoted(k.place.UserName(role))+k.onCluster()); err != nil {
+		if err := k.run(ctx, "DROP USER IF EXISTS "+schema.Quote(k.place.UserName(role))+k.onCluster()); err != nil {
 			return k.explain(err)
 		}
 	}
-	return k.explain(k.run(ctx, "DROP QUOTA IF EXISTS "+quoted(k.place.Database())+k.onCluster()))
+	return k.explain(k.run(ctx, "DROP QUOTA IF EXISTS "+schema.Quote(k.place.Database())+k.onCluster()))
 }
 
 // Drop removes everything, the data too. It returns when they are gone from the disk.
@@ -188,7 +189,7 @@ func (k *Keeper) Drop(ctx context.Context) error {
 	if err := k.Remove(ctx); err != nil {
 		return err
 	}
-	return k.explain(k.run(ctx, "DROP DATABASE IF EXISTS "+quoted(k.place.Database())+k.onCluster()+" SYNC"))
+	return k.explain(k.run(ctx, "DROP DATABASE IF EXISTS "+schema.Quote(k.place.Database())+k.onCluster()+" SYNC"))
 }
 
 // run runs a statement. Where the server keeps its users in Keeper they are on all servers anyway, and ON CLUSTER would fail.
@@ -211,12 +212,7 @@ func (k *Keeper) onCluster() string {
 	if k.place.Cluster == "" {
 		return ""
 	}
-	return " ON CLUSTER " + quoted(k.place.Cluster)
-}
-
-// quoted is a name as it stands in a statement.
-func quoted(name string) string {
-	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`").Replace(name) + "`"
+	return " ON CLUSTER " + schema.Quote(k.place.Cluster)
 }
 
 // syntaxError is ClickHouse's number of what it does not understand, such as words that an older version does not know.

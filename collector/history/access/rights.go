@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/history/schema"
 )
 
 // right is a privilege on a table, as system.grants has it; nil is all of them.
@@ -23,7 +24,7 @@ func (r right) on() string {
 		if part == nil {
 			return "*"
 		}
-		return quoted(*part)
+		return schema.Quote(*part)
 	}
 	return name(r.Database) + "." + name(r.Table)
 }
@@ -83,13 +84,13 @@ func changes(user, onCluster string, have, want []right) []string {
 	var statements []string
 	for _, one := range have {
 		if !has(want, one) && privilege.MatchString(one.Privilege) {
-			statements = append(statements, fmt.Sprintf("REVOKE%s %s FROM %s", onCluster, one.text(), quoted(user)))
+			statements = append(statements, fmt.Sprintf("REVOKE%s %s FROM %s", onCluster, one.text(), schema.Quote(user)))
 		}
 	}
 	// A right that was taken may have held one of the others in it: these are given anew.
 	for _, one := range want {
 		if len(statements) > 0 || !has(have, one) {
-			statements = append(statements, fmt.Sprintf("GRANT%s %s TO %s", onCluster, one.text(), quoted(user)))
+			statements = append(statements, fmt.Sprintf("GRANT%s %s TO %s", onCluster, one.text(), schema.Quote(user)))
 		}
 	}
 	return statements
@@ -114,12 +115,12 @@ func (k *Keeper) quota(ctx context.Context, users []User) error {
 		return nil
 	}
 	return k.run(ctx, fmt.Sprintf("CREATE QUOTA IF NOT EXISTS %s%s FOR INTERVAL 1 minute MAX queries = %d, execution_time = %d TO %s",
-		quoted(name), k.onCluster(), mostQueries, mostSeconds, quoted(k.place.UserName(Query))))
+		schema.Quote(name), k.onCluster(), mostQueries, mostSeconds, schema.Quote(k.place.UserName(Query))))
 }
 
 // AdminGrants are the statements that give a user what the operator needs, with tables of one server or of a cluster.
 func AdminGrants(user string, cluster bool) []string {
-	own := quoted(user)
+	own := schema.Quote(user)
 	statements := []string{
 		"GRANT SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE, CREATE VIEW, DROP DATABASE, DROP TABLE, DROP VIEW, OPTIMIZE, TRUNCATE " +
 			"ON *.* TO " + own + " WITH GRANT OPTION",

@@ -46,8 +46,8 @@ type Event struct {
 	Identity          string   `ch:"identity"`
 }
 
-// platformSeparator stands between the names of platforms, none of which has one.
-const platformSeparator = ","
+// PlatformSeparator stands between the names of platforms, none of which has one.
+const PlatformSeparator = ","
 
 // FromEvent returns the row of an event of a property, which is "NAMESPACE/NAME", at a position of the events stream. Its
 // origin is its own touch: where it has none, whoever knows the visitor's earlier events fills it in.
@@ -56,7 +56,7 @@ func FromEvent(property string, at stream.Position, e *event.Event) Event {
 	rest := wire.RestOf(e)
 	row := Event{
 		At: uint64(at), Name: e.Name, Class: uint8(e.Class), ClientID: counted.ClientID, Currency: e.Currency, OrderID: e.OrderID,
-		DeliveryID: e.DeliveryID, Page: counted.Page, Platforms: strings.Join(e.Platforms, platformSeparator),
+		DeliveryID: e.DeliveryID, Page: counted.Page, Platforms: strings.Join(e.Platforms, PlatformSeparator),
 		Entry: rest.Entry, Identity: rest.Identity,
 	}
 	if counted.IsSomeone {
@@ -132,7 +132,7 @@ func (r *Event) Restore() (event.Event, error) {
 		e.Value = new(event.Amount(*r.Value))
 	}
 	if r.Platforms != "" {
-		e.Platforms = strings.Split(r.Platforms, platformSeparator)
+		e.Platforms = strings.Split(r.Platforms, PlatformSeparator)
 	}
 	if r.Visitor != 0 {
 		e.Person = PersonOf(r.Visitor)
