@@ -79,7 +79,7 @@ type Reconciler struct {
 	Redis    *RedisAccess
 	Recorder events.EventRecorder
 	Options  Options
-	// Available says which optional kinds the cluster has.
+	// Available says which optional kinds the cluster has, nil as long as that is not known.
 	Available func() map[schema.GroupVersionKind]bool
 
 	// memories are what reconciles leave to the next one of the same Property.
@@ -127,6 +127,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{RequeueAfter: leases.Duration / 6}, nil
 		}
 	}
+	available := r.Available()
+	if available == nil { // an operator that has just started would say that there are none, and take back what it has told of them
+		return ctrl.Result{RequeueAfter: cacheLag}, nil
+	}
 	if !property.DeletionTimestamp.IsZero() {
 		result, err := r.finish(ctx, property)
 		return result, r.notReady(ctx, property, err)
@@ -136,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
-	s := &scope{podProblems: r.Options.refusedPods(property), property: property, options: r.Options, now: r.Options.Now(), available: r.Available()}
+	s := &scope{podProblems: r.Options.refusedPods(property), property: property, options: r.Options, now: r.Options.Now(), available: available}
 	r.run(ctx, s)
 	if s.behind {
 		return ctrl.Result{RequeueAfter: cacheLag}, nil // with what a reconcile knows then there is something to say

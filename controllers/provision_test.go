@@ -2,17 +2,21 @@ package controllers_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
@@ -128,6 +132,7 @@ func TestASecondReconcileChangesNothing(t *testing.T) {
 		t.Errorf("a changed alias changed %v, want the ConfigMap alone", diff)
 	}
 
+	configuration := get(t, &corev1.ConfigMap{}, namespace, "shop-config").Data
 	first.stop()
 	second := startOperator(t, o)
 	eventually(t, func() error {
@@ -137,7 +142,39 @@ func TestASecondReconcileChangesNothing(t *testing.T) {
 		return nil
 	})
 	if diff := differing(changed, quiet(t, p)); len(diff) > 0 {
-		t.Errorf("an operator that was started anew changed %v", diff)
+		t.Errorf("an operator that was started anew changed %v, what is in the ConfigMap (-before +after):\n%s\nIt wrote:\n%s",
+			diff, cmp.Diff(configuration, get(t, &corev1.ConfigMap{}, namespace, "shop-config").Data), strings.Join(second.since(0), "\n"))
+	}
+}
+
+// What it took for missing it would take back what it has told of the hosts, and say it again a moment later.
+func TestAnOperatorDoesNothingBeforeItKnowsWhichKindsTheClusterHas(t *testing.T) {
+	h := newByHand(t)
+	create(t, property(h.namespace, "shop", func(p *v1alpha1.Property) {
+		p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureGateway, CollectHost: "collect.unknown.example.com",
+			Gateway: &v1alpha1.GatewayExposure{ParentRefs: []v1alpha1.GatewayReference{{Name: "public"}}}}
+	}))
+	eventually(t, func() error {
+		if !h.seen(t.Context(), "shop") {
+			return errors.New("the cache does not have the Property")
+		}
+		return nil
+	})
+	options := controllers.Options{RedisURL: redistest.URL(t), RedisAllowCIDRs: loopback,
+		Exposure: controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*"}}}}
+	operator, stop := h.start(newFuse(forever), options, events.NewFakeRecorder(100))
+	defer stop()
+	kinds := operator.Available
+	operator.Available = func() map[schema.GroupVersionKind]bool { return nil }
+	result, err := operator.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Namespace: h.namespace, Name: "shop"}})
+	if calls := operator.fuse.calls.Load(); err != nil || calls != 0 || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+		t.Errorf("%d calls, again after %s, %v; want no call, and that it is looked again soon", calls, result.RequeueAfter, err)
+	}
+	operator.Available = kinds
+	h.live(t, operator, "shop", func() bool { return false })
+	config := get(t, &corev1.ConfigMap{}, h.namespace, "shop-config")
+	if text := fmt.Sprint(config.Data); !strings.Contains(text, "collect.unknown.example.com") {
+		t.Errorf("then the pods are told of no host: %s", text)
 	}
 }
 

@@ -36,8 +36,9 @@ import (
 // workers is how many Properties are reconciled at once: what takes time is waiting for the API server.
 const workers = 8
 
-// optionalInterval is how often to look whether the cluster has got one of the optional kinds.
-const optionalInterval = 30 * time.Second
+// optionalInterval is how often to look whether the cluster has got one of the optional kinds, unknownInterval the same where it
+// has never been found out which of them it has.
+const optionalInterval, unknownInterval = 30 * time.Second, time.Second
 
 // NewScheme returns the types that the operator knows.
 func NewScheme() (*runtime.Scheme, error) {
@@ -246,60 +247,84 @@ type optionalKinds struct {
 
 	mu    sync.Mutex
 	found map[schema.GroupVersionKind]bool
+	// looked says that each was looked for once.
+	looked bool
 }
 
+// available says which kinds the cluster has, nil as long as it is not known of all.
 func (o *optionalKinds) available() map[schema.GroupVersionKind]bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return maps.Clone(o.found)
+	if !o.looked {
+		return nil
+	}
+	available := map[schema.GroupVersionKind]bool{}
+	maps.Copy(available, o.found)
+	return available
 }
 
 // Start looks until ctx ends.
 func (o *optionalKinds) Start(ctx context.Context) error {
-	ticker := time.NewTicker(optionalInterval)
-	defer ticker.Stop()
 	for {
+		wait := optionalInterval
 		if err := o.look(ctx); err != nil {
 			o.logger.WarnContext(ctx, "look for optional kinds", "error", err)
+			if o.available() == nil {
+				wait = unknownInterval
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case <-time.After(wait):
 		}
 	}
 }
 
 func (o *optionalKinds) look(ctx context.Context) error {
 	for _, kind := range resources.OptionalKinds() {
-		if o.available()[kind] {
-			continue
-		}
-		_, err := o.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := o.manager.GetFieldIndexer().IndexField(ctx, partial(kind), indexOwner, ownerOf); err != nil {
-			return err
-		}
-		if err := o.watch(kind); err != nil {
-			return err
-		}
-		o.mu.Lock()
-		if o.found == nil {
-			o.found = map[schema.GroupVersionKind]bool{}
-		}
-		o.found[kind] = true
-		o.mu.Unlock()
-		o.logger.InfoContext(ctx, "the cluster has another kind", "kind", kind.Kind)
-		if err := o.tellAll(ctx); err != nil {
+		if err := o.lookFor(ctx, kind); err != nil {
 			return err
 		}
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.looked = true
 	return nil
+}
+
+// lookFor watches a kind that the cluster has got.
+func (o *optionalKinds) lookFor(ctx context.Context, kind schema.GroupVersionKind) error {
+	o.mu.Lock()
+	known, looked := o.found[kind], o.looked
+	o.mu.Unlock()
+	if known {
+		return nil
+	}
+	_, err := o.manager.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.manager.GetFieldIndexer().IndexField(ctx, partial(kind), indexOwner, ownerOf); err != nil {
+		return err
+	}
+	if err := o.watch(kind); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	if o.found == nil {
+		o.found = map[schema.GroupVersionKind]bool{}
+	}
+	o.found[kind] = true
+	o.mu.Unlock()
+	o.logger.InfoContext(ctx, "the cluster has another kind", "kind", kind.Kind)
+	if !looked {
+		return nil // each Property waits for this, and is looked at again soon
+	}
+	return o.tellAll(ctx)
 }
 
 // tellAll has every Property reconciled.

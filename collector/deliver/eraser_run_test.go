@@ -188,7 +188,7 @@ func TestAThousandAreErasedWhileEventsComeIn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { _ = view.Follow(ctx, h.stream) }()
-	h.await("the view", func() string { return cmp.Diff(true, view.Status(t.Context()).Ready) })
+	h.awaitFor(time.Minute, "the view", func() string { return cmp.Diff(true, view.Status(t.Context()).Ready) })
 	summary, err := view.Summary(ctx, analytics.Range{From: began.Add(-time.Hour), To: time.Now().Add(time.Hour)}, analytics.Filter{})
 	if err != nil {
 		t.Fatal(err)

@@ -343,7 +343,9 @@ func (w *lakeWriter) find(ctx context.Context, after, first stream.Position) err
 	return w.settle(ctx, list, time.Since(began))
 }
 
-// behind calls f with the events behind a position, in order, until it says that it has enough.
+// behind calls f with the events behind a position, in order, until it says that it has enough. It keeps the lease meanwhile:
+// where a file takes longer to make than others wait for a word, each would take over from the one before and none would come to
+// write. It fails with [lake.ErrChanged] where another one writes by now.
 func (w *lakeWriter) behind(ctx context.Context, after stream.Position, f func(stream.Entry) (bool, error)) error {
 	for {
 		entries, err := w.stream.ReadEvents(ctx, after, lakeRead, 0)
@@ -351,6 +353,9 @@ func (w *lakeWriter) behind(ctx context.Context, after stream.Position, f func(s
 			return err
 		}
 		for _, entry := range entries {
+			if mine, err := w.lease.keep(ctx); err != nil || !mine {
+				return cmp.Or(err, lake.ErrChanged)
+			}
 			if more, err := f(entry); err != nil || !more {
 				return err
 			}

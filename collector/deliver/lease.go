@@ -55,6 +55,19 @@ func (l *lease) mine(ctx context.Context) (bool, error) {
 	return true, l.say(ctx)
 }
 
+// keep says whether this deliverer still has the lease, and says so to others before they think that it has died. It is to be asked
+// in the midst of what takes long, and costs nothing where this one has spoken a moment ago.
+func (l *lease) keep(ctx context.Context) (bool, error) {
+	if l.monotonic()-l.said < l.patience/lockParts {
+		return true, nil
+	}
+	text, err := l.look(ctx)
+	if err != nil || !l.ours(text) {
+		return false, err
+	}
+	return true, l.say(ctx)
+}
+
 // begin notes what this deliverer is about to do that may come about after its death. It returns false where another has the lease
 // by now.
 func (l *lease) begin(ctx context.Context, note string) (bool, error) {
