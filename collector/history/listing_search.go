@@ -20,7 +20,7 @@ import (
 type window struct{ from, to uint64 }
 
 // search goes through the events of a range window by window, in a listing's order. What it takes of ClickHouse's memory does
-// not depend on how many events there are, and it ends with the window in which the page is full.
+// not depend on how many events there are, but of the visitors that are asked for, and it ends where the page is full.
 type search struct {
 	engine *Engine
 	moment moment
