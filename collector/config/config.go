@@ -14,6 +14,8 @@
 //	redis/tls.crt, tls.key      every role: the certificate that Redis is shown, and its key; empty or absent for none
 //	platforms/NAME/KEY          deliver: the keys of the Secret that platform NAME refers to
 //	sources/NAME/KEY            collect: what signs the webhooks of source NAME; deliver: what its shop's orders are read with
+//	history/url                 archive, query: the URL of the ClickHouse that has the history, with the role's own user; absent where there is none
+//	history/ca.crt              archive, query: as that of Redis, as are history/tls.crt and tls.key
 //	erasures/ledger             every role: an [erasure.Ledger] as it encodes itself; absent where nobody keeps one. It goes on in
 //	                            erasures/ledger-1, erasures/ledger-2, …, each a ledger of the same salt
 package config
@@ -76,7 +78,9 @@ type Property struct {
 	// DeduplicationWindowHours is for how long an event_id or order_id is remembered.
 	DeduplicationWindowHours int       `json:"deduplicationWindowHours"`
 	Retention                Retention `json:"retention"`
-	Limits                   Limits    `json:"limits"`
+	// History is how events are kept in ClickHouse; nil where Redis alone has them.
+	History *History `json:"history,omitempty"`
+	Limits  Limits   `json:"limits"`
 	// JoinIdentities says that identifiers which an event has together are one visitor's from then on.
 	JoinIdentities bool    `json:"joinIdentities,omitempty"`
 	Exclude        Exclude `json:"exclude,omitzero"`
@@ -101,7 +105,7 @@ type Retention struct {
 	Days int `json:"days"`
 	// DeviceHours is for how many hours IP addresses and user agents are kept; 0 means [DefaultDeviceHours].
 	DeviceHours int `json:"deviceHours,omitempty"`
-	// IdentifiersDays is for how many days is kept what tells whose an event is; 0 means Days.
+	// IdentifiersDays is for how many days is kept what tells whose an event is; 0 means as long as the event.
 	IdentifiersDays int `json:"identifiersDays,omitempty"`
 	// MaxEvents is a hard ceiling, delivered or not.
 	MaxEvents int64 `json:"maxEvents"`

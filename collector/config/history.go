@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/connect"
 )
@@ -20,69 +18,56 @@ const (
 	HistoryCAFile          = "history/ca.crt"
 	HistoryCertificateFile = "history/tls.crt"
 	HistoryKeyFile         = "history/tls.key"
-	HistorySettingsFile    = "history/settings.json"
 )
 
-// History is how the ClickHouse is reached that keeps a Property's events, and how it keeps them.
-type History struct {
+// ClickHouse is how the server is reached that keeps a Property's events.
+type ClickHouse struct {
 	// URL is http(s)://USER:PASSWORD@HOST:PORT/DATABASE.
 	URL string
 	TLS connect.TLS
-	HistorySettings
 }
 
-// HistorySettings is what is no secret of a history.
-type HistorySettings struct {
+// History says how the events of a Property are kept in ClickHouse.
+type History struct {
 	// Cluster is the cluster of ClickHouse's configuration over which the tables are spread; "" for a single server.
-	Cluster string `json:"cluster,omitzero"`
-	// RetentionDays is for how many days events are kept there; 0 for as long as in Redis.
-	RetentionDays int `json:"retentionDays,omitzero"`
+	Cluster string `json:"cluster,omitempty"`
+	// RetentionDays is for how many days events are kept there, at least as many as in Redis.
+	RetentionDays int `json:"retentionDays"`
 }
 
 // Files renders it, by the files' paths. All are there, whether or not they have a content: a volume may then name each.
-func (h History) Files() map[string][]byte {
-	settings, err := json.Marshal(h.HistorySettings)
-	if err != nil {
-		settings = []byte("{}") // cannot be: it is a text and a number
-	}
+func (c ClickHouse) Files() map[string][]byte {
 	return map[string][]byte{
-		HistoryURLFile: []byte(h.URL), HistoryCAFile: []byte(h.TLS.CA), HistoryCertificateFile: []byte(h.TLS.Certificate), HistoryKeyFile: []byte(h.TLS.Key),
-		HistorySettingsFile: settings,
+		HistoryURLFile: []byte(c.URL), HistoryCAFile: []byte(c.TLS.CA), HistoryCertificateFile: []byte(c.TLS.Certificate), HistoryKeyFile: []byte(c.TLS.Key),
 	}
 }
 
-// LoadHistory reads how the history is reached below dir, and whether there is one. Space around the URL is not part of it. Errors
+// LoadClickHouse reads how the history is reached below dir, and whether there is one. Space around the URL is not part of it. Errors
 // repeat nothing of what they are about, for the URL holds a password.
-func LoadHistory(dir string) (history History, found bool, err error) {
+func LoadClickHouse(dir string) (loaded ClickHouse, found bool, err error) {
 	text, err := readFile(dir, HistoryURLFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return History{}, false, nil
+		return ClickHouse{}, false, nil
 	}
 	if err != nil {
-		return History{}, false, err
+		return ClickHouse{}, false, err
 	}
-	loaded := History{URL: strings.TrimSpace(string(text))}
+	loaded.URL = strings.TrimSpace(string(text))
 	if err := CheckHistoryURL(loaded.URL); err != nil {
-		return History{}, false, fmt.Errorf("%s: %w", HistoryURLFile, err)
-	}
-	if err := readJSON(dir, HistorySettingsFile, &loaded.HistorySettings); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return History{}, false, err
-	}
-	if loaded.RetentionDays < 0 {
-		return History{}, false, fmt.Errorf("%s: retentionDays: must be at least 1, or absent", HistorySettingsFile)
+		return ClickHouse{}, false, fmt.Errorf("%s: %w", HistoryURLFile, err)
 	}
 	for file, into := range map[string]*string{HistoryCAFile: &loaded.TLS.CA, HistoryCertificateFile: &loaded.TLS.Certificate, HistoryKeyFile: &loaded.TLS.Key} {
 		content, err := readFile(dir, file)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return History{}, false, err
+			return ClickHouse{}, false, err
 		}
 		*into = string(content)
 	}
 	switch err := clickhouse.CheckURL(loaded.URL, loaded.TLS); {
 	case errors.Is(err, connect.ErrCA):
-		return History{}, false, fmt.Errorf("%s: %w", HistoryCAFile, err)
+		return ClickHouse{}, false, fmt.Errorf("%s: %w", HistoryCAFile, err)
 	case err != nil:
-		return History{}, false, fmt.Errorf("%s, %s: %w", HistoryCertificateFile, HistoryKeyFile, err)
+		return ClickHouse{}, false, fmt.Errorf("%s, %s: %w", HistoryCertificateFile, HistoryKeyFile, err)
 	}
 	return loaded, true, nil
 }

@@ -13,20 +13,18 @@ import (
 func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 	const address = "http://weir_shops_shop_query:pa55@clickhouse:8123/weir_shops_shop"
 	tests := map[string]struct {
-		history config.History
+		history config.ClickHouse
 		files   map[string]string
 		absent  bool
 		err     string
 	}{
-		"an address alone":          {history: config.History{URL: address}},
-		"with a cluster and a term": {history: config.History{URL: address, HistorySettings: config.HistorySettings{Cluster: "main", RetentionDays: 730}}},
-		"no file":                   {absent: true},
-		"no database":               {history: config.History{URL: "http://a:pa55@clickhouse:8123/"}, err: "history/url: must be a URL such as https://"},
-		"no user":                   {history: config.History{URL: "http://clickhouse:8123/weir_shops_shop"}, err: "history/url: must be a URL"},
-		"parameters":                {history: config.History{URL: address + "?database=pa55"}, err: "history/url: must be a URL"},
-		"another scheme":            {history: config.History{URL: "clickhouse://a:pa55@clickhouse:9000/d"}, err: "history/url: must be a URL"},
-		"an authority over HTTP":    {history: config.History{URL: address, TLS: connect.TLS{CA: "pa55"}}, err: "history/ca.crt: "},
-		"a setting that is none":    {history: config.History{URL: address}, files: map[string]string{config.HistorySettingsFile: `{"other": "pa55"}`}, err: "history/settings.json: "},
+		"an address alone":       {history: config.ClickHouse{URL: address}},
+		"no file":                {absent: true},
+		"no database":            {history: config.ClickHouse{URL: "http://a:pa55@clickhouse:8123/"}, err: "history/url: must be a URL such as https://"},
+		"no user":                {history: config.ClickHouse{URL: "http://clickhouse:8123/weir_shops_shop"}, err: "history/url: must be a URL"},
+		"parameters":             {history: config.ClickHouse{URL: address + "?database=pa55"}, err: "history/url: must be a URL"},
+		"another scheme":         {history: config.ClickHouse{URL: "clickhouse://a:pa55@clickhouse:9000/d"}, err: "history/url: must be a URL"},
+		"an authority over HTTP": {history: config.ClickHouse{URL: address, TLS: connect.TLS{CA: "pa55"}}, err: "history/ca.crt: "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +46,7 @@ func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 			for file, content := range test.files {
 				write(file, content)
 			}
-			got, found, err := config.LoadHistory(dir)
+			got, found, err := config.LoadClickHouse(dir)
 			if test.err != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), test.err) || strings.Contains(err.Error(), "pa55") {
 					t.Errorf("got %v, want an error that begins with %q and repeats nothing", err, test.err)

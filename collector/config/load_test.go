@@ -135,6 +135,8 @@ func TestLoadNamesTheFieldAndWhatWouldBeRight(t *testing.T) {
 		"a window longer than the retention":      {`168`, `1489`, "deduplicationWindowHours: must be at most the hours of retention.days"},
 		"no window":                               {`168`, `0`, "deduplicationWindowHours: must be at least 1"},
 		"no retention":                            {`"days": 62`, `"days": 0`, "retention.days: must be at least 1"},
+		"a history shorter than Redis":            {`"retention": {`, `"history": {"retentionDays": 61}, "retention": {`, "history.retentionDays: must be at least retention.days"},
+		"identifiers kept longer than a history":  {`"retention": {`, `"history": {"retentionDays": 400}, "retention": {"identifiersDays": 401, `, "retention.identifiersDays: must be at least 1 and at most history.retentionDays, or absent for that"},
 		"identifiers kept longer than events":     {`"days": 62`, `"days": 62, "identifiersDays": 63`, "retention.identifiersDays: must be at least 1 and at most retention.days, or absent for that"},
 		"devices kept for a negative time":        {`"days": 62`, `"days": 62, "deviceHours": -1`, "retention.deviceHours: must be at least 1, or absent for the default"},
 		"no event retained":                       {`"maxEvents": 10000000`, `"maxEvents": 0`, "retention.maxEvents: must be at least 1"},

@@ -39,6 +39,20 @@ func IsPropertyName(s string) bool { return propertyNamePattern.MatchString(s) }
 
 func isName(s string) bool { return namePattern.MatchString(s) }
 
+// validateRetention looks at for how long what is kept, and where.
+func (p *Property) validateRetention(f *errs) {
+	f.check(p.Retention.Days >= 1, "retention.days", "must be at least 1")
+	f.check(p.Retention.DeviceHours >= 0, "retention.deviceHours", "must be at least 1, or absent for the default")
+	f.check(p.Retention.MaxEvents >= 1, "retention.maxEvents", "must be at least 1")
+	kept, field := p.Retention.Days, "retention.days"
+	if p.History != nil {
+		kept, field = p.History.RetentionDays, "history.retentionDays"
+		f.check(kept >= p.Retention.Days, field, "must be at least retention.days")
+	}
+	f.check(p.Retention.IdentifiersDays >= 0 && p.Retention.IdentifiersDays <= max(1, kept), "retention.identifiersDays",
+		"must be at least 1 and at most "+field+", or absent for that")
+}
+
 // Validate returns every error of the property, joined: each names the field and what would be right.
 func (p *Property) Validate() error {
 	var f errs
@@ -50,11 +64,7 @@ func (p *Property) Validate() error {
 		f.check(isEventName(sent) && isEventName(p.EventAliases[sent]), fmt.Sprintf("eventAliases[%q]", sent),
 			"must map one event name to another: 1 to 100 characters without control characters or space around them")
 	}
-	f.check(p.Retention.Days >= 1, "retention.days", "must be at least 1")
-	f.check(p.Retention.DeviceHours >= 0, "retention.deviceHours", "must be at least 1, or absent for the default")
-	f.check(p.Retention.IdentifiersDays >= 0 && p.Retention.IdentifiersDays <= max(1, p.Retention.Days), "retention.identifiersDays",
-		"must be at least 1 and at most retention.days, or absent for that")
-	f.check(p.Retention.MaxEvents >= 1, "retention.maxEvents", "must be at least 1")
+	p.validateRetention(&f)
 	f.check(p.DeduplicationWindowHours >= 1, "deduplicationWindowHours", "must be at least 1")
 	f.check(p.DeduplicationWindowHours <= 24*max(1, p.Retention.Days), "deduplicationWindowHours", "must be at most the hours of retention.days")
 	f.check(p.Limits.EventsPerSecond >= 0, "limits.eventsPerSecond", "must be at least 1, or absent for no limit")
