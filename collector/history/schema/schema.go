@@ -72,6 +72,7 @@ func tables() []table {
 				{"touch", "LowCardinality(String)"},     // the event's own, "" for none
 				{"origin", "LowCardinality(String)"},    // the touch that its visitor comes from, at most 30 days before
 				{"origin_age", "UInt32 CODEC(ZSTD(1))"}, // milliseconds from that touch to the event
+				{"since", "UInt32 CODEC(ZSTD(1))"},      // 1 + milliseconds from an earlier event of its visitor; 0 for not known or none
 				{"page", "LowCardinality(String)"},
 				{"products.id", "Array(LowCardinality(String))"},
 				{"products.amount", "Array(Nullable(Int64))"},

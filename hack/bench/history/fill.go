@@ -69,7 +69,7 @@ func (p *past) makeUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &writer{client: p.client, latest: map[uint64]touched{}, names: map[stream.Position]string{}}
+	w := &writer{client: p.client, latest: map[uint64]touched{}, seen: map[uint64]stream.Position{}, names: map[stream.Position]string{}}
 	for batch := range made.Batches() {
 		if err := w.add(ctx, "bench/shop", &batch); err != nil {
 			return err
@@ -90,6 +90,7 @@ type writer struct {
 	events  []rows.Event
 	records []rows.Record
 	latest  map[uint64]touched
+	seen    map[uint64]stream.Position
 	names   map[stream.Position]string
 	entry   stream.Position
 }
@@ -117,6 +118,12 @@ func (w *writer) event(property string, at stream.Position, e *event.Event) {
 		if age := at.Milliseconds() - came.at.Milliseconds(); age <= analytics.TouchLookback.Milliseconds() {
 			row.Origin, row.OriginAge = came.touch, uint32(age)
 		}
+	}
+	if seen, known := w.seen[row.Visitor]; known {
+		row.Since = uint32(at.Milliseconds()-seen.Milliseconds()) + 1
+	}
+	if row.Visitor != 0 {
+		w.seen[row.Visitor] = at
 	}
 	w.names[at] = row.Name
 	w.events = append(w.events, row)
