@@ -3,6 +3,8 @@ package history
 import (
 	"context"
 	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -100,31 +102,44 @@ func (s *search) lookUps() (conditions []string) {
 // statusSQL is the condition that one of an event's deliveries has one of the statuses that are asked for. A delivery of which
 // there is no record is pending.
 func (s *search) statusSQL() string {
-	wanted, is := []int{}, "IN"
-	for _, status := range s.query.Statuses {
-		wanted = append(wanted, int(status))
-	}
-	if s.asksForPending() {
-		is = "NOT IN"
+	wanted := make([]int, len(s.query.Statuses))
+	for i, status := range s.query.Statuses {
+		wanted[i] = int(status)
 	}
 	s.values["statuses"] = wanted
 	maps.Copy(s.values, s.moment.recordBounds())
-	counts := "has({statuses:Array(UInt8)}, record.3)"
-	if s.asksForPending() {
-		counts = "NOT " + counts
+	// Which record counts is found out of few: of the deliveries of events that can be meant at all.
+	possible := s.possibleSQL()
+	counting := "SELECT at, toString(platform) FROM (" + countingSQL(inRange+" AND "+s.platformSQL()+" AND "+possible) + ") WHERE "
+	counts := " IN (" + counting + "has({statuses:Array(UInt8)}, record.3))"
+	if s.asksFor(stream.Pending) {
+		counts = " NOT IN (" + counting + "NOT has({statuses:Array(UInt8)}, record.3))"
 	}
-	return "at IN (SELECT at FROM (SELECT at, arrayJoin(" + platformsSQL + ") AS platform FROM events WHERE " + inRange + " AND " + s.kept + ") WHERE " +
-		s.platformSQL() + " AND (at, platform) " + is + " (SELECT at, toString(platform) FROM (" + countingSQL(inRange+" AND "+s.platformSQL()) + ") WHERE " + counts + "))"
+	return "at IN (SELECT at FROM (" + s.deliverySQL(possible) + ") WHERE (at, platform)" + counts + ")"
 }
 
-func (s *search) asksForPending() bool {
-	for _, status := range s.query.Statuses {
-		if status == stream.Pending {
-			return true
-		}
-	}
-	return false
+// deliverySQL is the deliveries that are asked for of the events that a condition keeps.
+func (s *search) deliverySQL(kept string) string {
+	return "SELECT at, platform FROM (SELECT at, arrayJoin(" + platformsSQL + ") AS platform FROM events WHERE " + inRange + " AND " + s.kept + " AND " + kept +
+		") WHERE " + s.platformSQL()
 }
+
+// possibleSQL is a condition on events that those have one of whose deliveries has a status that is asked for, and few others: one
+// of its records says so or, where it may be pending, none says that it was delivered, which is never taken back.
+func (s *search) possibleSQL() string {
+	const records = "FROM records WHERE " + inRange + " AND " + knownRecords
+	switch {
+	case !s.asksFor(stream.Pending):
+		return "at IN (SELECT at " + records + " AND has({statuses:Array(UInt8)}, status) AND " + s.platformSQL() + ")"
+	case s.asksFor(stream.Delivered):
+		return "1"
+	default:
+		return "at IN (SELECT at FROM (" + s.deliverySQL("1") + ") WHERE (at, platform) NOT IN (SELECT at, toString(platform) " + records + " AND status = 2))"
+	}
+}
+
+// asksFor says whether events with a delivery of a status are looked for.
+func (s *search) asksFor(status stream.Status) bool { return slices.Contains(s.query.Statuses, status) }
 
 // platformSQL is the condition that a delivery is to one of the platforms that are asked for.
 func (s *search) platformSQL() string {
@@ -210,31 +225,33 @@ func (s *search) nextByLength(_ context.Context, left window, step int) (window,
 	if s.counting || s.looksUp {
 		return left, nil
 	}
-	const longest = 1 << 62
-	length := float64(s.moment.last-s.moment.first+1) / float64(s.moment.count) * float64(firstPages*s.query.Limit)
-	for range step {
-		length *= growth
-	}
-	return s.first(left, uint64(min(max(length, 1), longest))), nil
+	return s.first(left, s.lengthFor(firstPages*(s.query.Limit+1), step)), nil
 }
 
-// nextByDeliveries returns windows with a growing number of events that have deliveries or, where each event that is looked for
-// has a record, of records that may count for it.
+// lengthFor is how long a window has to be to have room for a number of events, where they come as they do on average, and
+// after some steps of growth.
+func (s *search) lengthFor(events, steps int) uint64 {
+	const longest = 1 << 62
+	length := float64(s.moment.last-s.moment.first+1) / float64(s.moment.count) * float64(events)
+	return uint64(min(max(length, 1)*math.Pow(growth, float64(steps)), longest))
+}
+
+// nextByDeliveries returns windows that have, beside being no longer than those of nextByLength, a bounded number of events with
+// deliveries or, where each event that is looked for has a record, of records that may count for it.
 func (s *search) nextByDeliveries(ctx context.Context, left window, step int) (window, error) {
-	most := firstPages * (s.query.Limit + 1)
-	for range step {
-		most *= growth
-		if most > mostDeliveries {
-			break
-		}
+	length, most := uint64(math.MaxUint64), mostDeliveries
+	switch {
+	case s.counting:
+		length = s.lengthFor(mostDeliveries, 0)
+	case !s.looksUp:
+		length = s.lengthFor(firstPages*(s.query.Limit+1), step)
+		most = int(min(float64(s.query.Limit+1)*math.Pow(growth, float64(step)), mostDeliveries))
 	}
-	if s.counting {
-		most = mostDeliveries
-	}
-	parameters := s.parameters(left)
-	parameters["most"] = min(most, mostDeliveries)
+	w := s.first(left, length)
+	parameters := s.parameters(w)
+	parameters["most"] = most
 	from := "events WHERE " + s.kept
-	if !s.asksForPending() && !s.looksUp {
+	if !s.asksFor(stream.Pending) && !s.looksUp {
 		from = "records WHERE " + knownRecords + " AND has({statuses:Array(UInt8)}, status) AND " + s.platformSQL()
 		if len(s.query.Events) > 0 {
 			from += " AND has({names:Array(String)}, name)"
@@ -245,10 +262,10 @@ func (s *search) nextByDeliveries(ctx context.Context, left window, step int) (w
 		Parameters: parameters,
 	})
 	if err != nil || len(ends) == 0 {
-		return left, err
+		return w, err
 	}
 	if s.query.Ascending {
-		return window{left.from, ends[0] + 1}, nil
+		return window{w.from, ends[0] + 1}, nil
 	}
-	return window{ends[0], left.to}, nil
+	return window{ends[0], w.to}, nil
 }

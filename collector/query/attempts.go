@@ -18,6 +18,12 @@ type RecordReader interface {
 	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error)
 }
 
+// AttemptReader finds the records of single events. [github.com/weir-dev/weir/collector/history.Engine] is one.
+type AttemptReader interface {
+	// Attempts returns all records of an event, in the order in which they were written; it may have one twice.
+	Attempts(ctx context.Context, of *analytics.Record) ([]stream.Record, error)
+}
+
 const (
 	// recordEntriesAtOnce is how many entries with records are had from Redis at a time; recordsBytes is about what they take.
 	recordEntriesAtOnce = 50
@@ -33,6 +39,14 @@ const (
 type attempts struct {
 	of    *analytics.Record
 	found []stream.Record
+}
+
+// attemptsOf returns an event's records, oldest first, and says whether every attempt is among them.
+func attemptsOf(ctx context.Context, t *Tenant, of *analytics.Record) (list []stream.Record, complete bool, err error) {
+	if t.Attempts != nil {
+		return findAttempts(ctx, t.Attempts, of)
+	}
+	return readAttempts(ctx, t.Records, of)
 }
 
 // readAttempts reads the records of an event that stand in the stream up to when its newest delivery was decided, oldest first, and
@@ -58,10 +72,15 @@ func readAttempts(ctx context.Context, reader RecordReader, of *analytics.Record
 		read += max(1, len(records.Records))
 		after = records.Last
 	}
-	complete = a.complete()
+	list, complete = a.all()
+	return list, complete, nil
+}
+
+// all returns what was found and what the view knows, each once and in the order of time, and says whether that is every attempt.
+func (a *attempts) all() (list []stream.Record, complete bool) {
 	a.addLatest()
 	slices.SortStableFunc(a.found, func(x, y stream.Record) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Attempts, y.Attempts)) })
-	return slices.Compact(a.found), complete || a.complete(), nil
+	return slices.Compact(a.found), a.complete()
 }
 
 // decided is when the newest of the event's deliveries was decided; its reception, where none is. Nothing is looked for then.
@@ -99,6 +118,17 @@ func (a *attempts) complete() bool {
 		delete(seen, 0)
 		return !latest || len(seen) < d.Attempts
 	})
+}
+
+// findAttempts is [readAttempts] where the records of an event can be found without reading those of others.
+func findAttempts(ctx context.Context, reader AttemptReader, of *analytics.Record) (list []stream.Record, complete bool, err error) {
+	found, err := reader.Attempts(ctx, of)
+	if err != nil {
+		return nil, false, err
+	}
+	a := attempts{of: of, found: found}
+	list, complete = a.all()
+	return list, complete, nil
 }
 
 // isLatest says whether a record is the one by which a delivery stands as it does.

@@ -76,7 +76,7 @@ func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	var attempts []stream.Record
 	complete := false
 	if err == nil {
-		attempts, complete, err = readAttempts(r.Context(), t.Records, record)
+		attempts, complete, err = attemptsOf(r.Context(), t, record)
 	}
 	if r.Method != http.MethodHead {
 		h.note(r, t, audit.Entry{

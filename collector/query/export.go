@@ -205,6 +205,9 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 			return nil, errCutShort
 		}
 	}
+	if isOfEngine(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
 	}
@@ -226,6 +229,11 @@ func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]
 		events[i], entries = &e, entries[1:]
 	}
 	return events, nil
+}
+
+// isOfEngine says whether an error is one of those that an engine fails with: then it is that which has the events, not Redis.
+func isOfEngine(err error) bool {
+	return errors.Is(err, analytics.ErrUnavailable) || errors.Is(err, analytics.ErrBusy) || errors.Is(err, analytics.ErrTooCostly)
 }
 
 // noteCompleteFrom says in a header what JSON has a member for.

@@ -37,6 +37,8 @@ type Tenant struct {
 	Entries EntryReader
 	// Records has what became of the events, each step.
 	Records RecordReader
+	// Attempts has the same of single events where the property has a history; nil where they are looked for in Records.
+	Attempts AttemptReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
 	// Shadows has what platforms in the mode Shadow would have been sent.
