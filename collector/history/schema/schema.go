@@ -101,6 +101,7 @@ func tables() []table {
 				{"reason", "LowCardinality(String)"},
 				{"decided", "Int64 CODEC(Delta(8), ZSTD(1))"}, // milliseconds since 1970
 				{"name", "LowCardinality(String)"},            // the event's
+				{"again", "UInt8"},                            // 1 where the event has an earlier record of the platform
 			},
 		},
 		{name: Gaps, order: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
