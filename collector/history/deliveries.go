@@ -82,12 +82,7 @@ func (e *Engine) tally(ctx context.Context, m moment, key, kept string, paramete
 		return nil
 	}
 	maps.Copy(parameters, m.recordBounds())
-	found, err := all[deliveryRow](ctx, e, clickhouse.Query{
-		SQL: `SELECT ` + key + ` AS key, toString(platform) AS to, record.3 AS status, record.6 AS reason,
-			if(record.3 = 2 AND record.4 > 0, toInt64(least(record.5, {longest:UInt32})), toInt64(-1)) AS latency, toInt64(count()) AS rows
-			FROM (` + countingSQL(kept) + `) GROUP BY key, to, status, reason, latency`,
-		Parameters: parameters,
-	})
+	found, err := e.deliveryRows(ctx, key, kept, parameters)
 	for _, row := range found {
 		t, status := at(row.Key, row.Platform), stream.Status(row.Status)
 		// Until a record says otherwise a delivery is pending.
@@ -101,6 +96,26 @@ func (e *Engine) tally(ctx context.Context, m moment, key, kept string, paramete
 		}
 	}
 	return err
+}
+
+// deliveryRows counts deliveries by kind. Nearly all have one record, the first, and are counted by it; of the others the first is
+// taken out of the count and the one that counts is put in.
+func (e *Engine) deliveryRows(ctx context.Context, key, kept string, parameters map[string]any) ([]deliveryRow, error) {
+	said := func(status, reason, attempts, latency, count string) string {
+		return "SELECT " + key + " AS key, toString(platform) AS to, " + status + " AS status, toString(" + reason + ") AS reason, if(" + status + " = 2 AND " + attempts +
+			" > 0, toInt64(least(" + latency + ", {longest:UInt32})), toInt64(-1)) AS latency, toInt64(" + count + ") AS count FROM "
+	}
+	const kind = " GROUP BY key, to, status, reason, latency"
+	several := countingSQL(kept + " AND at IN (SELECT at FROM records WHERE again = 1 AND " + knownRecords + " AND " + kept + ")")
+	return all[deliveryRow](ctx, e, clickhouse.Query{
+		SQL: "SELECT key, to, status, reason, latency, sum(count) AS rows FROM (" +
+			said("status", "reason", "attempts", "latency", "count()") + "records WHERE again = 0 AND " + knownRecords + " AND " + kept + kind +
+			" UNION ALL " +
+			said("changed.1.3", "changed.1.6", "changed.1.4", "changed.1.5", "sum(changed.2)") +
+			"(SELECT at, platform, name, arrayJoin(arrayConcat([(record, 1)], arrayMap(r -> (r, -1), arrayFilter(r -> r.8 = 0, said)))) AS changed FROM (" + several + "))" + kind +
+			")" + kind + " HAVING rows != 0",
+		Parameters: parameters,
+	})
 }
 
 // merge adds what others have counted.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -62,6 +63,8 @@ type past struct {
 	anonymous stream.Position
 	// touches are the newest touch of each visitor, and where it was.
 	touches map[uint64]rows.Event
+	// seen is the newest event of each visitor, of those of which the archive knows.
+	seen map[uint64]stream.Position
 	// events are what has happened, table their rows, records what became of them, and recordTable that in rows.
 	events      []happened
 	table       []rows.Event
@@ -89,7 +92,7 @@ func newPast(t *testing.T, seed uint64, events int) *past {
 	r := rand.New(rand.NewPCG(seed, 14))
 	p := &past{
 		Rand: r, last: stream.At(begin), pace: pick(r, int64(1), 1000, 600_000, 3*24*3_600_000), visitors: 1 + r.IntN(6),
-		currency: pick(r, "EUR", "EUR", "JPY", "KWD"), touches: map[uint64]rows.Event{},
+		currency: pick(r, "EUR", "EUR", "JPY", "KWD"), touches: map[uint64]rows.Event{}, seen: map[uint64]stream.Position{},
 	}
 	p.view = analytics.NewView(analytics.Options{Property: property, Currency: p.currency, Logger: slog.New(slog.DiscardHandler)})
 	p.history = history.New(history.Options{Client: client, Currency: p.currency, Anonymous: func() stream.Position { return p.anonymous }})
@@ -129,6 +132,12 @@ func (p *past) row(e *event.Event) rows.Event {
 	row := rows.FromEvent(property, p.last, e)
 	if row.Visitor == 0 {
 		return row
+	}
+	if seen, known := p.seen[row.Visitor]; known && p.last.Milliseconds()-seen.Milliseconds() < math.MaxUint32 {
+		row.Since = uint32(p.last.Milliseconds()-seen.Milliseconds()) + 1
+	}
+	if p.seen[row.Visitor] = p.last; p.IntN(9) == 0 {
+		delete(p.seen, row.Visitor) // it need not be known
 	}
 	if row.Touch != "" {
 		p.touches[row.Visitor] = row

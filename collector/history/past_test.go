@@ -48,7 +48,11 @@ func (p *past) note(r stream.Record) {
 	}
 	p.records = append(p.records, r)
 	entry := p.last + stream.Position(len(p.records)/3)<<30
-	p.recordTable = append(p.recordTable, rows.FromRecord(entry, len(p.records)%3, &r, name))
+	row := rows.FromRecord(entry, len(p.records)%3, &r, name)
+	if slices.ContainsFunc(p.recordTable, func(other rows.Record) bool { return other.At == row.At && other.Platform == row.Platform }) {
+		row.Again = 1
+	}
+	p.recordTable = append(p.recordTable, row)
 }
 
 // record makes up what became of an event on one of its platforms.

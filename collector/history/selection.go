@@ -26,6 +26,9 @@ var touchParts = map[analytics.Dimension]struct {
 	analytics.BySource: {1, "(direct)"}, analytics.ByMedium: {2, none}, analytics.ByCampaign: {3, none}, analytics.ByChannel: {4, analytics.Direct},
 }
 
+// everything is the condition that keeps all events.
+const everything = "1"
+
 // none is what is said of an event that lacks something.
 const none = "(none)"
 
@@ -43,7 +46,7 @@ func groupSQL(by analytics.Dimension) string {
 		originSQL, part.direct, rows.TouchSeparator, part.place, none)
 }
 
-// filterSQL is the condition that a filter puts on an event, "1" for none, and its parameters.
+// filterSQL is the condition that a filter puts on an event, [everything] for none, and its parameters.
 func filterSQL(filter analytics.Filter) (string, map[string]any) {
 	conditions, parameters := []string{}, map[string]any{}
 	for _, by := range slices.Sorted(maps.Keys(filter)) {
@@ -70,7 +73,7 @@ func filterSQL(filter analytics.Filter) (string, map[string]any) {
 		parameters[name] = values
 	}
 	if len(conditions) == 0 {
-		return "1", parameters
+		return everything, parameters
 	}
 	return strings.Join(conditions, " AND "), parameters
 }

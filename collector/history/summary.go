@@ -110,29 +110,41 @@ func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Ran
 	counted, classes := make([]analytics.Counted, len(ranges)), make([]columns.ClassCounts, len(ranges))
 	kept, values := filterSQL(filter)
 	for _, b := range m.bucketsOf(ranges) {
+		count := e.countRows
+		if kept == everything && b.isPrepared() {
+			count = e.countPrepared
+		}
 		parameters := b.parameters(m)
 		maps.Copy(parameters, values)
-		found, err := all[counts](ctx, e, clickhouse.Query{SQL: countsSQL(b.key(), kept), Parameters: parameters})
-		if err != nil {
+		if err := count(ctx, &b, kept, parameters, counted, classes); err != nil {
 			return nil, nil, err
-		}
-		for i := range found {
-			row, place := &found[i], b.places[found[i].Bucket]
-			for class := range classes[place] {
-				classes[place][class] = int(row.Classes[class])
-			}
-			counted[place] = analytics.Counted{
-				Events: classes[place][event.Human], Purchases: int(row.Purchases), AddToCarts: int(row.AddToCarts), Pageviews: int(row.Pageviews),
-				Refunds: int(row.Refunds), Visitors: int(row.Visitors), Buyers: int(row.Buyers),
-			}
-		}
-		sums, err := all[bucketMoney](ctx, e, clickhouse.Query{SQL: moneySQL(b.key(), kept), Parameters: parameters})
-		if err != nil {
-			return nil, nil, err
-		}
-		for i := range sums {
-			sums[i].addTo(&counted[b.places[sums[i].Bucket]])
 		}
 	}
 	return counted, classes, nil
+}
+
+// countRows counts events one by one.
+func (e *Engine) countRows(ctx context.Context, b *buckets, kept string, parameters map[string]any, counted []analytics.Counted, classes []columns.ClassCounts) error {
+	found, err := all[counts](ctx, e, clickhouse.Query{SQL: countsSQL(b.key(), kept), Parameters: parameters})
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		row, place := &found[i], b.places[found[i].Bucket]
+		for class := range classes[place] {
+			classes[place][class] = int(row.Classes[class])
+		}
+		counted[place] = analytics.Counted{
+			Events: classes[place][event.Human], Purchases: int(row.Purchases), AddToCarts: int(row.AddToCarts), Pageviews: int(row.Pageviews),
+			Refunds: int(row.Refunds), Visitors: int(row.Visitors), Buyers: int(row.Buyers),
+		}
+	}
+	sums, err := all[bucketMoney](ctx, e, clickhouse.Query{SQL: moneySQL(b.key(), kept), Parameters: parameters})
+	if err != nil {
+		return err
+	}
+	for i := range sums {
+		sums[i].addTo(&counted[b.places[sums[i].Bucket]])
+	}
+	return nil
 }

@@ -34,7 +34,10 @@ type Event struct {
 	Origin string `ch:"origin"`
 	// OriginAge is how many milliseconds that touch was before the event.
 	OriginAge uint32 `ch:"origin_age"`
-	Page      string `ch:"page"`
+	// Since is one more than how many milliseconds before the event its visitor had another one, which is in the table too; 0 where
+	// that is not known, or there was none.
+	Since uint32 `ch:"since"`
+	Page  string `ch:"page"`
 	// The products' ids, amounts and quantities stand side by side. Of events that are no sale the amounts are absent and the
 	// quantities 0.
 	ProductIDs        []string `ch:"products.id"`

@@ -19,6 +19,8 @@ type Record struct {
 	Reason   string `ch:"reason"`
 	Decided  int64  `ch:"decided"`
 	Name     string `ch:"name"`
+	// Again is 1 where an earlier record of the same event and platform is in the table too.
+	Again uint8 `ch:"again"`
 }
 
 // FromRecord returns the row of the nth record of an entry of the deliveries stream; name is that of the record's event.

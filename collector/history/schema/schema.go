@@ -72,6 +72,7 @@ func tables() []table {
 				{"touch", "LowCardinality(String)"},     // the event's own, "" for none
 				{"origin", "LowCardinality(String)"},    // the touch that its visitor comes from, at most 30 days before
 				{"origin_age", "UInt32 CODEC(ZSTD(1))"}, // milliseconds from that touch to the event
+				{"since", "UInt32 CODEC(ZSTD(1))"},      // 1 + milliseconds from an earlier event of its visitor; 0 for not known or none
 				{"page", "LowCardinality(String)"},
 				{"products.id", "Array(LowCardinality(String))"},
 				{"products.amount", "Array(Nullable(Int64))"},
@@ -100,6 +101,7 @@ func tables() []table {
 				{"reason", "LowCardinality(String)"},
 				{"decided", "Int64 CODEC(Delta(8), ZSTD(1))"}, // milliseconds since 1970
 				{"name", "LowCardinality(String)"},            // the event's
+				{"again", "UInt8"},                            // 1 where the event has an earlier record of the platform
 			},
 		},
 		{name: Gaps, order: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
