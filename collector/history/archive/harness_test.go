@@ -307,3 +307,36 @@ func (s *shop) each(what string, want []Place, got map[Place]uint64) {
 		s.t.Errorf("there are %d %ss, want %d", len(got), what, len(want))
 	}
 }
+
+// rightOrigins fails unless each event of the history has the origin that it has where all are looked at in their order.
+func (s *shop) rightOrigins() {
+	s.t.Helper()
+	type row struct {
+		At      uint64 `ch:"at"`
+		Visitor uint64 `ch:"visitor"`
+		Touch   string `ch:"touch"`
+		Origin  string `ch:"origin"`
+		Age     uint32 `ch:"origin_age"`
+	}
+	list, err := clickhouse.Select[row](s.t.Context(), s.direct, clickhouse.Query{SQL: "SELECT at, visitor, touch, origin, origin_age FROM events ORDER BY at"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	touches, found := map[uint64]row{}, 0
+	for _, one := range list {
+		want, age := one.Touch, uint32(0)
+		if before, known := touches[one.Visitor]; one.Touch == "" && known && one.Visitor != 0 {
+			want, age = before.Touch, uint32(stream.Position(one.At).Milliseconds()-stream.Position(before.At).Milliseconds())
+			found++
+		}
+		if one.Touch != "" {
+			touches[one.Visitor] = one
+		}
+		if one.Origin != want || one.Age != age {
+			s.t.Fatalf("event %s comes from %q of %d ms before, want %q of %d", stream.Position(one.At), one.Origin, one.Age, want, age)
+		}
+	}
+	if found == 0 {
+		s.t.Error("no event comes from an earlier one")
+	}
+}
