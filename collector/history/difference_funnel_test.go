@@ -39,6 +39,18 @@ func journeyKinds() map[string]func(p *past) (question any, ask func(engine) (an
 			}
 			return q, func(e engine) (any, error) { return e.Funnel(context.Background(), q) }
 		},
+		"attribution": func(p *past) (any, func(engine) (any, error)) {
+			q := analytics.AttributionQuery{
+				Range: p.someRange(), Filter: p.someFilter(), Lookback: p.someWindow(), Limit: p.IntN(4),
+				Model:           pick(p.Rand, analytics.FirstTouch, analytics.LastTouch, analytics.Linear, analytics.Linear),
+				ConversionEvent: pick(p.Rand, "purchase", "purchase", "lead", "pageview", "unknown"),
+				GroupBy:         pick(p.Rand, analytics.ByChannel, analytics.BySource, analytics.ByMedium, analytics.ByCampaign),
+			}
+			if p.IntN(2) == 0 {
+				q.Filter = nil
+			}
+			return q, func(e engine) (any, error) { return e.Attribution(context.Background(), q) }
+		},
 	}
 }
 

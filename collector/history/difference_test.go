@@ -46,6 +46,7 @@ type engine interface {
 	EventStats(ctx context.Context, q analytics.StatsQuery) (analytics.Stats, error)
 	Deliveries(ctx context.Context, q analytics.DeliveriesQuery) (analytics.Deliveries, error)
 	Funnel(ctx context.Context, q analytics.FunnelQuery) (analytics.Funnel, error)
+	Attribution(ctx context.Context, q analytics.AttributionQuery) (analytics.Attribution, error)
 }
 
 // past is a made-up past that a view and a history have.
