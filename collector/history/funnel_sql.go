@@ -33,7 +33,11 @@ const projectedFrom = 14 * 24 * time.Hour
 
 // byVisitor are the settings of a statement that gathers the events of each visitor of a range.
 func byVisitor(r analytics.Range) clickhouse.Settings {
-	settings := clickhouse.Settings{"optimize_aggregation_in_order": true}
+	settings := clickhouse.Settings{
+		"optimize_aggregation_in_order": true,
+		// What is not to be worked on is made empty: to sort it out by rows as well costs more than it saves.
+		"short_circuit_function_evaluation": "disable",
+	}
 	if r.To.Sub(r.From) >= projectedFrom {
 		settings["preferred_optimize_projection_name"] = "visitors"
 	}
@@ -104,21 +108,25 @@ func (f *funnelSQL) firstAttempt() string {
 
 // bestAttempt has for each visitor the events by which the best attempt comes to steps; sql has the first attempt.
 func (f *funnelSQL) bestAttempt(sql string) string {
-	// times and fills are all events in order, of those whose first attempt takes longer than the window; and of the others, none.
-	sql = fmt.Sprintf("SELECT attempt AS first, %s - %s <= {window:UInt64} AS settled, arrayConcat(begins, later) AS positions, "+
-		"if(settled, [], arraySort(positions)) AS times, "+
-		"if(settled, [], arraySort((m, a) -> a, arrayConcat(arrayMap(a -> to%[3]s(1), begins), masks), positions)) AS fills FROM (%[4]s)",
-		milliseconds("attempt[-1]"), milliseconds("attempt[1]"), f.mask(), sql)
-	// begun has for each event the latest beginning of the attempts that have come to a step by it, 0 for none; reached the events
-	// by which one first comes to each of the steps behind the first.
-	began := fmt.Sprintf("arrayMap((a, m, b) -> if(bitTest(m, k) AND b != 0 AND %s - %s <= {window:UInt64}, b, 0), times, fills, arrayShiftRight(known.1, 1))",
-		milliseconds("a"), milliseconds("b"))
-	sql = fmt.Sprintf("SELECT first, settled, times, fills, arrayFilter(a -> a != 0, arrayFold((known, k) -> "+
-		"(arrayFill(b -> b != 0, %s), arrayPushBack(known.2, arrayFirst((a, b) -> b != 0, times, %[1]s))), if(settled, [], range(1, %[2]d)), "+
-		"(arrayFill(b -> b != 0, arrayMap((a, m) -> if(bitTest(m, 0), a, 0), times, fills)), emptyArrayUInt64())).2) AS reached FROM (%[3]s)",
-		began, f.steps, sql)
-	sql = fmt.Sprintf("SELECT first, settled, times, fills, reached, if(empty(reached), 0, %s) AS came, "+
-		"bitShiftLeft(if(came > {window:UInt64}, came - {window:UInt64}, 0), 20) AS earliest FROM (%s)", milliseconds("reached[-1]"), sql)
-	return fmt.Sprintf("SELECT if(settled, first, arrayFold((attempt, k) -> arrayPushBack(attempt, %s), range(1, if(settled, 1, length(reached) + 1)), "+
-		"[arrayFirst((a, m) -> bitTest(m, 0) AND a >= earliest, times, fills)])) AS attempt FROM (%s)", nextSQL("attempt", "times", "fills"), sql)
+	// Those who are settled have no events from here on. Of the others no attempt comes further than the first would without a window.
+	sql = fmt.Sprintf("SELECT attempt AS first, %s - %s <= {window:UInt64} AS settled, if(settled, [], begins) AS alone, if(settled, [], later) AS behind, "+
+		"if(settled, [], masks) AS filled FROM (%s)", milliseconds("attempt[-1]"), milliseconds("attempt[1]"), sql)
+	// times and fills are the events and which steps each fills, in order.
+	sql = fmt.Sprintf("SELECT first, settled, arraySort(arrayConcat(alone, behind)) AS times, arraySort((m, a) -> a, "+
+		"arrayConcat(arrayWithConstant(length(alone), to%s(1)), filled), arrayConcat(alone, behind)) AS fills FROM (%s)", f.mask(), sql)
+	// known.1 has for each event the latest beginning of the attempts that come to a step by it, 0 for none; known.2 the events by
+	// which one first comes to each of the steps before.
+	sql = fmt.Sprintf("SELECT first, settled, times, fills, arrayFold((known, k) -> (arrayMap((a, m, b) -> "+
+		"if(bitTest(m, k) AND b != 0 AND %s - %s <= {window:UInt64}, b, 0), times, fills, arrayShiftRight(arrayFill(b -> b != 0, known.1), 1)), "+
+		"arrayPushBack(known.2, %s)), range(1, if(settled, 1, length(first))), (arrayMap((a, m) -> if(bitTest(m, 0), a, 0), times, fills), emptyArrayUInt64())) "+
+		"AS came FROM (%s)", milliseconds("a"), milliseconds("b"), firstBegun("known.1"), sql)
+	// reached are the events by which an attempt first comes to steps, earliest is when the best begins at the earliest.
+	sql = fmt.Sprintf("SELECT first, settled, times, fills, arrayFilter(a -> a != 0, arrayPushBack(came.2, %s)) AS reached FROM (%s)", firstBegun("came.1"), sql)
+	sql = fmt.Sprintf("SELECT first, settled, times, fills, length(reached) AS depth, %s AS last, "+
+		"bitShiftLeft(if(last > {window:UInt64}, last - {window:UInt64}, 0), 20) AS earliest FROM (%s)", milliseconds("reached[-1]"), sql)
+	return fmt.Sprintf("SELECT arrayFold((attempt, k) -> arrayPushBack(attempt, %s), range(1, depth), "+
+		"if(settled, first, [arrayFirst((a, m) -> bitTest(m, 0) AND a >= earliest, times, fills)])) AS attempt FROM (%s)", nextSQL("attempt", "times", "fills"), sql)
 }
+
+// firstBegun is the first event by which an attempt comes to a step, 0 where none does.
+func firstBegun(begun string) string { return "arrayFirst((a, b) -> b != 0, times, " + begun + ")" }
