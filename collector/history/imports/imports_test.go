@@ -132,10 +132,10 @@ func many(from, to int) (lines []string) {
 func TestWhatIsImportedAgainIsThereOnce(t *testing.T) {
 	all := many(0, 3000)
 	for name, again := range map[string][][]string{
-		"the same file":                     {all},
-		"a part of it":                      {all[100:900]},
-		"its parts, the last first":         {all[2000:], all[1000:2000], all[:1000]},
-		"the same lines twice in one file":  {append(append([]string{}, all[:50]...), all[:50]...)},
+		"the same file":                       {all},
+		"a part of it":                        {all[100:900]},
+		"its parts, the last first":           {all[2000:], all[1000:2000], all[:1000]},
+		"the same lines twice in one file":    {append(append([]string{}, all[:50]...), all[:50]...)},
 		"the same lines, the last come first": {reversed(all)},
 	} {
 		t.Run(name, func(t *testing.T) {
