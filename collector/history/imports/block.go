@@ -19,9 +19,6 @@ const imported = 1 << 19
 // mostAtOnce is how many imported events a millisecond has room for.
 const mostAtOnce = imported
 
-// blockRows is how many rows a block has, or as many more as the last millisecond has.
-const blockRows = 40_000
-
 // pending is an event that is about to be added.
 type pending struct {
 	row        rows.Event
@@ -92,7 +89,7 @@ func (b *blocks) endGroup(ctx context.Context) error {
 		return nil
 	}
 	ms := b.group[0].ms
-	if n := len(b.block.events); n >= blockRows || n > 0 && monthOf(b.block.events[0].ms) != monthOf(ms) {
+	if n := len(b.block.events); n >= b.r.BlockRows || n > 0 && monthOf(b.block.events[0].ms) != monthOf(ms) {
 		if err := b.flush(); err != nil {
 			return err
 		}

@@ -52,6 +52,10 @@ type Options struct {
 	// the system's.
 	Memory  int
 	TempDir string
+	// BlockRows is how many events are added at a time; 0 means 40,000.
+	BlockRows int
+	// Pauses are those between the attempts to add a block; nil for some that add up to nearly two minutes.
+	Pauses []time.Duration
 	// Workers is how many lines are read at once; at least 1.
 	Workers int
 	Now     func() time.Time
@@ -139,13 +143,22 @@ var (
 	ErrInput = errors.New("the input cannot be read")
 )
 
-// defaultMemory is what [Options.Memory] is by default.
-const defaultMemory = 128 << 20
+// What options are by default. A block of more rows takes more memory on both sides, one of fewer makes more parts to merge.
+const (
+	defaultMemory    = 128 << 20
+	defaultBlockRows = 40_000
+)
 
 // Run imports. After an error some of the events may be there; run again it goes on with the others.
 func Run(ctx context.Context, o Options) (Report, error) {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
+	}
+	if o.BlockRows == 0 {
+		o.BlockRows = defaultBlockRows
+	}
+	if o.Pauses == nil {
+		o.Pauses = []time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
 	}
 	o.Workers = max(o.Workers, 1)
 	sorted := newSorter(o.TempDir, o.Memory)

@@ -114,7 +114,7 @@ func readLine(from *bufio.Reader, b []byte) ([]byte, error) {
 	start, long := len(b), false
 	for {
 		part, err := from.ReadSlice('\n')
-		if long = long || len(b)-start+len(part) > maxLine; !long {
+		if long = long || len(b)-start+len(part) > maxLine+len("\n"); !long {
 			b = append(b, part...)
 		}
 		switch {

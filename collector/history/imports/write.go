@@ -60,9 +60,6 @@ func (r *run) write(ctx context.Context) error {
 	return w.mend(ctx)
 }
 
-// pauses are those between the attempts to add a block.
-var pauses = [...]time.Duration{time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second, 60 * time.Second}
-
 // add adds a block. Where that fails in a way that passes it is tried again: what is there is looked up anew each time.
 func (w *writer) add(ctx context.Context, b block) error {
 	for attempt := 0; ; attempt++ {
@@ -72,11 +69,11 @@ func (w *writer) add(ctx context.Context, b block) error {
 			return nil
 		}
 		problem, isProblem := errors.AsType[*clickhouse.Problem](err)
-		if !isProblem || !passes(problem) || attempt == len(pauses) {
+		if !isProblem || !passes(problem) || attempt >= len(w.Pauses) {
 			return err
 		}
 		select {
-		case <-time.After(pauses[attempt]):
+		case <-time.After(w.Pauses[attempt]):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
