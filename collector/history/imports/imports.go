@@ -48,7 +48,7 @@ type Options struct {
 	SkipBad int
 	// DryRun reads, judges and asks, and adds nothing.
 	DryRun bool
-	// Memory is about how many bytes of events are held at a time; 0 means 128 MiB. Beyond it they go to files in TempDir, "" for
+	// Memory is about how many bytes of events are held at a time; 0 means 64 MiB. Beyond it they go to files in TempDir, "" for
 	// the system's.
 	Memory  int
 	TempDir string
@@ -145,7 +145,7 @@ var (
 
 // What options are by default. A block of more rows takes more memory on both sides, one of fewer makes more parts to merge.
 const (
-	defaultMemory    = 128 << 20
+	defaultMemory    = 64 << 20
 	defaultBlockRows = 40_000
 )
 

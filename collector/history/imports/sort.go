@@ -29,28 +29,51 @@ type sorter struct {
 	dir    string
 	memory int
 
-	arena []byte
-	refs  []ref
-	runs  []*os.File
+	// chunks have the items that are in memory, in the first used of them. They are used again after each file.
+	chunks [][]byte
+	used   int
+	bytes  int // of the items
+	refs   []ref
+	runs   []*os.File
 }
 
-// ref is where an item lies in the arena.
+// chunkSize is what a chunk has room for; a larger item has one of its own.
+const chunkSize = 1 << 20
+
+// ref is an item in memory.
 type ref struct {
 	place
-	from, to int
+	chunk, from, to int
 }
 
 func newSorter(dir string, memory int) *sorter { return &sorter{dir: dir, memory: memory} }
 
 // add takes an encoded item.
 func (s *sorter) add(encoded []byte) error {
-	from := len(s.arena)
-	s.arena = append(s.arena, encoded...)
-	s.refs = append(s.refs, ref{placeOf(encoded), from, len(s.arena)})
-	if len(s.arena)+refSize*len(s.refs) < s.memory {
+	if s.used == 0 || cap(s.chunks[s.used-1])-len(s.chunks[s.used-1]) < len(encoded) {
+		s.open(len(encoded))
+	}
+	chunk := &s.chunks[s.used-1]
+	from := len(*chunk)
+	*chunk = append(*chunk, encoded...)
+	s.refs = append(s.refs, ref{placeOf(encoded), s.used - 1, from, len(*chunk)})
+	s.bytes += len(encoded)
+	if s.bytes+refSize*len(s.refs) < s.memory {
 		return nil
 	}
 	return s.flush()
+}
+
+// open begins a chunk that has room for an item.
+func (s *sorter) open(size int) {
+	if s.used == len(s.chunks) {
+		s.chunks = append(s.chunks, nil)
+	}
+	if cap(s.chunks[s.used]) < size {
+		s.chunks[s.used] = make([]byte, 0, max(size, chunkSize))
+	}
+	s.chunks[s.used] = s.chunks[s.used][:0]
+	s.used++
 }
 
 // flush writes what is in memory to a file.
@@ -66,7 +89,7 @@ func (s *sorter) flush() error {
 		}
 		return nil
 	})
-	s.arena, s.refs = s.arena[:0], s.refs[:0]
+	s.used, s.bytes, s.refs = 0, 0, s.refs[:0]
 	if err != nil || len(s.runs) < mostRuns {
 		return err
 	}
@@ -81,7 +104,7 @@ func (s *sorter) held() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		slices.SortFunc(s.refs, func(a, b ref) int { return a.compare(b.place) })
 		for _, r := range s.refs {
-			if !yield(s.arena[r.from:r.to]) {
+			if !yield(s.chunks[r.chunk][r.from:r.to]) {
 				return
 			}
 		}
@@ -128,7 +151,7 @@ func (s *sorter) each(do func(encoded []byte) error) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	s.arena, s.refs = nil, nil
+	s.chunks, s.refs = nil, nil
 	return merge(s.runs, do)
 }
 
