@@ -51,8 +51,8 @@ func (r *run) newBlocks(to func(block) error) *blocks {
 	if r.Property.JoinIdentities {
 		b.people = newPeople(r.Property.Retention.JoinedFor())
 	}
-	if r.Property.Retention.SealsIdentity() {
-		b.anonymous = r.now.Add(-r.Property.Retention.IdentityAge()).Truncate(24 * time.Hour)
+	if days := r.Property.Retention.IdentifiersDays; days > 0 {
+		b.anonymous = r.now.AddDate(0, 0, -days).Truncate(24 * time.Hour)
 	}
 	return b
 }

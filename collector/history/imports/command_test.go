@@ -15,7 +15,11 @@ import (
 
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/erasure"
 	"github.com/weir-dev/weir/collector/history/imports"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // directory is a Property's configuration.
@@ -162,5 +166,53 @@ func TestAFileThatBreaksOffImportsNothing(t *testing.T) {
 				t.Errorf("it ends with %v, and %d events are there", err, len(p.events()))
 			}
 		})
+	}
+}
+
+// TestTheCommandKnowsWhoWasErased by the file, and by what Redis has been told since.
+func TestTheCommandKnowsWhoWasErased(t *testing.T) {
+	address, redis := clickhousetest.Shared(t), redistest.URL(t)
+	placeAt(t, address)
+	dir := directory(t, address, nil)
+	ledger := erasure.Ledger{Salt: erasure.Salt{1, 2, 3}}
+	entry := func(client string) erasure.Entry {
+		e := event.Event{ClientID: client}
+		return erasure.Entry{Digest: ledger.Salt.Digest(e.Identifiers(property, nil).List[0]), At: time.Now()}
+	}
+	ledger.Add(entry("in the file"))
+	for name, content := range map[string][]byte{config.LedgerFile: ledger.Encode(), config.RedisURLFile: []byte(redis)} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := stream.Dial(redis, stream.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Stream("default", "shop").Ledgered(t.Context(), stream.ErasureRequest{ID: "e-1"}, []erasure.Entry{entry("in Redis")}); err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, "a.json", recent("a", `,"anonymousId":"in the file"`), recent("b", `,"anonymousId":"in Redis"`), recent("c", `,"anonymousId":"somebody"`))
+	var stdout, stderr bytes.Buffer
+	code := imports.Command(context.Background(), "weir import", []string{"--config", dir, path}, nil, &stdout, &stderr)
+	if code != 0 || !strings.Contains(stdout.String(), "2 of persons who were erased") {
+		t.Errorf("exit code %d, %q and %q", code, stdout.String(), stderr.String())
+	}
+	if got := clickhousetest.Exec(t, address, "SELECT event_id FROM events"); got != "c" {
+		t.Errorf("the history has the events %q, want c alone", got)
+	}
+	if err := os.Remove(filepath.Join(dir, config.LedgerFile)); err != nil {
+		t.Fatal(err)
+	}
+	if code := imports.Command(context.Background(), "weir import", []string{"--config", dir, path}, nil, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "erasures/ledger is missing") {
+		t.Errorf("without the file: exit code %d, %q", code, stderr.String())
 	}
 }

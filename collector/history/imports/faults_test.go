@@ -89,3 +89,18 @@ func TestABlockThatComesLateIsTakenBack(t *testing.T) {
 		t.Errorf("the history (-want +got):\n%s", diff)
 	}
 }
+
+// TestWhatWasDeletedIsImportedAgain although the table remembers the block that it came in.
+func TestWhatWasDeletedIsImportedAgain(t *testing.T) {
+	p := newPlace(t)
+	path := file(t, "a.json", many(0, 100)...)
+	p.run(path)
+	want := p.events()
+	p.exec("ALTER TABLE events DELETE WHERE 1 SETTINGS mutations_sync = 2")
+	if report := p.run(path); report.Imported != 100 {
+		t.Errorf("report %+v", report)
+	}
+	if diff := cmp.Diff(want, p.events()); diff != "" {
+		t.Errorf("the history (-want +got):\n%s", diff)
+	}
+}

@@ -95,11 +95,43 @@ func (w *writer) attempt(ctx context.Context, b *block) error {
 	if err := b.settle(there); err != nil || w.DryRun {
 		return err
 	}
-	fresh := b.fresh()
-	if err := clickhouse.Insert(ctx, w.client, schema.Events, fresh, token("events", len(fresh), func(i int) uint64 { return fresh[i].At })); err != nil {
-		return fmt.Errorf("add events: %w", err)
+	if fresh := b.fresh(); len(fresh) > 0 {
+		if err := w.addEvents(ctx, fresh); err != nil {
+			return fmt.Errorf("add events: %w", err)
+		}
 	}
 	return w.addRecords(ctx, b)
+}
+
+// errUnsettled says that a block was added and is not there.
+var errUnsettled = errors.New("what was added to the history is not there")
+
+// addEvents adds rows under a token that follows from them. Where they are not there after that the table knows the token from rows
+// that it has lost since, as by an erasure, so that no late copy can come any more: they go under another one.
+func (w *writer) addEvents(ctx context.Context, fresh []rows.Event) error {
+	positions := make([]uint64, len(fresh))
+	for i := range fresh {
+		positions[i] = fresh[i].At
+	}
+	own := token("events", len(fresh), func(i int) uint64 { return positions[i] })
+	for _, addition := range []string{own, ""} {
+		if err := clickhouse.Insert(ctx, w.client, schema.Events, fresh, addition); err != nil {
+			return err
+		}
+		count, err := clickhouse.One[uint64](ctx, w.client, clickhouse.Query{
+			SQL:        "SELECT uniqExact(at) FROM events WHERE at >= {first:UInt64} AND at <= {last:UInt64} AND at IN " + list(positions),
+			Parameters: map[string]any{"first": positions[0], "last": positions[len(positions)-1]}, Settings: longStatement(),
+		})
+		switch {
+		case err != nil:
+			return err
+		case count == uint64(len(positions)):
+			return nil
+		case count > 0: // the block is there as a whole or not at all: somebody else is at work
+			return errUnsettled
+		}
+	}
+	return errUnsettled
 }
 
 // count notes a block that is there.
