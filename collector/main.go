@@ -1,4 +1,5 @@
-// Command collector is the tenant pods' binary: it serves one Property in the roles that it is given.
+// Command collector is the tenant pods' binary: it serves one Property in the roles that it is given. `collector import` is what a
+// Job runs beside them to bring a past into the Property's history.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // nor the certificates of authorities
 
 	"github.com/weir-dev/weir/collector/audit"
+	"github.com/weir-dev/weir/collector/history/imports"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
@@ -39,6 +41,9 @@ func main() {
 
 // run is the program without its globals; it returns the exit code. The audit log goes to stdout, the log to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "import" {
+		return imports.Command(ctx, "collector import", args[1:], os.Stdin, stdout, stderr)
+	}
 	var options role.Options
 	var roles, directory, listen, metricsListen string
 	flags := flag.NewFlagSet("collector", flag.ContinueOnError)

@@ -1,4 +1,5 @@
-// Command weir is for people: `weir dev` serves Property files on this machine, without a cluster.
+// Command weir is for people: `weir dev` serves Property files on this machine, without a cluster, and `weir import` brings the
+// past of other systems into a Property's history.
 package main
 
 import (
@@ -22,8 +23,9 @@ var version string
 const usage = `Weir collects a website's events, delivers them to ad and analytics platforms, and answers questions about them.
 
 Usage:
-  weir dev -f FILE…   serve the Property resources in FILE… on this machine, without a cluster
-  weir version        print the version
+  weir dev -f FILE…               serve the Property resources in FILE… on this machine, without a cluster
+  weir import --config DIR FILE…  bring the past of another system into a Property's history in ClickHouse
+  weir version                    print the version
 
 "weir COMMAND -h" lists a command's flags. In a cluster, Properties are served by weir-operator.
 `
@@ -46,12 +48,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch args[0] {
 	case "dev":
 		err = dev(ctx, args[1:], stdout, stderr)
+	case "import":
+		return importPast(ctx, args[1:], stdout, stderr)
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, cmp.Or(version, moduleVersion()))
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 	default:
-		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev and version", args[0])}
+		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import and version", args[0])}
 	}
 	return flags.ExitCode("weir", err, stderr)
 }

@@ -68,6 +68,7 @@ var programs = []struct{ title, intro, path, command string }{
 	{"weir-operator acl-file", "What the chart's Redis runs before it starts.", ".", "acl-file"},
 	{"weir-operator check", "What `helm test` runs.", ".", "check"},
 	{"weir dev", "Property files on this machine, without a cluster.", "./cli/weir", "dev"},
+	{"weir import", "The past of another system, into a Property's history. `collector import` is the same in the image.", "./cli/weir", "import"},
 	{"collector", "The tenants' pods. The operator sets these flags.", "./collector", ""},
 }
 

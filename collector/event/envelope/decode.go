@@ -55,6 +55,10 @@ func (e *Envelope) LeaveOut(optional []string) {
 	}
 }
 
+// Happened says when the event in e happened, in place of its timestamp and however long ago that is. The zero time changes
+// nothing.
+func (e *Envelope) Happened(at time.Time) { e.occurredAt = at }
+
 // Decode reads an envelope into e. It is strict: a member name that occurs twice, text that is not UTF-8, data
 // after the object or anything but an object is a [*outline.SyntaxError]. Members that mean nothing to Weir are read
 // over. What the members hold is judged by [Envelope.Validate]. Nothing of what was in e may be in use any more.

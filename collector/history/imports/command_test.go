@@ -1,0 +1,218 @@
+package imports_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/event/erasure"
+	"github.com/weir-dev/weir/collector/history/imports"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// directory is a Property's configuration.
+func directory(t *testing.T, address string, change func(*config.Property)) string {
+	t.Helper()
+	p := shop()
+	p.DeduplicationWindowHours, p.Limits.MaxBodyBytes, p.Retention.MaxEvents = 24, 65536, 1_000_000
+	if change != nil {
+		change(&p)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{config.PropertyFile: text, config.HistoryURLFile: []byte(address)} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// recent is a message of some hours ago, by the clock that the command goes by.
+func recent(id string, rest string) string {
+	at := time.Now().UTC().Add(-3 * time.Hour).Format("2006-01-02T15:04:05.000Z")
+	return fmt.Sprintf(`{"type":"track","event":"Seen","messageId":%q,"receivedAt":%q%s}`, id, at, rest)
+}
+
+func TestTheCommand(t *testing.T) {
+	good, wrong := recent("a", ""), `{"type":"track","messageId":"b","receivedAt":"2026-10-01T00:00:00Z"}`
+	tests := map[string]struct {
+		lines  []string
+		flags  []string
+		change func(*config.Property)
+		code   int
+		// stdout and stderr must stand in the output; events is how many the history has then.
+		stdout, stderr string
+		events         string
+	}{
+		"it says what it has done":         {lines: []string{good, recent("b", "")}, stdout: "imported:              2\n", events: "2"},
+		"a line that is bad is named":      {lines: []string{good, wrong}, code: 1, stderr: ":2: event: The event field is required.\n", events: "0"},
+		"and says what would help":         {lines: []string{good, wrong}, code: 1, stderr: "--skip-bad leaves out bad lines", events: "0"},
+		"some may be bad":                  {lines: []string{good, wrong}, flags: []string{"--skip-bad", "1"}, stdout: "left out:              1 bad lines\n", events: "1"},
+		"but not more":                     {lines: []string{good, wrong, wrong}, flags: []string{"--skip-bad", "1"}, code: 1, stderr: "2 lines are bad, and nothing was imported", events: "0"},
+		"a dry run changes nothing":        {lines: []string{good}, flags: []string{"--dry-run"}, stdout: "would be imported:     1\n", events: "0"},
+		"what came after a time stays out": {lines: []string{good}, flags: []string{"--before", "2020-01-01T00:00:00Z"}, stdout: "1 not before --before", events: "0"},
+		"what is no event is told":         {lines: []string{strings.Replace(good, "track", "identify", 1)}, stdout: "no events:             1 (identify, group, alias)", events: "0"},
+		"a flag that there is not":         {flags: []string{"--fast"}, code: 2, stderr: `"weir import -h" lists the flags`, events: "0"},
+		"a time that is none":              {flags: []string{"--before", "yesterday"}, code: 2, stderr: "--before: must be a time as in", events: "0"},
+		"a format that there is not":       {flags: []string{"--format", "csv"}, code: 2, stderr: "--format: must be weir, segment or rudderstack", events: "0"},
+		"help":                             {flags: []string{"-h"}, stdout: "Usage: weir import --config DIR [flags] FILE…", events: "0"},
+		"a Property without a history":     {lines: []string{good}, change: func(p *config.Property) { p.History = nil }, code: 2, stderr: "the Property has no history", events: "0"},
+		"a server that is not there":       {lines: []string{good}, flags: []string{"--url", "http://u:hidden@127.0.0.1:1/db"}, code: 1, stderr: "weir import: ", events: "0"},
+		"an address that is none":          {lines: []string{good}, flags: []string{"--url", "u:hidden@host"}, code: 2, stderr: "--url: must be a URL", events: "0"},
+		"by their own times events are where they happened": {
+			lines: []string{recent("a", `,"timestamp":"2026-01-02T03:04:05Z"`)}, flags: []string{"--times", "happened"}, stdout: "2026-01-02T03:04:05Z to 2026-01-02T03:04:05Z", events: "1",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			address := clickhousetest.Shared(t)
+			placeAt(t, address)
+			args := append([]string{"--config", directory(t, address, test.change)}, test.flags...)
+			args = append(args, file(t, "a.json", test.lines...))
+			var stdout, stderr bytes.Buffer
+			code := imports.Command(context.Background(), "weir import", args, nil, &stdout, &stderr)
+			if code != test.code || !strings.Contains(stdout.String(), test.stdout) || !strings.Contains(stderr.String(), test.stderr) {
+				t.Errorf("exit code %d, %q and %q; want %d, %q and %q", code, stdout.String(), stderr.String(), test.code, test.stdout, test.stderr)
+			}
+			if strings.Contains(stderr.String(), "hidden") {
+				t.Errorf("it tells a password: %s", stderr.String())
+			}
+			if got := clickhousetest.Exec(t, address, "SELECT count() FROM events"); got != test.events {
+				t.Errorf("the history has %s events, want %s", got, test.events)
+			}
+		})
+	}
+}
+
+// TestFilesAreFound: as Segment and RudderStack lay them out in a bucket, compressed or not, and each once.
+func TestFilesAreFound(t *testing.T) {
+	dir, lines := t.TempDir(), many(0, 6)
+	compressed := func(text string) []byte {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = w.Write([]byte(text + "\n"))
+		_ = w.Close()
+		return b.Bytes()
+	}
+	for name, content := range map[string][]byte{
+		"segment-logs/SOURCE/1759276800000/20261001.abc.def-1.gz":           compressed(lines[0] + "\n" + lines[1]),
+		"segment-logs/SOURCE/1759363200000/20261002.abc.gz":                 append(compressed(lines[2]), compressed(lines[3])...),
+		"rudder-logs/SOURCE/10-01-2026/1759276800.SOURCE.uuid.json.gz":      compressed(lines[4]),
+		"rudder-logs/SOURCE/10-01-2026/_SUCCESS":                            nil,
+		"plain.ndjson":                                                      []byte(lines[5]),
+		"segment-logs/SOURCE/1759363200000/called-gz-and-not-compressed.gz": []byte(lines[5]),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		paths []string
+		want  int64
+	}{
+		"in a folder":              {[]string{dir}, 6},
+		"by a pattern":             {[]string{filepath.Join(dir, "segment-logs", "*", "*", "2026*.gz")}, 4},
+		"a folder and files in it": {[]string{filepath.Join(dir, "plain.ndjson"), dir}, 6},
+		"from the standard input":  {[]string{"-"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.Input = bytes.NewReader(compressed(lines[0] + "\n" + lines[1]))
+			if report := p.run(test.paths...); report.Imported != test.want {
+				t.Errorf("report %+v, %v", report, p.bad)
+			}
+		})
+	}
+}
+
+func TestAFileThatBreaksOffImportsNothing(t *testing.T) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write([]byte(strings.Join(many(0, 500), "\n")))
+	_ = w.Close()
+	path := filepath.Join(t.TempDir(), "a.gz")
+	if err := os.WriteFile(path, b.Bytes()[:b.Len()-20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, one := range map[string]string{"in the middle": path, "a file that is not there": path + "x"} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.Paths = []string{one}
+			if _, err := imports.Run(context.Background(), p.Options); err == nil || len(p.events()) > 0 {
+				t.Errorf("it ends with %v, and %d events are there", err, len(p.events()))
+			}
+		})
+	}
+}
+
+// TestTheCommandKnowsWhoWasErased by the file, and by what Redis has been told since.
+func TestTheCommandKnowsWhoWasErased(t *testing.T) {
+	address, redis := clickhousetest.Shared(t), redistest.URL(t)
+	placeAt(t, address)
+	dir := directory(t, address, nil)
+	ledger := erasure.Ledger{Salt: erasure.Salt{1, 2, 3}}
+	entry := func(client string) erasure.Entry {
+		e := event.Event{ClientID: client}
+		return erasure.Entry{Digest: ledger.Salt.Digest(e.Identifiers(property, nil).List[0]), At: time.Now()}
+	}
+	ledger.Add(entry("in the file"))
+	for name, content := range map[string][]byte{config.LedgerFile: ledger.Encode(), config.RedisURLFile: []byte(redis)} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := stream.Dial(redis, stream.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Stream("default", "shop").Ledgered(t.Context(), stream.ErasureRequest{ID: "e-1"}, []erasure.Entry{entry("in Redis")}); err != nil {
+		t.Fatal(err)
+	}
+	path := file(t, "a.json", recent("a", `,"anonymousId":"in the file"`), recent("b", `,"anonymousId":"in Redis"`), recent("c", `,"anonymousId":"somebody"`))
+	var stdout, stderr bytes.Buffer
+	code := imports.Command(context.Background(), "weir import", []string{"--config", dir, path}, nil, &stdout, &stderr)
+	if code != 0 || !strings.Contains(stdout.String(), "2 of persons who were erased") {
+		t.Errorf("exit code %d, %q and %q", code, stdout.String(), stderr.String())
+	}
+	if got := clickhousetest.Exec(t, address, "SELECT event_id FROM events"); got != "c" {
+		t.Errorf("the history has the events %q, want c alone", got)
+	}
+	if err := os.Remove(filepath.Join(dir, config.LedgerFile)); err != nil {
+		t.Fatal(err)
+	}
+	if code := imports.Command(context.Background(), "weir import", []string{"--config", dir, path}, nil, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "erasures/ledger is missing") {
+		t.Errorf("without the file: exit code %d, %q", code, stderr.String())
+	}
+}
