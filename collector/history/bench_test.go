@@ -85,11 +85,11 @@ func BenchmarkAttribution(b *testing.B) {
 	client := benchmarked(b)
 	engine := history.New(history.Options{Client: client, Currency: "EUR"})
 	for name, q := range map[string]analytics.AttributionQuery{
-		"last touch of 30 days":  {Model: analytics.LastTouch, Lookback: analytics.TouchLookback},
-		"first touch of all":     {Model: analytics.FirstTouch},
-		"linear, 30 days":        {Model: analytics.Linear, Lookback: analytics.TouchLookback},
-		"linear, all pageviews":  {Model: analytics.Linear, Lookback: analytics.TouchLookback, ConversionEvent: "pageview"},
-		"last touch of 90 days ": {Model: analytics.LastTouch, Lookback: 3 * analytics.TouchLookback},
+		"last touch of 30 days": {Model: analytics.LastTouch, Lookback: analytics.TouchLookback},
+		"first touch of all":    {Model: analytics.FirstTouch},
+		"linear, 30 days":       {Model: analytics.Linear, Lookback: analytics.TouchLookback},
+		"linear, all pageviews": {Model: analytics.Linear, Lookback: analytics.TouchLookback, ConversionEvent: "pageview"},
+		"last touch of 90 days": {Model: analytics.LastTouch, Lookback: 3 * analytics.TouchLookback},
 	} {
 		q.Range, q.GroupBy = whole, analytics.ByChannel
 		if q.ConversionEvent == "" {
