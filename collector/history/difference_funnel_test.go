@@ -27,7 +27,7 @@ func journeyKinds() map[string]func(p *past) (question any, ask func(engine) (an
 	return map[string]func(p *past) (any, func(engine) (any, error)){
 		"funnel": func(p *past) (any, func(engine) (any, error)) {
 			q := analytics.FunnelQuery{Range: p.someRange(), Filter: p.someFilter(), Window: p.someWindow()}
-			for range 1 + p.IntN(pick(p.Rand, 1, 2, 4, 4, 12)) {
+			for range 1 + p.IntN(pick(p.Rand, 1, 2, 3, 4, 4, 4, 12, 64)) {
 				names := []string{}
 				for len(names) == 0 || p.IntN(3) == 0 {
 					names = append(names, pick(p.Rand, "pageview", "add_to_cart", "purchase", "lead", "refund", "it's \\ unknown", "pageview", "purchase"))
