@@ -1,0 +1,130 @@
+package forget
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/history/schema"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// age sees to what has become too old, once a day: limits are the beginnings of days.
+func (f *Forgetter) age(ctx context.Context) error {
+	limits, err := f.limits(ctx)
+	if err != nil {
+		return err
+	}
+	limits = Limits{Oldest: schema.DayOf(limits.Oldest), Anonymous: schema.DayOf(limits.Anonymous)}
+	if f.aged != nil && *f.aged == limits {
+		return nil
+	}
+	if err := f.drop(ctx, limits.Oldest); err != nil {
+		return err
+	}
+	if err := f.anonymize(ctx, limits.Anonymous); err != nil {
+		return err
+	}
+	f.aged = &limits
+	return nil
+}
+
+// partition is a month of a table.
+type partition struct {
+	Table string `ch:"table"`
+	Month string `ch:"partition"`
+}
+
+// drop removes what is older than is kept: months that are over as a whole, without reading them. Of the month that is partly over
+// the days go once a day: that writes one month's rows again, where waiting for its end would keep them a month longer than was
+// promised.
+func (f *Forgetter) drop(ctx context.Context, oldest stream.Position) error {
+	if oldest == 0 {
+		return nil
+	}
+	condition := "at < " + strconv.FormatUint(uint64(oldest), 10)
+	type old struct {
+		Events  uint64 `ch:"events"`
+		Records uint64 `ch:"records"`
+	}
+	there, err := clickhouse.One[old](ctx, f.client, clickhouse.Query{
+		SQL: "SELECT (SELECT count() FROM events WHERE " + condition + ") AS events, (SELECT count() FROM records WHERE " + condition + ") AS records",
+	})
+	if err != nil {
+		return err
+	}
+	if there.Events > 0 {
+		// Before anything goes, answers say from when on they are complete.
+		gap := []struct {
+			Begin uint64 `ch:"begin"`
+			End   uint64 `ch:"end"`
+		}{{0, uint64(oldest) - 1}}
+		if err := clickhouse.Insert(ctx, f.client, schema.Gaps, gap, ""); err != nil {
+			return err
+		}
+		if err := f.mutate(ctx, schema.Gaps, "DELETE WHERE end < "+strconv.FormatUint(uint64(oldest)-1, 10)); err != nil {
+			return err
+		}
+	}
+	if there.Events == 0 && there.Records == 0 {
+		return nil
+	}
+	month := schema.MonthOf(oldest)
+	partitions, err := clickhouse.Select[partition](ctx, f.client, clickhouse.Query{
+		SQL:        "SELECT DISTINCT table, partition FROM system.parts WHERE active AND database = {database:String} AND table IN ('" + schema.Events + "', '" + schema.Records + "')",
+		Parameters: map[string]any{"database": f.client.Database()},
+	})
+	if err != nil {
+		return err
+	}
+	for _, one := range partitions {
+		number, err := strconv.Atoi(one.Month)
+		if err != nil || number >= month {
+			continue
+		}
+		if err := f.client.Exec(ctx, clickhouse.Query{SQL: fmt.Sprintf("ALTER TABLE %s DROP PARTITION %d", schema.Quote(one.Table), number)}); err != nil {
+			return fmt.Errorf("drop a month of table %s: %w", one.Table, err)
+		}
+	}
+	if err := f.mutateWhere(ctx, schema.Events, condition, fmt.Sprintf("DELETE IN PARTITION %d WHERE ", month)); err != nil {
+		return err
+	}
+	// A record is written after its event, and may lie in a later month.
+	return f.mutateWhere(ctx, schema.Records, condition, "DELETE WHERE ")
+}
+
+// mutateWhere changes the rows of a table that a condition is true of, where there are any.
+func (f *Forgetter) mutateWhere(ctx context.Context, table, condition, change string) error {
+	rows, err := clickhouse.One[uint64](ctx, f.client, clickhouse.Query{SQL: "SELECT count() FROM " + table + " WHERE " + condition})
+	if err != nil || rows == 0 {
+		return err
+	}
+	return f.mutate(ctx, table, change+condition)
+}
+
+// somebodys is the condition that an event tells whose it is, or where that one came from.
+const somebodys = "(visitor != 0 OR client_id != '' OR identity != '' OR notEmpty(identifiers) OR origin != '')"
+
+// anonymize makes nobody's the events before a position: in the tables too, as answers take them already.
+func (f *Forgetter) anonymize(ctx context.Context, before stream.Position) error {
+	if before == 0 {
+		return nil
+	}
+	condition := "at < " + strconv.FormatUint(uint64(before), 10) + " AND " + somebodys
+	months, err := clickhouse.Select[string](ctx, f.client, clickhouse.Query{SQL: "SELECT DISTINCT _partition_id FROM events WHERE " + condition})
+	if err != nil {
+		return err
+	}
+	for _, month := range months {
+		number, err := strconv.Atoi(month)
+		if err != nil {
+			return fmt.Errorf("partition of table %s: %w", schema.Events, err)
+		}
+		err = f.mutate(ctx, schema.Events, fmt.Sprintf("UPDATE visitor = 0, client_id = '', identity = '', identifiers = [], origin = '', origin_age = 0 IN PARTITION %d WHERE %s", number, condition))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
