@@ -44,31 +44,18 @@ func (f *Forgetter) drop(ctx context.Context, oldest stream.Position) error {
 		return nil
 	}
 	condition := "at < " + strconv.FormatUint(uint64(oldest), 10)
-	type old struct {
-		Events  uint64 `ch:"events"`
-		Records uint64 `ch:"records"`
-	}
-	there, err := clickhouse.One[old](ctx, f.client, clickhouse.Query{
-		SQL: "SELECT (SELECT count() FROM events WHERE " + condition + ") AS events, (SELECT count() FROM records WHERE " + condition + ") AS records",
-	})
+	events, err := f.count(ctx, schema.Events, condition)
 	if err != nil {
 		return err
 	}
-	if there.Events > 0 {
-		// Before anything goes, answers say from when on they are complete.
-		gap := []struct {
-			Begin uint64 `ch:"begin"`
-			End   uint64 `ch:"end"`
-		}{{0, uint64(oldest) - 1}}
-		if err := clickhouse.Insert(ctx, f.client, schema.Gaps, gap, ""); err != nil {
-			return err
-		}
-		if err := f.mutate(ctx, schema.Gaps, "DELETE WHERE end < "+strconv.FormatUint(uint64(oldest)-1, 10)); err != nil {
-			return err
-		}
+	records, err := f.count(ctx, schema.Records, condition)
+	if err != nil || events == 0 && records == 0 {
+		return err
 	}
-	if there.Events == 0 && there.Records == 0 {
-		return nil
+	if events > 0 {
+		if err := f.noteGap(ctx, oldest); err != nil {
+			return err
+		}
 	}
 	month := schema.MonthOf(oldest)
 	partitions, err := clickhouse.Select[partition](ctx, f.client, clickhouse.Query{
@@ -94,9 +81,27 @@ func (f *Forgetter) drop(ctx context.Context, oldest stream.Position) error {
 	return f.mutateWhere(ctx, schema.Records, condition, "DELETE WHERE ")
 }
 
+// noteGap has answers say from when on they are complete, before anything goes.
+func (f *Forgetter) noteGap(ctx context.Context, oldest stream.Position) error {
+	type gap struct {
+		Begin uint64 `ch:"begin"`
+		End   uint64 `ch:"end"`
+	}
+	before := uint64(oldest) - 1
+	if err := clickhouse.Insert(ctx, f.client, schema.Gaps, []gap{{0, before}}, ""); err != nil {
+		return err
+	}
+	return f.mutateWhere(ctx, schema.Gaps, "end < "+strconv.FormatUint(before, 10), "DELETE WHERE ")
+}
+
+// count counts the rows of a table that a condition is true of.
+func (f *Forgetter) count(ctx context.Context, table, condition string) (uint64, error) {
+	return clickhouse.One[uint64](ctx, f.client, clickhouse.Query{SQL: "SELECT count() FROM " + table + " WHERE " + condition, Settings: unlogged()})
+}
+
 // mutateWhere changes the rows of a table that a condition is true of, where there are any.
 func (f *Forgetter) mutateWhere(ctx context.Context, table, condition, change string) error {
-	rows, err := clickhouse.One[uint64](ctx, f.client, clickhouse.Query{SQL: "SELECT count() FROM " + table + " WHERE " + condition})
+	rows, err := f.count(ctx, table, condition)
 	if err != nil || rows == 0 {
 		return err
 	}

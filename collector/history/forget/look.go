@@ -180,6 +180,7 @@ func (f *Forgetter) look(ctx context.Context, l *look) error {
 		f.waits = l.waits
 	}
 	if l.all {
+		f.unfinished = f.unfinished || f.leftover // what had gone may be back
 		f.seen, f.looked = l.state, f.elapsed()
 		if l.parts == nil {
 			f.whole = began

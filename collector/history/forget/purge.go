@@ -48,13 +48,15 @@ func (f *Forgetter) purgeRest(ctx context.Context, open []stream.HistoryErasure)
 		}
 	}
 	// Records of what was removed may have come since.
-	left, err := clickhouse.One[uint64](ctx, f.client, clickhouse.Query{SQL: "SELECT count() FROM records WHERE at IN (SELECT at FROM erased)"})
-	if err != nil {
-		return err
-	}
-	if left > 0 {
-		f.purge, f.unfinished = nil, true
-		return nil
+	for _, table := range []string{schema.Records, schema.Events} {
+		left, err := f.count(ctx, table, "at IN (SELECT at FROM erased)")
+		if err != nil {
+			return err
+		}
+		if left > 0 {
+			f.unfinished = true
+			return nil
+		}
 	}
 	if err := f.mutate(ctx, schema.Erased, "DELETE WHERE batch <= "+listed([]uint32{f.purge.batch})); err != nil {
 		return err

@@ -177,15 +177,14 @@ func (f *Forgetter) remove(ctx context.Context) error {
 		// Records first: without its event a record says of nobody that it is to go.
 		for _, table := range []string{schema.Records, schema.Events} {
 			condition := "at IN (" + listed(positions) + ")"
-			left, err := clickhouse.One[uint64](ctx, f.client, clickhouse.Query{
-				SQL: "SELECT count() FROM " + table + " WHERE " + condition, Settings: unlogged(),
-			})
+			left, err := f.count(ctx, table, condition)
 			if err != nil {
 				return err
 			}
 			if left == 0 {
 				continue
 			}
+			f.purge = nil // there are further files to wait for
 			if err := f.mutate(ctx, table, "DELETE WHERE "+condition); err != nil {
 				return err
 			}
