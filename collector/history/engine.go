@@ -20,6 +20,8 @@ type Options struct {
 	Currency string
 	// Anonymous returns the position before which events are nobody's; nil for none.
 	Anonymous func() stream.Position
+	// Oldest returns the position before which nothing is kept, whether it has left the tables yet or not; nil for none.
+	Oldest func() stream.Position
 	// MaxBytes is how much memory of ClickHouse's one statement may take; 0 for whatever ClickHouse lets it.
 	MaxBytes int64
 }
@@ -29,14 +31,19 @@ type Engine struct {
 	client    *clickhouse.Client
 	currency  string
 	anonymous func() stream.Position
+	oldest    func() stream.Position
 	settings  clickhouse.Settings
 }
 
 // New returns an engine.
 func New(o Options) *Engine {
-	e := &Engine{client: o.Client, currency: o.Currency, anonymous: o.Anonymous, settings: clickhouse.Settings{}}
+	e := &Engine{client: o.Client, currency: o.Currency, anonymous: o.Anonymous, oldest: o.Oldest, settings: clickhouse.Settings{}}
+	none := func() stream.Position { return 0 }
 	if e.anonymous == nil {
-		e.anonymous = func() stream.Position { return 0 }
+		e.anonymous = none
+	}
+	if e.oldest == nil {
+		e.oldest = none
 	}
 	if o.MaxBytes > 0 {
 		e.settings["max_memory_usage"] = o.MaxBytes
@@ -51,8 +58,9 @@ func New(o Options) *Engine {
 type moment struct {
 	// last is the newest event, records the newest entry of the deliveries stream of which there is a record.
 	last, records uint64
-	// anonymous is the position before which events are nobody's.
-	anonymous uint64
+	// oldest is the position before which there are no events, anonymous that before which they are nobody's. That is not before
+	// oldest: what is not there credits nothing either.
+	oldest, anonymous uint64
 }
 
 // now returns the moment that a question is about.
@@ -62,13 +70,14 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 		Records uint64 `ch:"records"`
 	}
 	found, err := one[newest](ctx, e, clickhouse.Query{SQL: "SELECT ifNull((SELECT max(at) FROM events), 0) AS events, ifNull((SELECT max(entry) FROM records), 0) AS records"})
-	return moment{last: found.Events, records: found.Records, anonymous: uint64(e.anonymous())}, err
+	oldest := uint64(e.oldest())
+	return moment{last: found.Events, records: found.Records, oldest: oldest, anonymous: max(uint64(e.anonymous()), oldest)}, err
 }
 
 // bounds are the parameters that all statements of an answer have: see [selection].
 func (m moment) bounds(r analytics.Range) map[string]any {
 	return map[string]any{
-		"from": uint64(analytics.FirstAt(r.From)), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous,
+		"from": max(uint64(analytics.FirstAt(r.From)), m.oldest), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous,
 	}
 }
 
