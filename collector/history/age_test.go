@@ -40,8 +40,8 @@ func TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables(t *testing.T
 				return forget.Limits{Oldest: p.oldest, Anonymous: p.anonymous}, nil
 			},
 		})
-		for _, step := range []func(context.Context) error{func(context.Context) error { return nil }, f.Step} {
-			if err := step(t.Context()); err != nil {
+		for _, step := range []func() error{func() error { return nil }, func() error { return steps(t, f) }} {
+			if err := step(); err != nil {
 				t.Fatalf("%s: %v", again, err)
 			}
 			for range 15 {

@@ -2,6 +2,7 @@ package forget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -17,16 +18,11 @@ func (f *Forgetter) age(ctx context.Context) error {
 		return err
 	}
 	limits = Limits{Oldest: schema.DayOf(limits.Oldest), Anonymous: schema.DayOf(limits.Anonymous)}
-	if f.aged != nil && *f.aged == limits {
+	if f.aged != nil && *f.aged == limits || f.job != nil {
 		return nil
 	}
-	if err := f.drop(ctx, limits.Oldest); err != nil {
-		return err
-	}
-	if err := f.anonymize(ctx, limits.Anonymous); err != nil {
-		return err
-	}
 	f.aged = &limits
+	f.begin(func() error { return errors.Join(f.drop(ctx, limits.Oldest), f.anonymize(ctx, limits.Anonymous)) }, func() { f.aged = nil })
 	return nil
 }
 

@@ -87,9 +87,12 @@ type Forgetter struct {
 	held  map[string]time.Time
 	waits map[erasure.Digest]bool
 
-	// batch is the number of what is hidden now; unfinished says that some of it may have rows.
-	batch      uint32
-	unfinished bool
+	// batch is the number of what is hidden now. uncorrected says that something may come from it, unfinished that some of it may have
+	// rows.
+	batch                   uint32
+	uncorrected, unfinished bool
+	// job is what takes long and is under way, nil for nothing.
+	job *job
 	// purge is what is being waited for, nil for nothing; leftover says that something is hidden.
 	purge    *purge
 	leftover bool
@@ -101,7 +104,7 @@ type Forgetter struct {
 func New(o Options) *Forgetter {
 	f := &Forgetter{
 		client: o.Client, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, limits: o.Limits, logger: o.Logger, interval: o.Interval,
-		elapsed: o.Monotonic, done: map[erasure.Digest]erasure.Entry{}, unfinished: true, leftover: true,
+		elapsed: o.Monotonic, done: map[erasure.Digest]erasure.Entry{}, uncorrected: true, unfinished: true, leftover: true,
 	}
 	if f.settled == nil {
 		f.settled = func(context.Context) error { return nil }
@@ -121,6 +124,7 @@ func New(o Options) *Forgetter {
 
 // Run forgets until ctx ends, and returns its error. What fails is tried again.
 func (f *Forgetter) Run(ctx context.Context) error {
+	defer f.Wait()
 	ticker := time.NewTicker(f.interval)
 	defer ticker.Stop()
 	failed := false
@@ -145,8 +149,13 @@ func (f *Forgetter) Run(ctx context.Context) error {
 	}
 }
 
-// Step does what is to be done now. Persons go before all else, and neither keeps the other from being done.
+// Step does what is to be done now. What takes long goes on behind it, one thing at a time, so that it keeps nobody from being
+// hidden: see [Forgetter.Wait].
 func (f *Forgetter) Step(ctx context.Context) error {
+	if err := f.finish(); err != nil {
+		return err
+	}
+	// Persons go before all else, and neither keeps the other from being done.
 	return errors.Join(f.forgetPersons(ctx), f.age(ctx))
 }
 
@@ -170,21 +179,71 @@ func (f *Forgetter) forgetPersons(ctx context.Context) error {
 			return err
 		}
 	}
-	if f.unfinished {
+	if f.uncorrected && f.job == nil {
 		if err := f.correct(ctx); err != nil {
 			return err
 		}
 	}
-	if err := f.noteHidden(ctx, open); err != nil {
-		return err
+	if !f.uncorrected {
+		if err := f.noteHidden(ctx, open); err != nil {
+			return err
+		}
 	}
-	if f.unfinished {
-		if err := f.remove(ctx); err != nil {
+	switch {
+	case f.job != nil || f.uncorrected:
+		return nil
+	case f.unfinished:
+		if err := f.reconsider(ctx); err != nil {
 			return err
 		}
 		f.unfinished = false
+		f.begin(func() error { return f.remove(ctx) }, func() { f.unfinished = true })
+		return nil
 	}
 	return f.purgeRest(ctx, open)
+}
+
+// job is what takes long.
+type job struct {
+	done chan struct{}
+	err  error
+	// failed has it done again.
+	failed func()
+}
+
+// begin begins what takes long. Nothing else may be under way.
+func (f *Forgetter) begin(work func() error, failed func()) {
+	one := &job{done: make(chan struct{}), failed: failed}
+	f.job = one
+	go func() {
+		defer close(one.done)
+		one.err = work()
+	}()
+}
+
+// finish takes note of what took long, where that is done.
+func (f *Forgetter) finish() error {
+	if f.job == nil {
+		return nil
+	}
+	select {
+	case <-f.job.done:
+	default:
+		return nil
+	}
+	one := f.job
+	f.job = nil
+	if one.err != nil {
+		one.failed()
+	}
+	return one.err
+}
+
+// Wait waits for what takes long and is under way. It ends early where the context has ended that was given to [Forgetter.Step].
+func (f *Forgetter) Wait() {
+	if f.job != nil {
+		<-f.job.done
+	}
 }
 
 // noteHidden notes of those erasures that wait for nothing that no answer has anything of them.

@@ -100,9 +100,23 @@ func (h *history) forgetter() *forget.Forgetter {
 	})
 }
 
+// rounds are as many steps as it takes until there is nothing to be done but to wait.
+const rounds = 5
+
+func (h *history) steps(f *forget.Forgetter) error {
+	for range rounds {
+		if err := f.Step(h.t.Context()); err != nil {
+			f.Wait()
+			return err
+		}
+		f.Wait()
+	}
+	return nil
+}
+
 func (h *history) step(f *forget.Forgetter) {
 	h.t.Helper()
-	if err := f.Step(h.t.Context()); err != nil {
+	if err := h.steps(f); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -234,7 +248,7 @@ func TestWhoeverIsKilledBetweenTwoStatementsIsFollowed(t *testing.T) {
 				statements := 0
 				h.proxy.Add(clickhousetest.Fault{CutBefore: true, Matching: func(string) bool { statements++; return statements >= at }})
 				f := h.forgetter()
-				err := f.Step(t.Context())
+				err := h.steps(f)
 				h.proxy.Heal()
 				if isKilled {
 					f = h.forgetter()

@@ -180,7 +180,9 @@ func (f *Forgetter) look(ctx context.Context, l *look) error {
 		f.waits = l.waits
 	}
 	if l.all {
-		f.unfinished = f.unfinished || f.leftover // what had gone may be back
+		if f.leftover { // what had gone may be back
+			f.uncorrected, f.unfinished = true, true
+		}
 		f.seen, f.looked = l.state, f.elapsed()
 		if l.parts == nil {
 			f.whole = began

@@ -47,16 +47,9 @@ func (f *Forgetter) purgeRest(ctx context.Context, open []stream.HistoryErasure)
 			return nil
 		}
 	}
-	// Records of what was removed may have come since.
-	for _, table := range []string{schema.Records, schema.Events} {
-		left, err := f.count(ctx, table, "at IN (SELECT at FROM erased)")
-		if err != nil {
-			return err
-		}
-		if left > 0 {
-			f.unfinished = true
-			return nil
-		}
+	if err := f.reconsider(ctx); err != nil || f.purge == nil {
+		f.unfinished = true
+		return err
 	}
 	if err := f.mutate(ctx, schema.Erased, "DELETE WHERE batch <= "+listed([]uint32{f.purge.batch})); err != nil {
 		return err
@@ -64,6 +57,24 @@ func (f *Forgetter) purgeRest(ctx context.Context, open []stream.HistoryErasure)
 	done := f.purge.erasures
 	f.purge = nil
 	return f.notePurged(ctx, done)
+}
+
+// reconsider waits for nothing any more where rows are there again of what was removed: they leave further files.
+func (f *Forgetter) reconsider(ctx context.Context) error {
+	if f.purge == nil {
+		return nil
+	}
+	for _, table := range []string{schema.Records, schema.Events} {
+		left, err := f.count(ctx, table, "at IN (SELECT at FROM erased WHERE batch <= "+listed([]uint32{f.purge.batch})+")")
+		if err != nil {
+			return err
+		}
+		if left > 0 {
+			f.purge = nil
+			return nil
+		}
+	}
+	return nil
 }
 
 // beginPurge begins to wait where there is something to wait for.

@@ -53,9 +53,11 @@ func (f *Forgetter) hiddenPositions(ctx context.Context, to func([]uint64) error
 	}
 }
 
-// correct has what is left of the visitors whose touches are hidden come from where it would come from without these.
+// correct has what is left of the visitors whose touches are hidden come from where it would come from without these. Where there
+// is such a thing it begins to write it, and it is to be called again.
 func (f *Forgetter) correct(ctx context.Context) error {
-	return f.hiddenPositions(ctx, func(positions []uint64) error {
+	var changed []originRow
+	err := f.hiddenPositions(ctx, func(positions []uint64) error {
 		visitors, err := clickhouse.Select[uint64](ctx, f.client, clickhouse.Query{
 			SQL:      "SELECT DISTINCT visitor FROM events WHERE at IN (" + listed(positions) + ") AND touch != '' AND visitor != 0",
 			Settings: unlogged(),
@@ -64,12 +66,21 @@ func (f *Forgetter) correct(ctx context.Context) error {
 			return err
 		}
 		for some := range slices.Chunk(visitors, visitorsAtOnce) {
-			if err := f.correctVisitors(ctx, some); err != nil {
-				return err
+			if len(changed) < changesAtOnce {
+				if changed, err = f.corrections(ctx, some, changed); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if f.uncorrected = len(changed) > 0; f.uncorrected {
+		f.begin(func() error { return f.setOrigins(ctx, changed) }, func() {})
+	}
+	return nil
 }
 
 // originRow is what tells where an event comes from.
@@ -125,10 +136,9 @@ func (o *origins) next(row originRow) (originRow, bool) {
 	return row, row != before
 }
 
-// correctVisitors corrects the rows of some visitors.
-func (f *Forgetter) correctVisitors(ctx context.Context, visitors []uint64) error {
+// corrections appends the rows of some visitors as they shall be, until there are enough for a statement.
+func (f *Forgetter) corrections(ctx context.Context, visitors []uint64, changed []originRow) ([]originRow, error) {
 	var follow origins
-	var changed []originRow
 	rows := clickhouse.Rows[originRow](ctx, f.client, clickhouse.Query{
 		SQL: "SELECT visitor, at, toString(touch) AS touch, toString(origin) AS origin, origin_age, at IN (SELECT at FROM erased) AS gone FROM events WHERE visitor IN (" +
 			listed(visitors) + ") ORDER BY visitor, at",
@@ -136,26 +146,20 @@ func (f *Forgetter) correctVisitors(ctx context.Context, visitors []uint64) erro
 	})
 	for row, err := range rows {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if row, differs := follow.next(row); differs {
 			changed = append(changed, row)
 		}
 		if len(changed) == changesAtOnce {
-			if err := f.setOrigins(ctx, changed); err != nil {
-				return err
-			}
-			changed = changed[:0]
+			break
 		}
 	}
-	return f.setOrigins(ctx, changed)
+	return changed, nil
 }
 
 // setOrigins writes where some rows come from.
 func (f *Forgetter) setOrigins(ctx context.Context, changed []originRow) error {
-	if len(changed) == 0 {
-		return nil
-	}
 	positions, ages := make([]uint64, len(changed)), make([]uint32, len(changed))
 	texts := "["
 	for i := range changed {
@@ -184,7 +188,6 @@ func (f *Forgetter) remove(ctx context.Context) error {
 			if left == 0 {
 				continue
 			}
-			f.purge = nil // there are further files to wait for
 			if err := f.mutate(ctx, table, "DELETE WHERE "+condition); err != nil {
 				return err
 			}

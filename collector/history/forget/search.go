@@ -164,7 +164,7 @@ func (f *Forgetter) hide(ctx context.Context, l *look) error {
 		for i := range list {
 			list[i].Batch = f.batch
 		}
-		f.unfinished = true
+		f.uncorrected, f.unfinished = true, true
 		l.hidden += len(list)
 		err := clickhouse.Insert(ctx, f.client, schema.Erased, list, "")
 		list = list[:0]
