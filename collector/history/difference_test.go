@@ -225,7 +225,7 @@ func (p *past) someParts() []analytics.Range {
 	whole := p.someRange()
 	cuts := []time.Time{whole.From, whole.To}
 	for range p.IntN(6) {
-		cuts = append(cuts, whole.From.Add(time.Duration(p.Int64N(int64(whole.To.Sub(whole.From))+1))))
+		cuts = append(cuts, whole.From.Add(time.Duration(p.Int64N(max(0, int64(whole.To.Sub(whole.From)))+1))))
 	}
 	slices.SortFunc(cuts, time.Time.Compare)
 	var parts []analytics.Range

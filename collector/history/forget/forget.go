@@ -50,6 +50,8 @@ type Options struct {
 	// Settled returns when the blocks that were begun before are in the tables or have failed: later ones have nobody who stands in
 	// the ledger. Nil where nobody else writes.
 	Settled func(ctx context.Context) error
+	// Current is the time up to which everything that was received is in the tables; nil where nobody else writes.
+	Current func(ctx context.Context) (time.Time, error)
 	// Limits are asked with each look; nil for none.
 	Limits func(ctx context.Context) (Limits, error)
 	Logger *slog.Logger
@@ -72,6 +74,7 @@ type Forgetter struct {
 	ledger   Ledger
 	erasures Erasures
 	settled  func(context.Context) error
+	current  func(context.Context) (time.Time, error)
 	limits   func(context.Context) (Limits, error)
 	logger   *slog.Logger
 	interval time.Duration
@@ -103,7 +106,7 @@ type Forgetter struct {
 // New prepares a forgetter.
 func New(o Options) *Forgetter {
 	f := &Forgetter{
-		client: o.Client, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, limits: o.Limits, logger: o.Logger, interval: o.Interval,
+		client: o.Client, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, current: o.Current, limits: o.Limits, logger: o.Logger, interval: o.Interval,
 		elapsed: o.Monotonic, done: map[erasure.Digest]erasure.Entry{}, uncorrected: true, unfinished: true, leftover: true,
 	}
 	if f.settled == nil {

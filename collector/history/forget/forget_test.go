@@ -38,7 +38,9 @@ type history struct {
 	notes []stream.HistoryNote
 	// passed is how long everything has run, limits are those of the forgetter.
 	passed time.Duration
-	limits forget.Limits
+	// current is up to when everything that was received is there.
+	current time.Time
+	limits  forget.Limits
 	// interrupt is called at each step that can be seen from outside; its error is the step's.
 	interrupt func(step string) error
 }
@@ -96,6 +98,7 @@ func (h *history) forgetter() *forget.Forgetter {
 	return forget.New(forget.Options{
 		Client: h.client, Ledger: h, Erasures: h, Logger: slog.New(slog.DiscardHandler), Monotonic: func() time.Duration { return h.passed },
 		Settled: func(context.Context) error { return h.interrupt("settled") },
+		Current: func(context.Context) (time.Time, error) { return h.current, nil },
 		Limits:  func(context.Context) (forget.Limits, error) { return h.limits, h.interrupt("limits") },
 	})
 }
@@ -291,6 +294,12 @@ func TestWhatWasSeenWithASubjectIsFoundBeforeTheSubjectGoes(t *testing.T) {
 	h.parts["shares"] = []erasure.Entry{{Digest: h.Salt.Digest(who(email(1))), At: noon}}
 	h.Add(h.parts["shares"][0])
 	f := h.forgetter()
+	h.current = noon.Add(-time.Minute)
+	h.step(f)
+	if h.open[0].Found {
+		t.Error("it is said what was seen with the subject while later events have still to come")
+	}
+	h.current = noon
 	h.step(f)
 	h.want("before it is known", "1h0m0s", "4h0m0s", "5h0m0s")
 	hidden := func() (ids []string) {

@@ -124,11 +124,18 @@ func (f *Forgetter) hold(ctx context.Context, l *look, open []stream.HistoryEras
 	if err != nil {
 		return err
 	}
+	// What was seen with a subject is looked for in Redis after it was here. What may leave Redis meanwhile has to be here by now.
+	var current time.Time
+	if f.current != nil {
+		if current, err = f.current(ctx); err != nil {
+			return err
+		}
+	}
 	for _, one := range open {
 		if !one.Follow {
 			continue
 		}
-		if !one.Found {
+		if !one.Found && !f.behind(current, one) {
 			l.unanswered[one.ID] = &linkedTo{one, map[uint64]struct{}{}}
 		}
 		for _, entry := range parts[one.ID] {
@@ -138,6 +145,11 @@ func (f *Forgetter) hold(ctx context.Context, l *look, open []stream.HistoryEras
 		}
 	}
 	return nil
+}
+
+// behind says whether the tables lack events that were there when an erasure stood in the ledger.
+func (f *Forgetter) behind(current time.Time, one stream.HistoryErasure) bool {
+	return f.current != nil && current.Before(one.Ledgered)
 }
 
 // add adds those entries that are wanted, and says whether there are any.
