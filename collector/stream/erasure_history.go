@@ -148,6 +148,19 @@ func (s *Stream) NoteHistory(ctx context.Context, notes []HistoryNote) error {
 	return nil
 }
 
+// awaitsHistory says whether files of the history still have something of an erasure, and notes that it waits for these. Whoever
+// keeps a Redis of their own may have given the operator no right to ask since there was no history: then it does not wait.
+func awaitsHistory(ctx context.Context, tx *redis.Tx, state string) (bool, error) {
+	fields, err := tx.HMGet(ctx, state, stateLedgered, stateHistoryHidden, stateHistoryPurged).Result()
+	if Denied(err) {
+		return false, nil
+	}
+	if err != nil || fields[1] == nil || fields[2] == fields[0] {
+		return false, err
+	}
+	return true, tx.HSet(ctx, state, stateUnpurged, UnpurgedHistory).Err()
+}
+
 // NoteUnhidden notes why erasures are not hidden that are done in Redis: [UnhiddenHistory].
 func (s *Stream) NoteUnhidden(ctx context.Context, ids []string, reason string) error {
 	if len(ids) == 0 {

@@ -207,12 +207,8 @@ func (s *Stream) NotePurged(ctx context.Context, hidden []HiddenErasure) (purged
 			if err != nil {
 				return err
 			}
-			history, err := tx.HMGet(ctx, state, stateLedgered, stateHistoryHidden, stateHistoryPurged).Result()
-			if err != nil {
+			if waits, err := awaitsHistory(ctx, tx, state); err != nil || waits {
 				return err
-			}
-			if history[1] != nil && history[2] != history[0] {
-				return tx.HSet(ctx, state, stateUnpurged, UnpurgedHistory).Err()
 			}
 			_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 				pipe.ZRem(ctx, key, one.ID)
