@@ -53,6 +53,8 @@ func newRemembering(t *testing.T, past ...event.Event) remembering {
 	}
 	for _, table := range []string{schema.Events, schema.Records} { // what was removed is gone within seconds
 		clickhousetest.Exec(t, address, "ALTER TABLE "+table+" MODIFY SETTING old_parts_lifetime = 3, cleanup_delay_period = 1, cleanup_delay_period_random_add = 0, max_cleanup_delay_period = 1")
+		clickhousetest.Exec(t, address, "DETACH TABLE "+table+" SYNC") // its tasks go by that from now on
+		clickhousetest.Exec(t, address, "ATTACH TABLE "+table)
 	}
 	var table []rows.Event
 	for i := range past {

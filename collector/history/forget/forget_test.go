@@ -350,6 +350,8 @@ func TestAnErasureIsPurgedWhenNoFileHasItAnyMore(t *testing.T) {
 	}
 	for _, table := range []string{schema.Events, schema.Records} {
 		clickhousetest.Exec(t, h.address, "ALTER TABLE "+table+" MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1, cleanup_delay_period_random_add = 0, max_cleanup_delay_period = 1")
+		clickhousetest.Exec(t, h.address, "DETACH TABLE "+table+" SYNC") // its tasks go by that from now on
+		clickhousetest.Exec(t, h.address, "ATTACH TABLE "+table)
 	}
 	h.eventually("it is purged", func() bool { h.step(f); return len(h.open) == 0 })
 	if got := h.ask("SELECT toString(count()) FROM erased"); got[0] != "0" {
