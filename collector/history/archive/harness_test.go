@@ -57,6 +57,14 @@ func (l *logged) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
+// end is the end of it.
+func (l *logged) end() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.text.String()
+	return text[max(0, len(text)-4000):]
+}
+
 func (l *logged) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,6 +92,10 @@ func open(t testing.TB, redisURL, address string) *shop {
 	s.appender = stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour, JoinedFor: time.Hour})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if t.Failed() {
+			state, err := s.stream.ArchiveState(ctx)
+			t.Logf("the archive is at %+v, %v; the end of its log:\n%s", state, err, s.log.end())
+		}
 		defer cancel()
 		_ = s.appender.Close(ctx) // some tests end with a Redis that is away
 		_ = client.Close()
