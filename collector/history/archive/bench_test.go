@@ -50,7 +50,7 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 	for b.Loop() {
 		a := s.archiver()
-		a.limit, a.timing = blockLimit, usual
+		a.limit, a.timing = blockLimit, usual()
 		began, own, theirs := time.Now(), ownTime(b), childrensTime(b)
 		stop := run(b, a)
 		most, ticks := uint64(0), time.NewTicker(200*time.Millisecond)

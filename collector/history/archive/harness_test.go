@@ -25,9 +25,11 @@ import (
 const property = "default/shop"
 
 // quick is timing in which nothing is waited for long.
-var quick = timing{
-	delay: 20 * time.Millisecond, longest: time.Second, backoff: 10 * time.Millisecond, mostBackoff: 100 * time.Millisecond,
-	beat: 20 * time.Millisecond, measure: 50 * time.Millisecond, standby: 300 * time.Millisecond,
+func quick() timing {
+	return timing{
+		delay: 20 * time.Millisecond, longest: time.Second, backoff: 10 * time.Millisecond, mostBackoff: 100 * time.Millisecond,
+		beat: 20 * time.Millisecond, measure: 50 * time.Millisecond, standby: 300 * time.Millisecond,
+	}
 }
 
 // shop is a property with streams and a history.
@@ -125,15 +127,15 @@ func (s *shop) archiver() *Archive {
 		Property: property, Stream: s.redis.Stream("default", "shop").Opening(wire.Identity), Client: client, Erased: s.erased, Metrics: metrics,
 		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	})
-	a.timing, a.limit = quick, s.limit
-	a.pace = newPace(quick, metrics.delayedBy.WithLabelValues())
+	a.timing, a.limit = quick(), s.limit
+	a.pace = newPace(quick(), metrics.delayedBy.WithLabelValues())
 	return a
 }
 
 // run runs an archive until it is stopped, which happens at the end of the test at the latest.
 func run(t testing.TB, a *Archive) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -258,17 +260,26 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// settled waits until an archive has copied all that there is now.
+// settled waits until an archive has copied all that there is now. It fails the test where the archive comes no further for two
+// minutes.
 func (s *shop) settled() {
 	s.t.Helper()
 	now, err := s.stream.Now(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "all is archived", func() bool {
-		state, err := s.stream.ArchiveState(s.t.Context())
-		return err == nil && state.Current.After(now)
-	})
+	var seen stream.ArchiveState
+	for done := false; !done; {
+		eventually(s.t, "all is archived, or more than before", func() bool {
+			state, err := s.stream.ArchiveState(s.t.Context())
+			if err != nil {
+				return false
+			}
+			further := state.Events != seen.Events || state.Records != seen.Records
+			seen, done = state, state.Current.After(now)
+			return done || further
+		})
+	}
 }
 
 // stored is what a table has.
