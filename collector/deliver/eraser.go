@@ -60,6 +60,7 @@ type eraser struct {
 	audit                     *audit.Log
 	forwarding                *forwarding
 	lakes                     *lakes
+	history                   *historyPart
 
 	// entries are what the ledger stream has of the erasures that are open.
 	entries map[string][]erasure.Entry
@@ -72,8 +73,12 @@ type eraser struct {
 }
 
 func (e *Engine) eraser() *eraser {
+	var history *historyPart
+	if e.options.Property.History != nil {
+		history = newHistoryPart(e.options.Stream)
+	}
 	return &eraser{
-		stream: e.options.Stream, ledger: e.options.Ledger, property: e.options.Property.Namespace + "/" + e.options.Property.Name,
+		history: history, stream: e.options.Stream, ledger: e.options.Ledger, property: e.options.Property.Namespace + "/" + e.options.Property.Name,
 		token: uuid.NewString(), monotonic: e.monotonic, interval: e.timing.erase, grace: e.timing.eraseGrace, patience: e.timing.erasePatience,
 		logger: e.options.Logger, audit: e.options.Audit, forwarding: e.forwarding(), lakes: e.lakes(), entries: map[string][]erasure.Entry{}, since: map[stream.OpenErasure]time.Duration{}, asked: map[string]time.Duration{},
 	}
@@ -130,14 +135,20 @@ func (e *eraser) look(ctx context.Context) error {
 		clear(e.entries)
 		clear(e.since)
 		clear(e.asked)
+		e.history.forget(nil)
 		return nil
 	}
+	e.history.forget(open)
 	if err := e.readLedger(ctx, open); err != nil {
 		return err
 	}
 	due := e.due(open)
-	if len(due) == 0 {
-		return nil
+	due, done, err := e.history.split(ctx, due)
+	if err != nil {
+		return err
+	}
+	if err := e.hide(ctx, done); err != nil || len(due) == 0 {
+		return err
 	}
 	mine, err := e.acquire(ctx)
 	if err != nil || !mine {
@@ -233,7 +244,11 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 		case !one.Follow:
 			continue // it shares an event with one that waits for a further part
 		}
-		if err := s.request(ctx, one); err != nil {
+		known, err := e.history.linked(ctx, one.ID)
+		if err != nil {
+			return err
+		}
+		if err := s.request(ctx, one, known); err != nil {
 			return err
 		}
 		e.asked[one.ID] = e.monotonic()
@@ -244,7 +259,11 @@ func (e *eraser) erase(ctx context.Context, due []stream.OpenErasure) error {
 	if err := s.rest(ctx); err != nil {
 		return err
 	}
-	if err := e.hide(ctx, done); err != nil {
+	ready, err := e.history.ready(ctx, done)
+	if err != nil {
+		return err
+	}
+	if err := e.hide(ctx, ready); err != nil {
 		return err
 	}
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "persons erased", slog.Int("erasures", len(done)), slog.Int("events", len(s.erased)), slog.Int("rows", rows),
@@ -274,6 +293,9 @@ func (e *eraser) files(ctx context.Context, s *sweep) (rows int, err error) {
 
 // hide notes that erasures are done, and writes down how much that was.
 func (e *eraser) hide(ctx context.Context, done []stream.OpenErasure) error {
+	if len(done) == 0 {
+		return nil
+	}
 	entries := make([]audit.Entry, len(done))
 	for i, one := range done {
 		state, err := e.stream.Erasure(ctx, one.ID)

@@ -229,11 +229,13 @@ func (s *sweep) rest(ctx context.Context) error {
 	return s.stream.EraseRecords(ctx, s.erased, func(id string) bool { _, ours := s.erasures.follow[id]; return ours })
 }
 
-// request asks for what was seen with an erasure's subject, as a further part of the same erasure.
-func (s *sweep) request(ctx context.Context, open stream.OpenErasure) error {
-	var linked []event.Identifier
+// request asks for what was seen with an erasure's subject, here or by what is known, as a further part of the same erasure.
+func (s *sweep) request(ctx context.Context, open stream.OpenErasure, known []event.Identifier) error {
+	linked := slices.Clone(known)
 	for id := range s.linked[open.ID] {
-		linked = append(linked, id)
+		if !slices.Contains(known, id) {
+			linked = append(linked, id)
+		}
 	}
 	for part := range slices.Chunk(linked, stream.MaxErasureIdentifiers) {
 		err := s.stream.RequestErasure(ctx, stream.ErasureRequest{

@@ -17,7 +17,7 @@ type buckets struct {
 // ends, as those of a calendar do.
 func (m moment) bucketsOf(ranges []analytics.Range) (list []buckets) {
 	for i, r := range ranges {
-		from, to := uint64(analytics.FirstAt(r.From)), min(uint64(analytics.FirstAt(r.To)), m.last+1)
+		from, to := max(uint64(analytics.FirstAt(r.From)), m.oldest), min(uint64(analytics.FirstAt(r.To)), m.last+1)
 		if from >= to {
 			continue
 		}

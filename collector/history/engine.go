@@ -21,6 +21,8 @@ type Options struct {
 	Currency string
 	// Anonymous returns the position before which events are nobody's; nil for none.
 	Anonymous func() stream.Position
+	// Oldest returns the position before which nothing is kept, whether it has left the tables yet or not; nil for none.
+	Oldest func() stream.Position
 	// MaxBytes is how much memory of ClickHouse's one statement may take; 0 for whatever ClickHouse lets it.
 	MaxBytes int64
 }
@@ -30,6 +32,7 @@ type Engine struct {
 	client    *clickhouse.Client
 	currency  string
 	anonymous func() stream.Position
+	oldest    func() stream.Position
 	settings  clickhouse.Settings
 
 	// mu guards status, which is what the history said last of how far it is.
@@ -39,9 +42,13 @@ type Engine struct {
 
 // New returns an engine.
 func New(o Options) *Engine {
-	e := &Engine{client: o.Client, currency: o.Currency, anonymous: o.Anonymous, settings: clickhouse.Settings{}}
+	e := &Engine{client: o.Client, currency: o.Currency, anonymous: o.Anonymous, oldest: o.Oldest, settings: clickhouse.Settings{}}
+	none := func() stream.Position { return 0 }
 	if e.anonymous == nil {
-		e.anonymous = func() stream.Position { return 0 }
+		e.anonymous = none
+	}
+	if e.oldest == nil {
+		e.oldest = none
 	}
 	if o.MaxBytes > 0 {
 		e.settings["max_memory_usage"] = o.MaxBytes
@@ -58,9 +65,11 @@ type moment struct {
 	first, last, count uint64
 	// records is the newest entry of the deliveries stream of which there is a record.
 	records uint64
-	// anonymous is the position before which events are nobody's, known the one before which touches credit no event: those
-	// that are nobody's, and those that are not kept any more.
-	anonymous, known uint64
+	// oldest is the position before which nothing is kept, anonymous that before which events are nobody's, known the one before which
+	// touches credit no event: those that are nobody's, and those that are not kept any more.
+	oldest, anonymous, known uint64
+	// hidden says that there are rows that are to go: what is prepared has them still.
+	hidden bool
 }
 
 // now returns the moment that a question is about.
@@ -70,20 +79,35 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 		Last    uint64 `ch:"newest"`
 		Count   uint64 `ch:"rows"`
 		Records uint64 `ch:"records"`
+		Hidden  uint64 `ch:"hidden"`
 	}
 	found, err := one[ends](ctx, e, clickhouse.Query{
-		SQL: "SELECT min(at) AS first, max(at) AS newest, count() AS rows, ifNull((SELECT max(entry) FROM records), 0) AS records FROM events",
+		SQL: `SELECT min(at) AS first, max(at) AS newest, count() AS rows, ifNull((SELECT max(entry) FROM records), 0) AS records,
+			ifNull((SELECT count() FROM erased), 0) AS hidden FROM events`,
 	})
-	m := moment{first: found.First, last: found.Last, count: found.Count, records: found.Records, anonymous: uint64(e.anonymous())}
+	if err != nil {
+		return moment{}, err
+	}
+	m := moment{
+		first: found.First, last: found.Last, count: found.Count, records: found.Records, oldest: uint64(e.oldest()), anonymous: uint64(e.anonymous()),
+		hidden: found.Hidden > 0,
+	}
+	if m.first < m.oldest && m.count > 0 {
+		old, err := one[uint64](ctx, e, clickhouse.Query{SQL: "SELECT count() FROM events WHERE at < {oldest:UInt64}", Parameters: map[string]any{"oldest": m.oldest}})
+		if err != nil {
+			return moment{}, err
+		}
+		m.first, m.count = m.oldest, m.count-min(old, m.count)
+	}
 	// How long ago a touch was is known in milliseconds, and no millisecond is kept in part.
 	m.known = max(m.anonymous, uint64(stream.At(stream.Position(m.first).Time())))
-	return m, err
+	return m, nil
 }
 
 // bounds are the parameters that all statements of an answer have: see [selection].
 func (m moment) bounds(r analytics.Range) map[string]any {
 	return map[string]any{
-		"from": uint64(analytics.FirstAt(r.From)), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous, "known": m.known,
+		"from": max(uint64(analytics.FirstAt(r.From)), m.oldest), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous, "known": m.known,
 	}
 }
 

@@ -46,7 +46,13 @@ func (e *Engine) look(ctx context.Context) (analytics.Status, error) {
 // completeFrom returns the time from which on no event is missing; zero where none ever was. It is asked when everything else of
 // an answer is there: what was removed meanwhile, as too old, is then known to be missing.
 func (e *Engine) completeFrom(ctx context.Context) (time.Time, error) {
-	end, err := one[uint64](ctx, e, clickhouse.Query{SQL: "SELECT max(end) FROM gaps"})
+	// What is older than is kept is missing, whether it has left the table yet or not.
+	before := max(uint64(e.oldest()), 1) - 1
+	end, err := one[uint64](ctx, e, clickhouse.Query{
+		SQL: `SELECT max(end) FROM (SELECT end FROM gaps
+			UNION ALL SELECT {before:UInt64} AS end FROM (SELECT at FROM events WHERE at <= {before:UInt64} LIMIT 1))`,
+		Parameters: map[string]any{"before": before},
+	})
 	if err != nil || end == 0 {
 		return time.Time{}, err
 	}

@@ -111,7 +111,7 @@ func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Ran
 	kept, values := filterSQL(filter)
 	for _, b := range m.bucketsOf(ranges) {
 		count := e.countRows
-		if kept == everything && b.isPrepared() {
+		if kept == everything && !m.hidden && b.isPrepared() {
 			count = e.countPrepared
 		}
 		parameters := b.parameters(m)

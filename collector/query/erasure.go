@@ -152,7 +152,8 @@ type erasureAnswer struct {
 	HiddenAt    *string `json:"hidden_at"`
 	PurgeBy     *string `json:"purge_by"`
 	PurgedAt    *string `json:"purged_at"`
-	// Unpurged is why Redis's files still have the person, where somebody has to mend something.
+	// Unhidden is what it waits for where Redis has nothing of the person any more, Unpurged why files still have the person.
+	Unhidden    *string `json:"unhidden_reason"`
 	Unpurged    *string `json:"unpurged_reason"`
 	Events      int64   `json:"events"`
 	Records     int64   `json:"delivery_records"`
@@ -188,7 +189,7 @@ func (h *Handler) answerErasure(w http.ResponseWriter, status int, t *Tenant, st
 	}
 	answer := erasureAnswer{
 		ID: state.ID, Status: erasureStatus(state), RequestedAt: moment(state.Requested), LedgeredAt: moment(state.Ledgered),
-		HiddenAt: moment(state.Hidden), PurgeBy: moment(state.Ledgered.Add(stream.PurgedWithin)), PurgedAt: moment(state.Purged), Unpurged: optional(state.Unpurged),
+		HiddenAt: moment(state.Hidden), PurgeBy: moment(state.Ledgered.Add(stream.PurgedWithin)), PurgedAt: moment(state.Purged), Unhidden: optional(state.Unhidden), Unpurged: optional(state.Unpurged),
 		Events: state.Events, Records: state.Records, Identifiers: state.Identifiers, Linked: state.Linked,
 		Platforms: []platformErasure{},
 	}

@@ -193,6 +193,8 @@ func TestTheStateOfAnErasure(t *testing.T) {
 	failed.Unforwarded = map[string]string{"crm": "http_503"}
 	unpurged := hidden
 	unpurged.Unpurged = stream.UnpurgedSnapshots
+	unhidden := ledgered
+	unhidden.Unhidden = stream.UnhiddenHistory
 	const notAsked = `"forwarded":"not_asked","forwarded_at":null,"forward_failure":null,`
 	const webhook = notAsked + `"instruction":"Erase the person in whatever stores what your receiver was sent: each event there has the client_id, the user_id and the hashes.","documentation":null}`
 	begin := `{"data":{"id":"` + anErasure + `","status":`
@@ -201,17 +203,19 @@ func TestTheStateOfAnErasure(t *testing.T) {
 		state stream.ErasureState
 		want  string
 	}{
-		"in the ledger, and nothing done yet": {ledgered, begin + `"ledgered",` + times + `"hidden_at":null,"purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unpurged_reason":null,` +
+		"in the ledger, and nothing done yet": {ledgered, begin + `"ledgered",` + times + `"hidden_at":null,"purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unhidden_reason":null,"unpurged_reason":null,` +
 			`"events":0,"delivery_records":0,"identifiers":0,"linked_identifiers":0,"platforms":[{"platform":"crm","type":"Webhook","sent":false,` + webhook + `]}}`},
 		"hidden, with a platform that the Property names no more": {hidden, begin + `"hidden",` + times +
-			`"hidden_at":"2026-10-26T10:00:10.000Z","purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unpurged_reason":null,"events":3,"delivery_records":2,"identifiers":4,"linked_identifiers":1,` +
+			`"hidden_at":"2026-10-26T10:00:10.000Z","purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unhidden_reason":null,"unpurged_reason":null,"events":3,"delivery_records":2,"identifiers":4,"linked_identifiers":1,` +
 			`"platforms":[{"platform":"crm","type":"Webhook","sent":true,` + webhook + `,{"platform":"old","sent":true,` + notAsked + `"instruction":"` + formerPlatform + `","documentation":null}]}}`},
 		"purged":              {purged, `"status":"purged"`},
 		"taken by a platform": {forwarded, `"sent":true,"forwarded":"done","forwarded_at":"2026-10-26T10:00:07.000Z","forward_failure":null,`},
 		"taken by a platform in part, which is left to the owner": {
 			failed, `"sent":true,"forwarded":"failed","forwarded_at":"2026-10-26T10:00:07.000Z","forward_failure":"http_503",`,
 		},
-		"hidden, in a Redis that writes snapshots": {unpurged, `"purged_at":null,"unpurged_reason":"snapshots"`},
+		"gone from Redis, and not from the history": {unhidden, `"status":"ledgered",`},
+		"gone from Redis, with what it waits for":   {unhidden, `"hidden_at":null,"purge_by":"2026-10-27T10:00:02.000Z","purged_at":null,"unhidden_reason":"history","unpurged_reason":null`},
+		"hidden, in a Redis that writes snapshots":  {unpurged, `"purged_at":null,"unhidden_reason":null,"unpurged_reason":"snapshots"`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			e := &eraser{states: map[string]stream.ErasureState{anErasure: test.state}}

@@ -26,9 +26,11 @@ type archives struct {
 
 	mu sync.Mutex
 	// way is how the history is reached, nil where there is none.
-	way     *config.ClickHouse
-	current *archive.Archive
-	changed chan struct{}
+	way *config.ClickHouse
+	// days and identifiersDays are for how long it keeps what.
+	days, identifiersDays int
+	current               *archive.Archive
+	changed               chan struct{}
 }
 
 func newArchives(p *property, metrics *archive.Metrics, logger *slog.Logger) *archives {
@@ -72,6 +74,7 @@ func (a *archives) reload(property config.Property) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.days, a.identifiersDays = keptFor(&property)
 	if same := way == nil && a.way == nil || way != nil && a.way != nil && *way == *a.way; same {
 		return
 	}
@@ -112,10 +115,20 @@ func (a *archives) runOne(ctx context.Context, way config.ClickHouse) {
 		return
 	}
 	defer client.Close()
-	one := archive.New(archive.Options{Property: a.name, Stream: a.stream, Client: client, Erased: a.ledger.Erased, Metrics: a.metrics, Logger: a.logger})
+	forgets := &forgetting{stream: a.stream, ledger: a.ledger, kept: a.kept}
+	one := archive.New(archive.Options{
+		Property: a.name, Stream: a.stream, Client: client, Erased: a.ledger.Erased, Metrics: a.metrics, Logger: a.logger,
+		Beside: func(ctx context.Context) { forgets.run(ctx, client, a.logger) },
+	})
 	a.set(one)
 	defer a.set(nil)
 	one.Run(ctx)
+}
+
+func (a *archives) kept() (days, identifiersDays int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.days, a.identifiersDays
 }
 
 func (a *archives) set(one *archive.Archive) {

@@ -194,14 +194,13 @@ func readGrants(k keys) []grant {
 
 func archiveGrants(k keys) []grant {
 	events, deliveries := k.events(), k.deliveries()
-	return []grant{
+	return append([]grant{
 		{[]string{"fcall"}, []string{"~" + k.archive()}},
 		{[]string{"hgetall", "hget", "hstrlen"}, []string{"%R~" + k.archive()}},
 		{[]string{"hset"}, []string{"%W~" + k.archive()}},
 		{[]string{"xrange", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
-		{[]string{"hmget"}, []string{"%R~" + k.seal(wire.Identity)}},
+		{[]string{"hmget"}, []string{"%R~" + k.seal(wire.Identity), "%R~" + k.sealDropped()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
-		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
 		{[]string{"set"}, []string{"%W~" + k.paused(ArchiveName)}},
-	}
+	}, historyGrants(k)...)
 }

@@ -62,9 +62,9 @@ func (s *Stream) OpenErasures(ctx context.Context, limit int) ([]OpenErasure, er
 // NoteLinked notes how many identifiers were seen with an erasure's subject. Where there are none there is no further part
 // of it to wait for.
 func (s *Stream) NoteLinked(ctx context.Context, id string, identifiers int) error {
-	fields := []any{stateLinked, identifiers}
+	fields := []any{stateLinked, identifiers, stateHistoryLinked, ""}
 	if identifiers == 0 {
-		fields = []any{stateFollowed, 1} // what was found when the same was asked for before still counts
+		fields = []any{stateFollowed, 1, stateHistoryLinked, ""} // what was found when the same was asked for before still counts
 	}
 	return describe("note what was seen with an erasure's subject", s.redis.HSet(ctx, s.keys.erasureState(id), fields...).Err())
 }

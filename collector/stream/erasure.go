@@ -200,7 +200,7 @@ func (s *Stream) Ledgered(ctx context.Context, r ErasureRequest, entries []erasu
 			requested = now
 		}
 		pipe.HSetNX(ctx, state, stateRequested, requested.UnixMilli())
-		pipe.HDel(ctx, state, stateHidden, statePurged, stateUnpurged)
+		pipe.HDel(ctx, state, stateHidden, statePurged, stateUnpurged, stateUnhidden)
 		pipe.PExpire(ctx, state, erasureStateKept)
 		pipe.ZAdd(ctx, s.keys.openErasures(), redis.Z{Score: float64(now.UnixMilli()), Member: r.ID})
 		pipe.ZRem(ctx, s.keys.hiddenErasures(), r.ID)

@@ -28,6 +28,8 @@ const (
 	stateSuppress = "suppress"
 	// stateUnpurged is why Redis's files still have it.
 	stateUnpurged = "unpurged"
+	// stateUnhidden is why it is not hidden though Redis has nothing of it any more.
+	stateUnhidden = "unhidden"
 	// statePlatform begins a field for each platform that may have got something.
 	statePlatform = "platform:"
 	// stateForwarded begins a field for each platform that has taken an erasure, stateUnforwarded one for each that has not.
@@ -43,9 +45,13 @@ type ErasureState struct {
 	// Hidden is when nothing that can be asked for or is delivered had the person any more, Purged when Redis's files had
 	// not either; PurgeBy is until when that will be.
 	Hidden, Purged, PurgeBy time.Time
-	// Unpurged is why Redis's files still have the person: [UnpurgedDenied], [UnpurgedSnapshots] or [UnpurgedFailed]; "" where
-	// nothing stands in the way.
+	// Unhidden is why it is not hidden though Redis has nothing of the person any more: [UnhiddenHistory], or "".
+	Unhidden string
+	// Unpurged is why files still have the person: [UnpurgedDenied], [UnpurgedSnapshots], [UnpurgedFailed] or [UnpurgedHistory]; ""
+	// where nothing stands in the way.
 	Unpurged string
+	// History is how far it is in the property's history, where there is one.
+	History HistoryState
 	// Events, Records and Identifiers count what was removed: events, what became of them on platforms, and who was joined
 	// with whom. Linked counts the identifiers that were seen with the subject.
 	Events, Records, Identifiers, Linked int64
@@ -91,12 +97,16 @@ func stateOf(id string, fields map[string]string) ErasureState {
 		ID: id, Requested: moment(stateRequested), Ledgered: moment(stateLedgered), Hidden: moment(stateHidden), Purged: moment(statePurged),
 		Events: number(stateEvents), Records: number(stateRecords), Identifiers: number(stateIdentifiers), Linked: number(stateLinked),
 		follow: fields[stateFollow] == "1", followed: number(stateFollowed) > 0, suppress: fields[stateSuppress] == "1",
+		History: historyOf(fields),
 	}
 	if !state.Hidden.IsZero() {
 		state.PurgeBy = state.Hidden.Add(PurgedWithin)
 	}
-	if reason := fields[stateUnpurged]; slices.Contains([]string{UnpurgedDenied, UnpurgedSnapshots, UnpurgedFailed}, reason) {
+	if reason := fields[stateUnpurged]; slices.Contains([]string{UnpurgedDenied, UnpurgedSnapshots, UnpurgedFailed, UnpurgedHistory}, reason) {
 		state.Unpurged = reason
+	}
+	if state.Hidden.IsZero() && fields[stateUnhidden] == UnhiddenHistory {
+		state.Unhidden = UnhiddenHistory
 	}
 	for field, value := range fields {
 		if platform, found := strings.CutPrefix(field, statePlatform); found {
@@ -178,7 +188,8 @@ type HiddenErasure struct {
 }
 
 // NotePurged notes of erasures that Redis's files have nothing of them any more. They are named as
-// [Stream.HiddenErasures] returned them: one that was begun again meanwhile stays to be purged. It returns the others, beside an
+// [Stream.HiddenErasures] returned them: one that was begun again meanwhile stays to be purged, as does one of which the
+// history's files still have something. It returns the others, beside an
 // error those that it has come to.
 func (s *Stream) NotePurged(ctx context.Context, hidden []HiddenErasure) (purged []HiddenErasure, err error) {
 	now, err := s.now(ctx)
@@ -194,6 +205,9 @@ func (s *Stream) NotePurged(ctx context.Context, hidden []HiddenErasure) (purged
 				return nil
 			}
 			if err != nil {
+				return err
+			}
+			if waits, err := awaitsHistory(ctx, tx, state); err != nil || waits {
 				return err
 			}
 			_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {

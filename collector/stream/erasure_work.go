@@ -73,7 +73,12 @@ const (
 	UnpurgedSnapshots = "snapshots"
 	// UnpurgedFailed: Redis could not rewrite its files; that is tried again.
 	UnpurgedFailed = "failed"
+	// UnpurgedHistory: the files of the history still have it, which take some minutes longer, or are away.
+	UnpurgedHistory = "history"
 )
+
+// UnhiddenHistory is why an erasure is not hidden: the history still answers with the person, or is away.
+const UnhiddenHistory = "history"
 
 // UnpurgedReason is how an erasure's state words an error of a [Rewriter]; "" for any other.
 func UnpurgedReason(err error) string {

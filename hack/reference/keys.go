@@ -46,7 +46,7 @@ var holds = map[string]string{
 	"platforms":               "nothing",
 	"erasure:requests":        "digests of 8 bytes of whom somebody wants to be erased",
 	"erasure:ledger":          "digests of who was erased, keyed with a salt that lies elsewhere",
-	"erasure:state:ID":        "nothing: times and counts",
+	"erasure:state:ID":        "times and counts; where there is a history, for seconds, digests of 8 bytes of what was seen with the subject",
 	"erasure:open":            "nothing",
 	"erasure:hidden":          "nothing",
 	"erasure:lock":            "nothing",
@@ -54,6 +54,8 @@ var holds = map[string]string{
 	"audit:tokens":            "nothing: digests of access tokens",
 	"paused:PLATFORM":         "nothing",
 	"paused:source/NAME":      "nothing",
+	"paused:history/archive":  "nothing",
+	"archive":                 "positions in the streams; nothing by itself",
 	"source:NAME":             "nothing",
 }
 
@@ -129,7 +131,7 @@ type user struct {
 
 // users are the roles'; fetcher is the deliverer's where it reads a shop's orders, and has keys that it has otherwise not.
 var (
-	users   = []user{{"collector", stream.AppendAccess}, {"deliverer", stream.DeliverAccess}, {"query", stream.ReadAccess}}
+	users   = []user{{"collector", stream.AppendAccess}, {"deliverer", stream.DeliverAccess}, {"query", stream.ReadAccess}, {"archive", stream.ArchiveAccess}}
 	fetcher = user{"deliverer", stream.FetchAccess}
 )
 

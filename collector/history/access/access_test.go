@@ -89,6 +89,8 @@ func TestEachRoleMayDoItsWorkAndNothingElse(t *testing.T) {
 		"the archive reads":                              {access.Archive, "SELECT max(at) FROM events", true},
 		"the archive writes":                             {access.Archive, "INSERT INTO events VALUES (1)", true},
 		"the archive erases":                             {access.Archive, "ALTER TABLE events DELETE WHERE at = 1", true},
+		"the archive drops a month":                      {access.Archive, "ALTER TABLE events DROP PARTITION tuple()", true},
+		"the archive sees which changes are under way":   {access.Archive, "SELECT count() FROM system.mutations", true},
 		"the archive looks at the parts":                 {access.Archive, "SELECT count() FROM system.parts", true},
 		"the archive cannot drop the database":           {access.Archive, "DROP DATABASE `weir_shops_shop`", false},
 		"the archive cannot drop a table":                {access.Archive, "DROP TABLE events", false},

@@ -25,9 +25,11 @@ import (
 const property = "default/shop"
 
 // quick is timing in which nothing is waited for long.
-var quick = timing{
-	delay: 20 * time.Millisecond, longest: time.Second, backoff: 10 * time.Millisecond, mostBackoff: 100 * time.Millisecond,
-	beat: 20 * time.Millisecond, measure: 50 * time.Millisecond, standby: 300 * time.Millisecond,
+func quick() timing {
+	return timing{
+		delay: 20 * time.Millisecond, longest: time.Second, backoff: 10 * time.Millisecond, mostBackoff: 100 * time.Millisecond,
+		beat: 20 * time.Millisecond, measure: 50 * time.Millisecond, standby: 300 * time.Millisecond,
+	}
 }
 
 // shop is a property with streams and a history.
@@ -57,6 +59,14 @@ func (l *logged) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
+// end is the end of it.
+func (l *logged) end() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.text.String()
+	return text[max(0, len(text)-4000):]
+}
+
 func (l *logged) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,6 +94,10 @@ func open(t testing.TB, redisURL, address string) *shop {
 	s.appender = stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour, JoinedFor: time.Hour})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if t.Failed() {
+			state, err := s.stream.ArchiveState(ctx)
+			t.Logf("the archive is at %+v, %v; the end of its log:\n%s", state, err, s.log.end())
+		}
 		defer cancel()
 		_ = s.appender.Close(ctx) // some tests end with a Redis that is away
 		_ = client.Close()
@@ -113,15 +127,15 @@ func (s *shop) archiver() *Archive {
 		Property: property, Stream: s.redis.Stream("default", "shop").Opening(wire.Identity), Client: client, Erased: s.erased, Metrics: metrics,
 		Logger: slog.New(slog.NewTextHandler(s.log, nil)),
 	})
-	a.timing, a.limit = quick, s.limit
-	a.pace = newPace(quick, metrics.delayedBy.WithLabelValues())
+	a.timing, a.limit = quick(), s.limit
+	a.pace = newPace(quick(), metrics.delayedBy.WithLabelValues())
 	return a
 }
 
 // run runs an archive until it is stopped, which happens at the end of the test at the latest.
 func run(t testing.TB, a *Archive) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -246,17 +260,26 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// settled waits until an archive has copied all that there is now.
+// settled waits until an archive has copied all that there is now. It fails the test where the archive comes no further for two
+// minutes.
 func (s *shop) settled() {
 	s.t.Helper()
 	now, err := s.stream.Now(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	eventually(s.t, "all is archived", func() bool {
-		state, err := s.stream.ArchiveState(s.t.Context())
-		return err == nil && state.Current.After(now)
-	})
+	var seen stream.ArchiveState
+	for done := false; !done; {
+		eventually(s.t, "all is archived, or more than before", func() bool {
+			state, err := s.stream.ArchiveState(s.t.Context())
+			if err != nil {
+				return false
+			}
+			further := state.Events != seen.Events || state.Records != seen.Records
+			seen, done = state, state.Current.After(now)
+			return done || further
+		})
+	}
 }
 
 // stored is what a table has.

@@ -23,9 +23,11 @@ type timing struct {
 	standby time.Duration
 }
 
-var usual = timing{
-	delay: time.Second, longest: 30 * time.Second, backoff: 200 * time.Millisecond, mostBackoff: 5 * time.Second,
-	beat: time.Second, measure: 5 * time.Second, standby: 10 * time.Second,
+func usual() timing {
+	return timing{
+		delay: time.Second, longest: 30 * time.Second, backoff: 200 * time.Millisecond, mostBackoff: 5 * time.Second,
+		beat: time.Second, measure: 5 * time.Second, standby: 10 * time.Second,
+	}
 }
 
 // after returns how long to wait after so many failures, at least one.

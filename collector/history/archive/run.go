@@ -28,7 +28,9 @@ type Options struct {
 	// Client reaches the database with the property's tables. Its owner closes it.
 	Client *clickhouse.Client
 	// Erased says of an event that was received at a time that its person was erased: it never gets into the history. Nil for none.
-	Erased  func(e *event.Event, received time.Time) bool
+	Erased func(e *event.Event, received time.Time) bool
+	// Beside runs for as long as this archive is the one that works. Nil for nothing.
+	Beside  func(ctx context.Context)
 	Metrics *Metrics
 	Logger  *slog.Logger
 }
@@ -42,6 +44,8 @@ type Archive struct {
 	pace    *pace
 	health  *health
 	reached atomic.Bool
+	// wrote says that a block has been copied since parts were looked at.
+	wrote atomic.Bool
 	// faultyEvents and faultyRecords outlive what comes and goes with an epoch.
 	faultyEvents, faultyRecords *faulty
 }
@@ -49,7 +53,7 @@ type Archive struct {
 // New returns an archive, which does nothing before [Archive.Run].
 func New(o Options) *Archive {
 	return &Archive{
-		options: o, notes: notes{o.Stream}, timing: usual, limit: blockLimit, pace: newPace(usual, o.Metrics.delayedBy.WithLabelValues()),
+		options: o, notes: notes{o.Stream}, timing: usual(), limit: blockLimit, pace: newPace(usual(), o.Metrics.delayedBy.WithLabelValues()),
 		health:       &health{log: o.Logger, problems: map[string]Problem{}},
 		faultyEvents: &faulty{lane: Events, metrics: o.Metrics, log: o.Logger}, faultyRecords: &faulty{lane: Records, metrics: o.Metrics, log: o.Logger},
 	}
@@ -135,6 +139,9 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 	group.Go(func() error { return runLane(ctx, a, recordsLane, copied[Records]) })
 	group.Go(func() error { return a.beat(ctx, epoch, copied) })
 	group.Go(func() error { return a.measure(ctx, copied) })
+	if o.Beside != nil {
+		group.Go(func() error { o.Beside(ctx); return nil })
+	}
 	return group.Wait()
 }
 
@@ -158,6 +165,9 @@ func runLane[Row any](ctx context.Context, a *Archive, l *lane[Row], copied *pro
 			continue
 		}
 		failures = 0
+		if some {
+			a.wrote.Store(true)
+		}
 		a.health.fine(ctx, string(l.name))
 		copied.move(l.at, l.last.End, l.last.Began, l.last.Asked)
 		if l.last.End || !some || a.pace.pressed() {
@@ -209,9 +219,11 @@ func (a *Archive) beat(ctx context.Context, epoch uint64, copied map[Lane]*progr
 // measure looks at lags and parts.
 func (a *Archive) measure(ctx context.Context, copied map[Lane]*progress) error {
 	for {
-		// What fails here fails elsewhere too, and is told there.
-		if parts, err := partsOf(ctx, a.options.Client); err == nil {
-			a.pace.see(parts)
+		// What fails here fails elsewhere too, and is told there. Who writes nothing asks nothing.
+		if a.wrote.Swap(false) || a.pace.pressed() {
+			if parts, err := partsOf(ctx, a.options.Client); err == nil {
+				a.pace.see(parts)
+			}
 		}
 		if now, err := a.options.Stream.Now(ctx); err == nil {
 			if bounds, err := a.options.Stream.Bounds(ctx); err == nil {

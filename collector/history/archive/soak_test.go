@@ -32,6 +32,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	redis := redistest.Start(t, redisserver.Options{Persist: true})
 	clickhouse := clickhousetest.Start(t)
 	s := open(t, redis.URL(), clickhouse.Database(t))
+	s.limit = 1000
 	stop := run(t, s.archiver())
 
 	// The load is of what is told of as accepted, and of what may have been.

@@ -17,6 +17,8 @@ const (
 	Records = "records"
 	// Gaps has a row for each range of positions of which events may be missing.
 	Gaps = "gaps"
+	// Erased has the positions of events that are to go, until no file has them any more: no answer has them.
+	Erased = "erased"
 )
 
 // Database is the name of a property's database. Neither namespaces nor names have a "_", so no two properties share one.
@@ -105,6 +107,7 @@ func tables() []table {
 			},
 		},
 		{name: Gaps, order: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
+		{name: Erased, order: "at", columns: []column{{"at", "UInt64"}, {"batch", "UInt32"}}}, // those of one batch go together
 	}
 }
 

@@ -1,0 +1,71 @@
+package history_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/history/forget"
+	"github.com/weir-dev/weir/collector/history/schema"
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// someDay is the beginning of a day of the past.
+func (p *past) someDay() stream.Position {
+	return schema.DayOf(stream.At(begin.Add(time.Duration(p.Int64N(p.last.Time().Sub(begin).Milliseconds()+1)) * time.Millisecond)))
+}
+
+// TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables: they are those of a view that has nothing of it.
+func TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = rand.Uint64()
+	}
+	names := slices.Sorted(maps.Keys(allKinds()))
+	for n := range max(1, *questions/50) {
+		p := newPast(t, first+uint64(n), 1+n%5*60)
+		again := fmt.Sprintf("-seed %d -questions 1", first+uint64(n))
+		p.oldest, p.anonymous = p.someDay(), max(p.anonymous, p.someDay())
+		p.view = p.viewSince(t, p.oldest)
+		f := forget.New(forget.Options{
+			Client: p.client, Ledger: &ledgerOf{}, Erasures: &ledgerOf{interrupt: func(stream.HistoryStep) error { return nil }}, Logger: slog.New(slog.DiscardHandler),
+			Limits: func(context.Context) (forget.Limits, error) {
+				return forget.Limits{Oldest: p.oldest, Anonymous: p.anonymous}, nil
+			},
+		})
+		for _, step := range []func() error{func() error { return nil }, func() error { return steps(t, f) }} {
+			if err := step(); err != nil {
+				t.Fatalf("%s: %v", again, err)
+			}
+			for range 15 {
+				p.compare(t, pick(p.Rand, names...), again)
+			}
+		}
+		old, err := clickhouse.One[uint64](t.Context(), p.client, clickhouse.Query{
+			SQL: "SELECT count() FROM (SELECT at FROM events UNION ALL SELECT at FROM records) WHERE at < {oldest:UInt64}", Parameters: map[string]any{"oldest": uint64(p.oldest)},
+		})
+		if err != nil || old > 0 {
+			t.Fatalf("%s: %d rows are left, %v", again, old, err)
+		}
+	}
+}
+
+// viewSince is a view that read events from a position on, and knows that there were others where there were.
+func (p *past) viewSince(t *testing.T, oldest stream.Position) *analytics.View {
+	t.Helper()
+	view := analytics.NewView(analytics.Options{Property: property, Currency: p.currency, Logger: slog.New(slog.DiscardHandler)})
+	kept := slices.DeleteFunc(slices.Clone(p.entries), func(one stream.Entry) bool { return one.Position < oldest })
+	if err := view.AddEvents(kept); err != nil {
+		t.Fatal(err)
+	}
+	view.AddRecords(p.records)
+	view.Anonymize(p.anonymous)
+	return view
+}
