@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
@@ -249,6 +250,37 @@ func TestEventsThatAreTrimmedUndelivered(t *testing.T) {
 	h.eventually("crm", map[stream.Position]record{first: expired, second: expired})
 	if found, err := h.stream.Exists(t.Context(), third); err != nil || !found {
 		t.Errorf("the newest event is gone: %v", err)
+	}
+}
+
+// With a history an event that is too old stays until it is archived.
+func TestEventsThatAreNotArchivedAreNotTrimmedByAge(t *testing.T) {
+	hook := newReceiver(t, nil)
+	h := newHarness(t, hook.platform("crm"))
+	h.property.History, h.property.Retention.Days = &config.History{RetentionDays: 100}, 1
+	old := time.Now().Add(-72 * time.Hour)
+	h.redisClock.Stop(old)
+	first := h.accept(pageview)
+	h.redisClock.Stop(old.Add(time.Minute))
+	second := h.accept(pageview)
+	h.redisClock.Ahead(0)
+	epoch, err := h.stream.BeginArchive(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.stream.NoteArchive(t.Context(), epoch, time.Time{}, stream.ArchiveNote{Lane: stream.EventsLane, Confirmed: first}); err != nil {
+		t.Fatal(err)
+	}
+	h.start("one", nil)
+	h.await("what is archived goes", func() string {
+		found, err := h.stream.Exists(t.Context(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmp.Diff(false, found)
+	})
+	if found, err := h.stream.Exists(t.Context(), second); err != nil || !found {
+		t.Errorf("what is not archived is gone: %v", err)
 	}
 }
 
