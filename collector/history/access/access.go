@@ -110,7 +110,7 @@ func (k *Keeper) Ensure(ctx context.Context, users []User) (repaired []string, e
 		name, changed := k.place.UserName(user.Role), true
 		if slices.Contains(there, name) {
 			changed, err = k.password(ctx, user)
-		} else {
+		} else if err = k.unbound(ctx, user); err == nil {
 			err = k.run(ctx, "CREATE USER IF NOT EXISTS "+schema.Quote(name)+k.onCluster()+" IDENTIFIED WITH "+method(user.Password))
 		}
 		if err != nil {
