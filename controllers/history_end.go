@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,9 @@ const (
 	// longestOwed is for how long a tenant's server is looked at for the sake of what is left there: it may be away for good.
 	longestOwed = time.Hour
 )
+
+// errNamesake says that there is a Property of the name, whose history it would be.
+var errNamesake = errors.New("there is a Property of the name")
 
 // historyEnd says that nothing of a history shall be there, or nothing but the data.
 type historyEnd struct {
@@ -31,7 +35,7 @@ type historyEnd struct {
 // remove removes it.
 func (e *historyEnd) remove(ctx context.Context, keeper *access.Keeper) error {
 	if e.gone != nil && !e.gone(ctx) {
-		return nil // it is that of the Property which is there
+		return errNamesake // one that has a history makes it its own
 	}
 	if e.drop {
 		return keeper.Drop(ctx)
