@@ -61,3 +61,16 @@ func (a *RedisAccess) lags(ctx context.Context, server *redisServer, property ty
 	}
 	return a.now().Sub(since) > mostArchiveLag, nil
 }
+
+// observeArchive finds out whether what Redis has is copied to the history.
+func (r *Reconciler) observeArchive(s *scope) {
+	if !s.property.Spec.HasHistory() {
+		return
+	}
+	key := keyOf(s.property)
+	reason := r.Redis.paused(key)[stream.ArchiveName]
+	if words := archiveReasons[reason]; words != "" {
+		s.archivePause = &conditionReason{reason, words + ": events wait in Redis, up to retention.maxEvents"}
+	}
+	s.archiveLags = r.Redis.archiveLags(key)
+}
