@@ -149,6 +149,9 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"an authority for no Redis": {
 			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.tls.caSecret=a"}, "redis.tls: caSecret and clientCertificateSecret are for your own Redis, so name it",
 		},
+		"an authority for no ClickHouse": {
+			[]string{"--set", "clusterWide=true,clickhouse.tls.caSecret=a"}, "clickhouse.tls: caSecret and clientCertificateSecret are for a ClickHouse, so name it by clickhouse.existingSecret",
+		},
 		"a server's certificate for your own Redis": {
 			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.url=rediss://a:b@c:6379,redis.tls.existingSecret=a"}, "redis.tls.existingSecret: is for the bundled Redis",
 		},

@@ -161,8 +161,9 @@ func brokenImportRule(folder, imported string) string {
 	case target == "collector/clickhouseserver" && folder != "collector/clickhouse/clickhousetest" && folder != "cli/weir":
 		return "a ClickHouse is started by weir dev and by tests alone"
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
-		!slices.Contains([]string{"collector/audit", "collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/session", "collector/sources", "collector/stream"}, target):
-		return "of the collector, controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, and stream where Redis is administered"
+		!slices.Contains([]string{"collector/audit", "collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/session", "collector/sources", "collector/stream",
+			"collector/clickhouse", "collector/connect", "collector/history/access", "collector/history/schema"}, target):
+		return "of the collector, controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, stream where Redis is administered, and what administers a history"
 	case inTree(imported, chiPath) &&
 		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role"}, folder):
 		return "routes belong to ingest, query, server and role"
@@ -392,7 +393,7 @@ func TestImportRulesBite(t *testing.T) {
 		"controllers that reach into the collector": {
 			files: map[string]string{"controllers/property.go": `"github.com/weir-dev/weir/collector/event"`},
 			want: []string{"controllers/property.go imports github.com/weir-dev/weir/collector/event: of the collector, " +
-				"controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, and stream where Redis is administered"},
+				"controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, stream where Redis is administered, and what administers a history"},
 		},
 		"an audit log that knows events": {
 			files: map[string]string{"collector/audit/audit.go": `"github.com/weir-dev/weir/collector/auth"; "github.com/weir-dev/weir/collector/event"`},

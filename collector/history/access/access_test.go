@@ -112,7 +112,7 @@ func TestEachRoleMayDoItsWorkAndNothingElse(t *testing.T) {
 
 func TestDriftIsPutRight(t *testing.T) {
 	admin := server(t)
-	shop := keep(t, admin, "shop")
+	shop, other := keep(t, admin, "shop"), keep(t, admin, "shop-other")
 	tests := map[string]struct {
 		statements []string
 		want       string
@@ -141,10 +141,45 @@ func TestDriftIsPutRight(t *testing.T) {
 			if quotas := clickhousetest.Exec(t, admin, "SELECT name FROM system.quotas WHERE name = 'weir_shops_shop'"); quotas != "weir_shops_shop" {
 				t.Errorf("the quotas are %q", quotas)
 			}
-			for _, sql := range []string{"INSERT INTO `weir_shops_shop`.events VALUES (1)", "SELECT at FROM system.databases"} {
-				if err := shop.as(t, shop.users[access.Query], sql); err == nil {
-					t.Errorf("the query role may %s", sql)
+			clickhousetest.Exec(t, admin, "CREATE TABLE IF NOT EXISTS `weir_shops_shop`.events (at UInt64) ENGINE = MergeTree ORDER BY at")
+			others := "SELECT count() FROM `" + other.place.Database() + "`.events"
+			for sql, want := range map[string]error{"SELECT count() FROM events": nil, "INSERT INTO events VALUES (1)": clickhouse.Denied, others: clickhouse.Denied} {
+				if err := shop.as(t, shop.users[access.Query], sql); !errors.Is(err, want) {
+					t.Errorf("the query role may %s: %v, want %v", sql, err, want)
 				}
+			}
+		})
+	}
+}
+
+func TestAUserWhoIsMadeAnewIsBoundAgain(t *testing.T) {
+	admin := server(t)
+	keep(t, admin, "shop")
+	for name, test := range map[string]struct {
+		user string
+		want []string
+	}{
+		"the one who asks has the quota":        {"weir_shops_shop_query", []string{"DROP QUOTA", "CREATE USER", "GRANT SELECT", "CREATE QUOTA"}},
+		"the one who writes had none, has none": {"weir_shops_shop_archive", []string{"CREATE USER", "GRANT SELECT"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clickhousetest.Exec(t, admin, "DROP USER `"+test.user+"`")
+			proxy := clickhousetest.StartProxy(t, admin)
+			again := keep(t, proxy.URL(), "shop")
+			var got []string
+			for _, sql := range proxy.Requests() {
+				if words := strings.Fields(sql); slices.Contains([]string{"DROP", "CREATE", "GRANT"}, words[0]) && !slices.Contains(got, words[0]+" "+words[1]) && words[1] != "TABLE" {
+					got = append(got, words[0]+" "+words[1])
+				}
+			}
+			for _, other := range []string{"GRANT INSERT", "GRANT ALTER"} {
+				got = slices.DeleteFunc(got, func(one string) bool { return one == other })
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("it runs %q, want %q", got, test.want)
+			}
+			if problem := again.as(t, again.users[access.Query], "SELECT count() FROM events"); problem != nil {
+				t.Error(problem)
 			}
 		})
 	}

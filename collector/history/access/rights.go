@@ -118,6 +118,15 @@ func (k *Keeper) quota(ctx context.Context, users []User) error {
 		schema.Quote(name), k.onCluster(), mostQueries, mostSeconds, schema.Quote(k.place.UserName(Query))))
 }
 
+// unbound takes the quota away before the user whom it bounds is made anew: with the one before it has lost whom it is for, and it does
+// not tell. So it is missing, and made again, also where whoever does this dies in between.
+func (k *Keeper) unbound(ctx context.Context, user User) error {
+	if user.Role != Query {
+		return nil
+	}
+	return k.run(ctx, "DROP QUOTA IF EXISTS "+schema.Quote(k.place.Database())+k.onCluster())
+}
+
 // AdminGrants are the statements that give a user what the operator needs, with tables of one server or of a cluster.
 func AdminGrants(user string, cluster bool) []string {
 	own := schema.Quote(user)
