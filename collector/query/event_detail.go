@@ -41,7 +41,7 @@ type attemptRecord struct {
 }
 
 // event answers GET /properties/{property}/events/{event_id}: the newest event of that id, all that was sent of it, and what became
-// of it on each platform. All but how it stands is read from Redis.
+// of it on each platform. With a view all but how it stands is read from Redis.
 func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" {
 		return
@@ -69,7 +69,7 @@ func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	record := &page.Records[0]
 	whole, err := wholeEvents(r.Context(), t, page.Records)
-	if errors.Is(err, errCutShort) || err == nil && whole[0] == nil { // it has gone since the view was asked
+	if errors.Is(err, ErrCutShort) || err == nil && whole[0] == nil { // it has gone since the view was asked
 		notFoundEvent(w)
 		return
 	}

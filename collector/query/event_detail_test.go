@@ -208,7 +208,7 @@ func TestWhoLookedAtAnEventIsWrittenDown(t *testing.T) {
 			source.away = row.away
 			handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 			lines := audited(handler)
-			handler.Serve([]Tenant{{Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Entries: source, Records: source}})
+			handler.Serve([]Tenant{{Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Events: StreamEvents{source}, Records: StreamRecords{source}}})
 			ask(routes(handler), row.method, berlinBearer, "/api/v1/properties/"+row.path)
 			if diff := cmp.Diff(row.want, strings.TrimSuffix(lines.String(), "\n")); diff != "" {
 				t.Errorf("the audit log (-want +got):\n%s", diff)

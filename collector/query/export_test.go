@@ -329,7 +329,7 @@ func demoStream(t testing.TB, events int) (http.Handler, *Handler, *analytics.Vi
 		t.Fatal(err)
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
-	handler.Serve([]Tenant{{Property: property, Location: location, Engine: view, Entries: source, Tokens: []auth.Credential{
+	handler.Serve([]Tenant{{Property: property, Location: location, Engine: view, Events: StreamEvents{source}, Tokens: []auth.Credential{
 		{Name: "default", Hash: auth.HashOf("wt_shop"), Scope: auth.ScopeRead},
 	}}})
 	return routes(handler), handler, view, source
@@ -642,7 +642,7 @@ func serveStream(t *testing.T, source *memory) (http.Handler, *analytics.View) {
 		Property: config.Property{
 			Namespace: "default", Name: "berlin", Currency: "EUR", Platforms: []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook}},
 		},
-		Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Entries: source, Records: source,
+		Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Events: StreamEvents{source}, Records: StreamRecords{source},
 	}})
 	return routes(handler), view
 }

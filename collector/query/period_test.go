@@ -168,7 +168,7 @@ func serveReceived(t *testing.T, zone string, received []string) http.Handler {
 	fill(t, view, &memory{entries: entries})
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 	handler.Serve([]Tenant{{
-		Property: config.Property{Name: "days", Currency: "EUR", TimeZone: zone}, Location: location, Tokens: tokensOf("days"), Engine: view, Entries: &memory{entries: entries},
+		Property: config.Property{Name: "days", Currency: "EUR", TimeZone: zone}, Location: location, Tokens: tokensOf("days"), Engine: view, Events: StreamEvents{&memory{entries: entries}},
 	}})
 	return routes(handler)
 }
