@@ -23,6 +23,8 @@ const (
 	// FetchAccess is for the deliverer of a property that reads the orders of a shop: it delivers, and appends as a
 	// collector does.
 	FetchAccess
+	// ArchiveAccess is for the archive: it reads both streams, and notes how far it has copied them.
+	ArchiveAccess
 )
 
 // grant is some commands and the keys that they may be used on: a selector of the user. Each key has Redis's own prefix
@@ -67,6 +69,8 @@ func (a Access) grants(k keys) []grant {
 		return slices.Concat(deliverGrants(k), eraseGrants(k))
 	case FetchAccess:
 		return slices.Concat(deliverGrants(k), eraseGrants(k), appendGrants(k), []grant{{[]string{"get"}, []string{"%R~" + k.source("*")}}, {[]string{"set"}, []string{"%W~" + k.source("*")}}})
+	case ArchiveAccess:
+		return archiveGrants(k)
 	default:
 		return readGrants(k)
 	}
@@ -110,7 +114,7 @@ func deliverGrants(k keys) []grant {
 	return []grant{
 		{[]string{"fcall"}, []string{
 			"~" + events, "~" + deliveries, "~" + due, "~" + open, "~" + attempts, "~" + k.retryPrefix(), "~" + k.dedup(), "~" + k.clock(), "~" + k.join(),
-			"~" + k.seal(wire.Device), "~" + k.seal(wire.Identity), "~" + k.sealDropped(),
+			"~" + k.seal(wire.Device), "~" + k.seal(wire.Identity), "~" + k.sealDropped(), "~" + k.archive(),
 		}},
 		{[]string{"xpending", "xreadgroup", "xinfo|groups"}, []string{"%R~" + events}},
 		{[]string{"xrange", "xinfo|stream", "exists"}, []string{"%R~" + events, "%R~" + deliveries}},
@@ -132,8 +136,8 @@ func deliverGrants(k keys) []grant {
 		{[]string{"getrange"}, []string{"%R~" + k.writer("*")}},
 		{[]string{"hmget"}, []string{"%R~" + k.dedup(), "%R~" + k.join(), "%R~" + k.seal(wire.Device), "%R~" + k.seal(wire.Identity)}},
 		{[]string{"hdel"}, []string{"%W~" + k.dedup(), "%W~" + k.join(), "%W~" + k.seal(wire.Device), "%W~" + k.seal(wire.Identity)}},
-		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.sealDropped()}},
-		{[]string{"hset"}, []string{"%W~" + k.sealDropped()}},
+		{[]string{"hget", "hstrlen"}, []string{"%R~" + k.sealDropped(), "%R~" + k.archive()}},
+		{[]string{"hset"}, []string{"%W~" + k.sealDropped(), "%W~" + k.archive()}},
 		{[]string{"unlink"}, []string{"%W~" + k.dedupBuckets(), "%W~" + k.joinBuckets()}},
 		{[]string{"getrange"}, []string{"%R~" + k.clock(), "%R~" + k.replayRequest(), "%R~" + k.testRequest()}},
 		{[]string{"unlink"}, []string{"%W~" + k.replayRequest(), "%W~" + k.testRequest()}},
@@ -182,8 +186,22 @@ func readGrants(k keys) []grant {
 		{[]string{"hget"}, []string{"%R~" + k.replayAnswers(), "%R~" + k.testAnswers()}},
 		{[]string{"xadd"}, []string{"%W~" + k.erasureRequests()}},
 		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
-		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
+		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*"), "%R~" + k.archive()}},
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedTokens()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedTokens()}},
+	}
+}
+
+func archiveGrants(k keys) []grant {
+	events, deliveries := k.events(), k.deliveries()
+	return []grant{
+		{[]string{"fcall"}, []string{"~" + k.archive()}},
+		{[]string{"hgetall", "hget", "hstrlen"}, []string{"%R~" + k.archive()}},
+		{[]string{"hset"}, []string{"%W~" + k.archive()}},
+		{[]string{"xrange", "xinfo|stream"}, []string{"%R~" + events, "%R~" + deliveries}},
+		{[]string{"hmget"}, []string{"%R~" + k.seal(wire.Identity)}},
+		{[]string{"getrange"}, []string{"%R~" + k.clock()}},
+		{[]string{"xrange"}, []string{"%R~" + k.erasureLedger()}},
+		{[]string{"set"}, []string{"%W~" + k.paused(ArchiveName)}},
 	}
 }

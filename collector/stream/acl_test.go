@@ -14,11 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
-var accesses = map[string]Access{"collector": AppendAccess, "deliverer": DeliverAccess, "query": ReadAccess, fetcher: FetchAccess}
+var accesses = map[string]Access{"collector": AppendAccess, "deliverer": DeliverAccess, "query": ReadAccess, fetcher: FetchAccess, "archive": ArchiveAccess}
 
 // fetcher is a deliverer that reads the orders of a shop: it has the rows of two others beside its own.
 const fetcher = "fetcher"
@@ -37,13 +38,14 @@ var ownKeys = map[string]string{
 	"import:events": "import:events", "import:deliveries": "import:deliveries",
 	"erasure:requests": "erasure:requests", "erasure:ledger": "erasure:ledger", "erasure:state:": "erasure:state:", "erasure:state:ID": "erasure:state:4-1",
 	"erasure:open": "erasure:open", "erasure:hidden": "erasure:hidden", "erasure:lock": "erasure:lock",
+	"archive": "archive", "paused:history/archive": "paused:history/archive",
 }
 
 // foreignKeys are keys that no role may touch: those that Weir does not have, and those of other properties.
 var foreignKeys = []string{
 	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:", "rate:0", "rate:17", "rate:100", "rate:1:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
 	"dedup:[0-7]", "join:", "join:8", "join:77", "join:0:1", "join:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
-	"retry:meta:due:1", "retry:due", "paused", "writer", "replay:request:1", "replay:", "test:", "test:request:1", "test", "platforms:1", "platforms:meta", "import:", "audit:", "audit:keys:1", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "*",
+	"retry:meta:due:1", "retry:due", "paused", "writer", "replay:request:1", "replay:", "test:", "test:request:1", "test", "platforms:1", "platforms:meta", "import:", "audit:", "audit:keys:1", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "archive:", "archive:1", "*",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
 }
 
@@ -201,7 +203,7 @@ func dryRun(t *testing.T, admin redis.UniversalClient, user string, words []stri
 	return answer
 }
 
-var threatRow = regexp.MustCompile("^\\| (collector|deliverer|query|fetcher|everybody) \\| (`[^|]*`(?:, `[^|]*`)*|`command`.*?) \\| (.*?) \\| (.+) \\|$")
+var threatRow = regexp.MustCompile("^\\| (collector|deliverer|query|archive|fetcher|everybody) \\| (`[^|]*`(?:, `[^|]*`)*|`command`.*?) \\| (.*?) \\| (.+) \\|$")
 
 // listedCommands reads the threat model's rows: role → command → keys.
 func listedCommands(t *testing.T) map[string]map[string][]string {
@@ -310,6 +312,11 @@ func TestAThiefIsDenied(t *testing.T) {
 				"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "SET SOURCE 1", "GET SOURCE",
 			},
 		},
+		"archive": {
+			streams, commands, writes, junk, erasures, theirs, functions, {
+				"XDEL EVENTS 1-1", "HMGET SEAL:DEVICE 1", "HDEL ARCHIVE events", "UNLINK ARCHIVE", "SET PAUSED x", "XRANGE REJECTIONS - +", "SET REQUEST x",
+			},
+		},
 		fetcher: {streams, commands, junk, erasures, {"SET REQUEST x", "UNLINK ANSWERS", "XGROUP CREATE DELIVERIES g 0", "UNLINK SOURCE"}},
 	} {
 		for _, text := range slices.Concat(lists...) {
@@ -333,6 +340,7 @@ func attack(text string) []any {
 		"ATTEMPTS": k.attempts("meta"), "RETRY": k.retryPrefix(), "REQUEST": k.replayRequest(), "SOURCE": k.source("shop"), "ANSWERS": k.replayAnswers(),
 		"JUNK": k.prefix + "junk", "SHOP2": keysOf("default", "shop2").events(),
 		"JOIN:0": k.join() + ":0", "REQUESTS": k.erasureRequests(), "LEDGER": k.erasureLedger(), "STATE": k.erasureState("4-1"), "TODO": k.openErasures(),
+		"ARCHIVE": k.archive(), "SEAL:DEVICE": k.seal(wire.Device), "PAUSED": k.paused("meta"), "REJECTIONS": k.rejections(),
 		"HIDDEN": k.hiddenErasures(), "LOCK": k.erasureLock(),
 	}
 	var words []any

@@ -18,6 +18,7 @@ import (
 const (
 	functionDue    = "weir_due"
 	functionSettle = "weir_settle"
+	functionTrim   = "weir_trim"
 )
 
 // call is a function of the library with keys and arguments that it takes.
@@ -65,6 +66,14 @@ func callsOf(k keys) map[string]call {
 		},
 		functionTrim: {
 			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000}, empty: []int{0, 1},
+		},
+		functionRetain: {
+			keys: []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join(), k.archive()}, args: []any{1_000_000_000, 1_000_000_000, 0, 1000, "1"},
+			empty: []int{0, 1, 4},
+		},
+		functionArchiveBegin: {keys: []string{k.archive()}},
+		functionArchiveNote: {
+			keys: []string{k.archive()}, args: []any{1, 1, "events", "1-1", "1-1", "token"}, repeated: 4, events: 2, empty: []int{1, 4, 5}, free: []int{5},
 		},
 		functionSeal: {keys: []string{k.clock(), k.seal(wire.Device)}, args: []any{1, strings.Repeat("k", keyNameSize+wire.SecretSize)}},
 		functionDrop: {
@@ -317,9 +326,9 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join()}
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join(), s.keys.archive()}
 		for range 3 {
-			if err := s.redis.FCall(ctx, functionTrim, keys, 0, 0, 0, 1000).Err(); err != nil {
+			if err := s.redis.FCall(ctx, functionRetain, keys, 0, 0, 0, 1000, "").Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -361,8 +370,8 @@ func TestWhatAThiefHasPreparedCostsNoMore(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join()}
-		reply, err := s.redis.FCall(ctx, functionTrim, keys, "", "", 1, limit).Slice()
+		keys := []string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join(), s.keys.archive()}
+		reply, err := s.redis.FCall(ctx, functionRetain, keys, "", "", 1, limit, "").Slice()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestWhatOneCallCosts(t *testing.T) {
 		return []string{k.events(), k.dedup(), k.batches(), k.clock(), k.join(), k.seal(wire.Device), k.seal(wire.Identity)}
 	}
 	trimKeys := func(k keys) []string {
-		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join()}
+		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.clock(), k.join(), k.archive()}
 	}
 	eraseKeys := func(k keys) []string {
 		return []string{k.events(), k.deliveries(), k.retryPrefix(), k.dedup(), k.erasureState("")}
@@ -99,20 +99,39 @@ func TestWhatOneCallCosts(t *testing.T) {
 		"weir_due of events as large as there are": {
 			waiting(16, 1<<20), functionDue, group, func(keys) []any { return []any{0, latest, latest, mostEvents} }, "",
 		},
-		"weir_trim that takes back what waits": {
-			waiting(20_000, 1), functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "",
+		"weir_retain that takes back what waits": {
+			waiting(20_000, 1), functionRetain, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed, ""} }, "",
 		},
-		"weir_trim of delivered events": {
-			stored(20_000, 400), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
+		"weir_retain of delivered events": {
+			stored(20_000, 400), functionRetain, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed, ""} }, "",
 		},
-		"weir_trim of delivered events as large as there are": {
-			stored(16, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed} }, "",
+		"weir_retain of delivered events as large as there are": {
+			stored(16, 1<<20), functionRetain, trimKeys, func(keys) []any { return []any{0, "", 0, mostTrimmed, ""} }, "",
 		},
-		"weir_trim that has nothing to do, where events are as large as there are": {
-			stored(16, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 0, mostTrimmed} }, "",
+		"weir_retain that has nothing to do, where events are as large as there are": {
+			stored(16, 1<<20), functionRetain, trimKeys, func(keys) []any { return []any{"", "", 0, mostTrimmed, ""} }, "",
 		},
-		"weir_trim at a ceiling, where events are as large as there are": {
-			stored(16, 1<<20), functionTrim, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed} }, "",
+		"weir_retain at a ceiling, where events are as large as there are": {
+			stored(16, 1<<20), functionRetain, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed, ""} }, "",
+		},
+		"weir_retain at a ceiling, of what the archive has not confirmed": {
+			func(t *testing.T, s *Stream) {
+				stored(20_000, 400)(t, s)
+				put(t, s, s.keys.deliveries(), recordField, 20_000, 400)
+			}, functionRetain, trimKeys, func(keys) []any { return []any{"", "", 1, mostTrimmed, "1"} }, "",
+		},
+		"weir_retain of entries with thousands of fields that the archive has not confirmed": {
+			func(t *testing.T, s *Stream) {
+				putFields(t, s, s.keys.events(), 100, 2000)
+				putFields(t, s, s.keys.deliveries(), 100, 2000)
+			}, functionRetain, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed, "1"} }, "",
+		},
+		"weir_archive_begin where somebody has written megabytes": {
+			poisonedArchive, functionArchiveBegin, func(k keys) []string { return []string{k.archive()} }, func(keys) []any { return nil }, "",
+		},
+		"weir_archive_note where somebody has written megabytes": {
+			poisonedArchive, functionArchiveNote, func(k keys) []string { return []string{k.archive()} },
+			func(keys) []any { return []any{1, 1, "events", "1-1", "2-1", "token", "records", "1-1", "", ""} }, "",
 		},
 		"weir_replay where somebody has made records of a megabyte": {
 			func(t *testing.T, s *Stream) { put(t, s, s.keys.deliveries(), "d", 16, 1<<20) },
@@ -174,9 +193,9 @@ func TestWhatOneCallCosts(t *testing.T) {
 			func(k keys) []string { return append([]string{k.events(), k.deliveries()}, k.retries("meta")...) },
 			func(keys) []any { return []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"} }, "",
 		},
-		"weir_trim of entries with thousands of fields": {
+		"weir_retain of entries with thousands of fields": {
 			func(t *testing.T, s *Stream) { putFields(t, s, s.keys.events(), 100, 2000) },
-			functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "",
+			functionRetain, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed, ""} }, "",
 		},
 		"weir_erase of the most events, by the most erasures": {
 			stored(20_000, 400), functionErase, eraseKeys, func(keys) []any { return eraseOf(eraseCap, erasureCap) }, "",
@@ -278,8 +297,8 @@ func TestWhatOneCallCosts(t *testing.T) {
 				return args
 			}, "",
 		},
-		"weir_trim where there are thousands of groups": {
-			manyGroups, functionTrim, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed} }, "the stream has more than 128 groups",
+		"weir_retain where there are thousands of groups": {
+			manyGroups, functionRetain, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed, ""} }, "the stream has more than 128 groups",
 		},
 		"weir_ensure_group where there are thousands of groups": {
 			manyGroups, functionEnsureGroup, group, func(keys) []any { return []any{"meta", "0-0", 0, 0} }, "",
@@ -323,6 +342,16 @@ func TestWhatOneCallCosts(t *testing.T) {
 				t.Errorf("it takes as long as %.0f appends of a hundred digests, want %d at most", ratio, mostAppends)
 			}
 		})
+	}
+}
+
+// poisonedArchive has megabytes in each field that is noted of the archive.
+func poisonedArchive(t *testing.T, s *Stream) {
+	t.Helper()
+	for _, field := range []string{"epoch", "events", "records", "lost", "lost:records"} {
+		if err := s.redis.HSet(t.Context(), s.keys.archive(), field, strings.Repeat("1", 8<<20)).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *Stream) Keep(ctx context.Context, platforms []string) error {
 func (s *Stream) lasting(platforms []string) []string {
 	list := []string{s.keys.events(), s.keys.deliveries(), s.keys.clock(), s.keys.dedup(), s.keys.join(),
 		s.keys.seal(wire.Device), s.keys.seal(wire.Identity), s.keys.sealDropped(),
-		s.keys.erasureRequests(), s.keys.erasureLedger(), s.keys.openErasures(), s.keys.hiddenErasures()}
+		s.keys.erasureRequests(), s.keys.erasureLedger(), s.keys.openErasures(), s.keys.hiddenErasures(), s.keys.archive()}
 	for slot := range dedupSlots {
 		list = append(list, s.keys.dedup()+":"+strconv.Itoa(slot), s.keys.join()+":"+strconv.Itoa(slot))
 	}

@@ -17,6 +17,9 @@ type TrimPolicy struct {
 	HardAge time.Duration
 	// MaxEvents is how many events stay at most, whoever still needs the oldest; 0 is no such ceiling.
 	MaxEvents int64
+	// Archived says that a history takes all events: what its archive has not confirmed goes beyond MaxEvents alone, whatever its
+	// age, and delivery records with their events.
+	Archived bool
 }
 
 // Undelivered is an event that a ceiling took from a platform before it was settled.
@@ -41,14 +44,18 @@ type TrimResult struct {
 // oldest event that stays. Deduplication keys that no window reaches any more go too, as do identifiers that stand for
 // nobody any more. Call it again while More.
 func (s *Stream) Trim(ctx context.Context, policy TrimPolicy) (TrimResult, error) {
-	reply, err := s.redis.FCall(ctx, functionTrim,
-		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join()},
-		ageArgument(policy.Age), ageArgument(policy.HardAge), policy.MaxEvents, trimLimit).Slice()
+	archived := ""
+	if policy.Archived {
+		archived = "1"
+	}
+	reply, err := s.redis.FCall(ctx, functionRetain,
+		[]string{s.keys.events(), s.keys.deliveries(), s.keys.retryPrefix(), s.keys.dedup(), s.keys.clock(), s.keys.join(), s.keys.archive()},
+		ageArgument(policy.Age), ageArgument(policy.HardAge), policy.MaxEvents, trimLimit, archived).Slice()
 	if err != nil {
 		return TrimResult{}, describe("trim events", err)
 	}
 	if len(reply) != 3 {
-		return TrimResult{}, malformedReply(functionTrim)
+		return TrimResult{}, malformedReply(functionRetain)
 	}
 	var result TrimResult
 	result.Removed, _ = reply[0].(int64)
@@ -57,7 +64,7 @@ func (s *Stream) Trim(ctx context.Context, policy TrimPolicy) (TrimResult, error
 	for _, item := range lost {
 		fields, ok := item.([]any)
 		if !ok || len(fields) != 3 {
-			return result, malformedReply(functionTrim)
+			return result, malformedReply(functionRetain)
 		}
 		p, err := positionOf(fields[1])
 		if err != nil {

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 18
+local VERSION = 19
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -17,6 +17,7 @@ local BATCH_PERIOD = 30000    -- ms of a period of the batch memory
 local BATCH_PERIODS = 5       -- after so many a period's number comes again; its hashes live for less
 local SLOTS = 8               -- buckets of deduplication keys at a time, more than two windows take
 local SLOT_NAMES = { '0', '1', '2', '3', '4', '5', '6', '7' }
+local LAST_POSITION = 1048575 -- the highest sequence number that readers can have
 local LAST_SEQUENCE = 1000000 -- a sequence number from which the next entry takes the next millisecond
 
 local function number(n) return string.format('%.0f', n) end
@@ -57,6 +58,7 @@ local MOST_ERASURES = 255      -- that one call is about: a byte says which
 local MOST_COUNTED = 4000      -- that the records of one call of weir_replace_records are counted for
 local MOST_DIGESTS = 8         -- deduplication keys that may be an event's
 local MOST_FIELD = 65536       -- bytes of a field of deduplication keys, many times what there is
+local MOST_TOKEN = 64          -- bytes of what a block of the archive's is told by
 local MOST_REQUEST = 16384     -- bytes of a request for an erasure
 local MOST_REQUESTS = 524288   -- bytes of requests that one call replies with, and one request more
 local REST = 128               -- entries below an id that are trimmed one by one, more than a stream's node has
@@ -1069,6 +1071,78 @@ local function replay(keys, args)
 end
 
 ----------------------------------------------------------------------------------------------------------------
+-- The archive (archive.go)
+--
+-- One archive at a time copies both streams to the history, the one that has begun last. What it notes is refused once
+-- another has begun.
+
+local LANES = { events = true, records = true }
+
+-- noted returns a field of what is noted, nil where it is longer than it can be.
+local function noted(archive, field, most)
+  return redis.call('HSTRLEN', archive, field) <= most and redis.call('HGET', archive, field) or nil
+end
+
+-- noted_id returns a stream id that is noted, '0-0' for none.
+local function noted_id(archive, field)
+  local id = noted(archive, field, 23)
+  return id and readable(id) and id or '0-0'
+end
+
+-- epoch_of returns how often an archive has begun.
+local function epoch_of(archive)
+  local text = noted(archive, 'epoch', 15)
+  return text and string.find(text, '^%d+$') and tonumber(text) or 0
+end
+
+-- behind returns the next id, ahead the one before.
+local function behind(id)
+  local ms, seq = split(id)
+  return number(ms) .. '-' .. number(seq + 1)
+end
+
+local function ahead(id)
+  local ms, seq = split(id)
+  if seq > 0 then return number(ms) .. '-' .. number(seq - 1) end
+  return number(math.max(0, ms - 1)) .. '-' .. number(ms > 0 and LAST_POSITION or 0)
+end
+
+-- weir_archive_begin: KEYS archive. Replies with the epoch of the archive that begins.
+local function archive_begin(keys)
+  expect(keys, 'archive')
+  local epoch = epoch_of(keys[1]) + 1
+  redis.call('HSET', keys[1], 'epoch', number(epoch), 'beat', number(server_ms()))
+  return epoch
+end
+
+-- weir_archive_note: KEYS archive; ARGV epoch, ms up to when all that was appended is archived, or "" where that is as
+-- before, then for each lane: its name, the id up to which it is archived, and the last id of a block that may be on its way
+-- with the block's token, or "" twice. Replies with 1, and the last ids of both streams that were taken from the archive; with
+-- 0 where a later one has begun, and nothing is noted.
+local function archive_note(keys, args)
+  expect(keys, 'archive')
+  local archive = keys[1]
+  local lanes = (#args - 2) / 4
+  if lanes < 0 or lanes > 2 or lanes ~= math.floor(lanes) then wrong('there must be 2 arguments and then 4 for each lane') end
+  local epoch = whole(args[1], 'the epoch', 1, LARGEST)
+  local current = args[2] ~= '' and number(whole(args[2], 'up to when all is archived', 0, LATEST)) or nil
+  local fields = { 'beat', number(server_ms()) }
+  for i = 3, #args, 4 do
+    local confirmed, last, token = args[i + 1], args[i + 2], bounded(args[i + 3], 'a token', MOST_TOKEN)
+    if not LANES[args[i]] then wrong('a lane must be events or records') end
+    if not readable(confirmed) then wrong('what is archived must be a stream id') end
+    if last ~= '' and not readable(last) then wrong('the end of a block must be a stream id') end
+    if (last == '') ~= (token == '') then wrong('a block must have an end and a token') end
+    fields[#fields + 1], fields[#fields + 2] = args[i], confirmed
+    fields[#fields + 1], fields[#fields + 2] = args[i] .. ':intent', last ~= '' and last .. ' ' .. token or ''
+  end
+  if epoch ~= epoch_of(archive) then return { 0 } end
+  if current then fields[#fields + 1], fields[#fields + 2] = 'current', current end
+  redis.call('HSET', archive, unpack(fields))
+  return { 1, noted_id(archive, 'lost'), noted_id(archive, 'lost:records') }
+end
+
+----------------------------------------------------------------------------------------------------------------
 -- Trimming (trim.go)
 
 -- first_open returns the lowest id that waits, nil where none does. What is no id is forgotten; where there is more of
@@ -1146,10 +1220,10 @@ local function take_back(events, group, doomed, last, most)
 end
 
 -- oldest_beyond returns the oldest entries that are beyond the ceilings, limit and about bytes of them at most; and
--- whether there are more.
-local function oldest_beyond(events, hard_before, max_events, limit, bytes)
+-- whether there are more. Those below hard are beyond one.
+local function oldest_beyond(events, hard, max_events, limit, bytes)
   local old, all = {}, true
-  if hard_before > 0 then old, all = range(events, '-', '(' .. number(hard_before) .. '-0', limit, bytes) end
+  if hard ~= '0-0' then old, all = range(events, '-', '(' .. hard, limit, bytes) end
   local excess = max_events > 0 and redis.call('XLEN', events) - max_events or 0
   if not all or excess <= #old then return old, not all end
   old = range(events, '-', '+', math.min(excess, limit), bytes)
@@ -1158,9 +1232,9 @@ end
 
 -- trim_hard removes the oldest entries that are beyond the ceilings, whoever still needs them: at most limit of them by
 -- the number of groups, each of which is asked what it has to do with them.
-local function trim_hard(events, groups, hard_before, max_events, limit)
+local function trim_hard(events, groups, hard, max_events, limit)
   local shares = math.max(1, #groups)
-  local beyond, more = oldest_beyond(events, hard_before, max_events, math.ceil(limit / shares), MOST_READ / shares)
+  local beyond, more = oldest_beyond(events, hard, max_events, math.ceil(limit / shares), MOST_READ / shares)
   local ids, entries, lost = {}, {}, {}
   for i, entry in ipairs(beyond) do
     ids[i], entries[entry[1]] = entry[1], entry[2][2]
@@ -1172,18 +1246,39 @@ local function trim_hard(events, groups, hard_before, max_events, limit)
       lost[#lost + 1] = { group.name, id, entries[id] or '' }
     end
   end
-  local ms, seq = split(last)
-  return redis.call('XTRIM', events, 'MINID', '=', number(ms) .. '-' .. number(seq + 1)), more, lost
+  return redis.call('XTRIM', events, 'MINID', '=', behind(last)), more, lost
 end
 
--- weir_trim: KEYS events, deliveries, prefix of the retry keys, dedup, clock, join; ARGV age in ms beyond which entries go
--- unless a group needs them, age beyond which they go whoever needs them ("": no such ceiling), number of entries above
--- which the oldest go whoever needs them (0: no such ceiling), and about how many entries to remove at most. Replies
--- with how many events were removed, 1 where more remain to be removed, and a list of {group, id, entry} that were
--- removed undelivered. Deduplication keys that no window reaches any more go too, and identifiers that stand for nobody
--- any more: those of a property that has fallen silent.
-local function trim(keys, args)
-  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'clock', 'join')
+-- unarchived returns the id behind the last that the archive has confirmed of a stream, and the first entry from there on
+-- whose id is below another one; nil where there is none.
+local function unarchived(archive, stream, name, below)
+  local from = behind(noted_id(archive, name))
+  local entry = redis.call('XRANGE', stream, from, below, 'COUNT', 1)[1]
+  return from, entry and entry[1]
+end
+
+-- note_lost notes the last id that may have been taken from the archive.
+local function note_lost(archive, field, id)
+  if before(noted_id(archive, field), id) then redis.call('HSET', archive, field, id) end
+end
+
+-- trim_records removes the delivery records below an id. With an archive those that it has not confirmed stay, unless their
+-- events were lost too.
+local function trim_records(deliveries, below, archive, archived, limit)
+  if not archive then return trim_to(deliveries, below, limit) end
+  local from, first = unarchived(archive, deliveries, 'records', '(' .. below)
+  if archived then
+    local lost = number(split(noted_id(archive, 'lost')) + 1) .. '-0'
+    if before(from, lost) then from = lost end
+    if before(from, below) then below = from end
+  end
+  local removed, more = trim_to(deliveries, below, limit)
+  if first and before(first, below) then note_lost(archive, 'lost:records', ahead(below)) end
+  return removed, more
+end
+
+-- trim_streams is weir_retain; archive is nil for callers that know of none.
+local function trim_streams(keys, args, archive, archived)
   local events, deliveries = keys[1], keys[2]
   local _, passed = believed(keys[5])
   local keep_from = args[1] ~= '' and passed - whole(args[1], 'the age', 0, LATEST) or 0
@@ -1193,17 +1288,46 @@ local function trim(keys, args)
   buckets_in_use(keys[6], passed)
   if redis.call('EXISTS', events) == 0 then return { 0, 0, {} } end
   local groups = read_groups(events, keys[3])
-  local floor = number(math.max(0, keep_from)) .. '-0'
+  local floor, hard = number(math.max(0, keep_from)) .. '-0', number(math.max(0, hard_before)) .. '-0'
   for _, group in ipairs(groups) do
     if before(group.floor, floor) then floor = group.floor end
   end
+  local from, unconfirmed
+  if archive then from, unconfirmed = unarchived(archive, events, 'events', '+') end
+  if archived then
+    if before(from, floor) then floor = from end
+    if before(from, hard) then hard = from end
+  end
   local removed, more = trim_to(events, floor, limit)
-  local hard, hard_more, lost = trim_hard(events, groups, hard_before, max_events, limit)
+  local taken, hard_more, lost = trim_hard(events, groups, hard, max_events, limit)
 
   local first = redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
+  if unconfirmed and not (first and not before(unconfirmed, first[1])) then
+    note_lost(archive, 'lost', first and ahead(first[1]) or info_of(events, 'last-generated-id'))
+  end
   local records_before = first and first[1] or number(math.max(0, keep_from)) .. '-0'
-  local _, records_more = trim_to(deliveries, number(split(records_before)) .. '-0', limit)
-  return { removed + hard, (more or hard_more or records_more) and 1 or 0, lost }
+  local _, records_more = trim_records(deliveries, number(split(records_before)) .. '-0', archive, archived, limit)
+  return { removed + taken, (more or hard_more or records_more) and 1 or 0, lost }
+end
+
+-- weir_retain: KEYS events, deliveries, prefix of the retry keys, dedup, clock, join, archive; ARGV age in ms beyond which
+-- entries go unless a group needs them, age beyond which they go whoever needs them ("": no such ceiling), number of entries
+-- above which the oldest go whoever needs them (0: no such ceiling), about how many entries to remove at most, and 1 where
+-- what the archive has not confirmed goes beyond the last ceiling alone, else "". Replies with how many events were removed,
+-- 1 where more remain to be removed, and a list of {group, id, entry} that were removed undelivered. Deduplication keys that
+-- no window reaches any more go too, and identifiers that stand for nobody any more: those of a property that has fallen
+-- silent. Whatever is taken from an archive is noted there.
+local function retain(keys, args)
+  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'clock', 'join', 'archive')
+  if args[5] ~= '' and args[5] ~= '1' then wrong('whether there is an archive must be 1 or empty') end
+  local archived = args[5] == '1'
+  return trim_streams(keys, args, (archived or epoch_of(keys[7]) > 0) and keys[7] or nil, archived)
+end
+
+-- weir_trim is weir_retain for callers that know of no archive: without the last key and argument.
+local function trim(keys, args)
+  expect(keys, 'events', 'deliveries', 'retry:', 'dedup', 'clock', 'join')
+  return trim_streams(keys, args, nil, false)
 end
 
 ----------------------------------------------------------------------------------------------------------------
@@ -1470,6 +1594,9 @@ redis.register_function { function_name = 'weir_ensure_group', callback = ensure
 redis.register_function { function_name = 'weir_destroy_group', callback = destroy_group, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_drop', callback = drop, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_trim', callback = trim, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_retain', callback = retain, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_archive_begin', callback = archive_begin, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_archive_note', callback = archive_note, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_requests', callback = requests, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_erase', callback = erase, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_replace_records', callback = replace_records, flags = { 'allow-oom' } }
