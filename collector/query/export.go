@@ -86,8 +86,11 @@ func appendSent(b []byte, e *event.Event) ([]byte, error) {
 // many there are. Where it cannot finish, or trimming has come before it, it cuts the connection, so that nobody
 // takes a part for the whole.
 func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *request, f format, query analytics.ListingQuery) {
-	limit := query.Limit
+	limit, asked := query.Limit, query.Range
 	query.Limit = min(limit, q.tenant.exportPage())
+	if end := q.status.AsOf.Add(time.Millisecond); q.status.Last != 0 && end.Before(query.Range.To) {
+		query.Range.To = end // what was there, and not what comes meanwhile
+	}
 	page, err := h.page(r, q.tenant, query)
 	var events []*event.Event
 	if err == nil && f == typeNDJSON && r.Method != http.MethodHead {
@@ -122,7 +125,7 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		}
 	}
 	if r.Method != http.MethodHead {
-		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Party{Kind: audit.Events}, f, query.Range, rows.written, err})
+		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Party{Kind: audit.Events}, f, asked, rows.written, err})
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler)

@@ -199,9 +199,11 @@ func (e *engines) pending() *engine {
 	return e.next
 }
 
-// takeOver has the next engine answer, where it is that one still and is ready.
+// takeOver has the next engine answer, where it is that one still and is ready. A history that was off for a while has to have caught
+// up: what answers has more.
 func (e *engines) takeOver(next *engine) bool {
-	if next.ready() != nil {
+	current := e.now()
+	if next.ready() != nil || next.history != nil && current.ready() == nil && !next.history.fresh() {
 		return false
 	}
 	e.mu.Lock()

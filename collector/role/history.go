@@ -23,6 +23,8 @@ const (
 	stateInterval = 500 * time.Millisecond
 	// stateTimeout is how long Redis and ClickHouse may take to answer that.
 	stateTimeout = 5 * time.Second
+	// freshWithin is how old a history may be that takes over from a view which has everything.
+	freshWithin = 30 * time.Second
 	// statementBytes is how much of ClickHouse's memory one statement may take. What does not fit is sorted and grouped on its disk.
 	statementBytes = 1 << 30
 	// eventsAtOnce is how many whole events are read at once.
@@ -132,7 +134,7 @@ func (h *historyEngine) look(ctx context.Context) {
 		h.try(ctx)
 	}
 	h.readAnonymous(ctx)
-	if state, err := h.stream.ArchiveState(ctx); err == nil && state.Current.After(*h.current.Load()) {
+	if state, err := h.stream.ArchiveState(ctx); err == nil && !state.Current.IsZero() {
 		h.current.Store(&state.Current)
 	}
 }
@@ -184,6 +186,9 @@ func (h *historyEngine) ready() error {
 	}
 }
 
+// fresh says whether the history has everything but what was accepted a moment ago.
+func (h *historyEngine) fresh() bool { return time.Since(*h.current.Load()) < freshWithin }
+
 // noticed notes what a question was answered with. That the history is away, and that it is back, is logged once each.
 func (h *historyEngine) noticed(ctx context.Context, err error) {
 	unavailable := isUnavailable(err)
@@ -212,12 +217,13 @@ func isAnswer(err error) bool {
 	return errors.Is(err, clickhouse.MemoryLimit) || errors.Is(err, clickhouse.Quota) || errors.Is(err, clickhouse.Timeout)
 }
 
-// Status implements [query.Engine]. What was accepted before AsOf is in the answers.
+// Status implements [query.Engine]. What was accepted up to AsOf is in the answers.
 func (h *historyEngine) Status(context.Context) analytics.Status {
 	current := *h.current.Load()
-	s := analytics.Status{Ready: h.ready() == nil, Connected: h.answers(), CurrentAt: current, AsOf: current}
+	s := analytics.Status{Ready: h.ready() == nil, Connected: h.answers(), CurrentAt: current}
 	if !current.IsZero() {
-		s.Last = stream.At(current)
+		s.AsOf = current.Add(-time.Millisecond) // of the millisecond itself something may be missing
+		s.Last = stream.At(s.AsOf)
 	}
 	return s
 }
