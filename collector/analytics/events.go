@@ -80,3 +80,13 @@ type Delivery struct {
 	// Reason is a short code, "" where the status says all.
 	Reason string
 }
+
+// DeliveryOf returns a delivery as the listing shows it. reason is why it stands as it does, received when its event was.
+func DeliveryOf(d columns.Delivery, platform, reason string, received time.Time) Delivery {
+	shown := Delivery{Platform: platform, Status: d.Status(), Attempts: d.Attempts(), UpdatedAt: d.Updated(received), Reason: reason}
+	if shown.Attempts > 0 {
+		latency := time.Duration(d.Latency()) * time.Millisecond
+		shown.Latency = &latency
+	}
+	return shown
+}

@@ -3,7 +3,6 @@ package analytics
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/weir-dev/weir/collector/analytics/columns"
 	"github.com/weir-dev/weir/collector/event"
@@ -268,19 +267,7 @@ func (s *snapshot) record(c *columns.Chunk, row int) Record {
 		r.Deliveries = make([]Delivery, 0, count)
 	}
 	for place, platform := range list.All() {
-		r.Deliveries = append(r.Deliveries, s.delivery(c.Deliveries[place][row], platform, received))
+		r.Deliveries = append(r.Deliveries, DeliveryOf(c.Deliveries[place][row], platform, s.Reason(c.Deliveries[place][row]), received))
 	}
 	return r
-}
-
-// delivery returns a delivery as the listing shows it.
-func (s *snapshot) delivery(d columns.Delivery, platform string, received time.Time) Delivery {
-	shown := Delivery{
-		Platform: platform, Status: d.Status(), Attempts: d.Attempts(), UpdatedAt: d.Updated(received), Reason: s.Reason(d),
-	}
-	if shown.Attempts > 0 {
-		latency := time.Duration(d.Latency()) * time.Millisecond
-		shown.Latency = &latency
-	}
-	return shown
 }

@@ -1,12 +1,9 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math/big"
-	"slices"
-	"strings"
 
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
@@ -24,59 +21,94 @@ func (e *Engine) Breakdown(ctx context.Context, q analytics.BreakdownQuery) (ana
 	if err != nil {
 		return analytics.Breakdown{}, err
 	}
-	groups, err := e.groups(ctx, m, q)
+	result := analytics.Breakdown{Totals: whole.Totals(e.currency)}
+	ranks, err := e.ranks(ctx, m, q)
 	if err != nil {
 		return analytics.Breakdown{}, err
 	}
-	result := analytics.Breakdown{Totals: whole.Totals(e.currency)}
-	for _, g := range groups {
-		result.Groups = append(result.Groups, analytics.Group{
-			Name: g.name, Totals: g.counted.Totals(e.currency), Quantity: g.quantity, Share: analytics.RateOf(int64(g.counted.Events), int64(whole.Events)),
-		})
+	groups, err := e.groups(ctx, m, q, ranks)
+	if err != nil {
+		return analytics.Breakdown{}, err
 	}
-	sortGroups(result.Groups, q.Order)
-	if q.Limit > 0 && len(result.Groups) > q.Limit {
-		result.Others = othersOf(result.Groups[q.Limit:])
-		result.Groups = result.Groups[:q.Limit:q.Limit]
+	for i := range ranks {
+		g, found := groups[ranks[i].Name]
+		if !found { // its events were erased meanwhile
+			continue
+		}
+		result.Groups = append(result.Groups, g.group(q.By, e.currency, whole.Events))
 	}
+	result.Others = othersOf(ranks)
 	result.CompleteFrom, err = e.completeFrom(ctx)
 	return result, err
 }
 
-// sortGroups puts groups in order: the largest first, equal ones by name.
-func sortGroups(groups []analytics.Group, by analytics.Measure) {
-	slices.SortFunc(groups, func(a, b analytics.Group) int {
-		var order int
-		switch by {
-		case analytics.OrderUniqueVisitors:
-			order = cmp.Compare(b.UniqueVisitors, a.UniqueVisitors)
-		case analytics.OrderPurchases:
-			order = cmp.Compare(b.Purchases, a.Purchases)
-		case analytics.OrderRevenue:
-			order = b.Revenue.Compare(a.Revenue)
-		default:
-			order = cmp.Compare(b.Events, a.Events)
-		}
-		return cmp.Or(order, strings.Compare(a.Name, b.Name))
+// rank is a group of those that come first, with what there is of all groups.
+type rank struct {
+	Name      string  `ch:"group"`
+	Events    int64   `ch:"rows"`
+	Purchases int64   `ch:"purchases"`
+	Revenue   big.Int `ch:"earned"`
+
+	Groups       uint64  `ch:"all_groups"`
+	AllEvents    int64   `ch:"all_rows"`
+	AllPurchases int64   `ch:"all_purchases"`
+	AllRevenue   big.Int `ch:"all_earned"`
+}
+
+// othersOf takes the groups together that the first ones leave; nil where they leave none.
+func othersOf(ranks []rank) *analytics.OtherGroups {
+	if len(ranks) == 0 || int(ranks[0].Groups) == len(ranks) {
+		return nil
+	}
+	all := &ranks[0]
+	events, purchases, revenue := all.AllEvents, all.AllPurchases, new(big.Int).Set(&all.AllRevenue)
+	for i := range ranks {
+		events, purchases = events-ranks[i].Events, purchases-ranks[i].Purchases
+		revenue.Sub(revenue, &ranks[i].Revenue)
+	}
+	return &analytics.OtherGroups{Groups: int(all.Groups) - len(ranks), Events: int(events), Purchases: int(purchases), Revenue: event.SumOf(revenue)}
+}
+
+// measures are what groups are ordered by, as SQL.
+var measures = map[analytics.Measure]string{
+	analytics.OrderUniqueVisitors: "uniqExactIf(who, who != 0)", analytics.OrderPurchases: "purchases", analytics.OrderRevenue: "earned",
+}
+
+// rankSQL is the groups with what they are ordered by. There may be a million, so that what it takes of each is little.
+func rankSQL(q analytics.BreakdownQuery, parted string) string {
+	measure, known := measures[q.Order]
+	if !known {
+		measure = "rows"
+	}
+	return `SELECT group, toInt64(count()) AS rows, toInt64(countIf(name = 'purchase')) AS purchases,
+		sum(toInt128(multiIf(money != {currency:String} OR isNull(amount), 0, name = 'purchase', assumeNotNull(amount), name = 'refund', -assumeNotNull(amount), 0))) AS earned,
+		` + measure + ` AS measure FROM ` + parted + ` GROUP BY group`
+}
+
+// inOrder puts the largest group first, equal ones by name. The parts of touches are in the order of what they stand for.
+const inOrder = " ORDER BY measure DESC, group"
+
+// ranks returns the groups of an answer in their order.
+func (e *Engine) ranks(ctx context.Context, m moment, q analytics.BreakdownQuery) ([]rank, error) {
+	parted, parameters := e.parted(m, q)
+	limit := ""
+	if q.Limit > 0 {
+		limit = " LIMIT {limit:UInt64}"
+	}
+	return all[rank](ctx, e, clickhouse.Query{
+		SQL: `SELECT group, rows, purchases, earned, all_groups, all_rows, all_purchases, all_earned FROM (
+			SELECT *, count() OVER () AS all_groups, sum(rows) OVER () AS all_rows, sum(purchases) OVER () AS all_purchases, sum(earned) OVER () AS all_earned
+			FROM (` + rankSQL(q, parted) + `))` + inOrder + limit,
+		Parameters: parameters,
 	})
 }
 
-// othersOf takes groups together.
-func othersOf(groups []analytics.Group) *analytics.OtherGroups {
-	others := &analytics.OtherGroups{Groups: len(groups)}
-	for i := range groups {
-		others.Events += groups[i].Events
-		others.Purchases += groups[i].Purchases
-		others.Revenue.Merge(groups[i].Revenue)
-	}
-	return others
-}
-
-// group is what was counted of one.
-type group struct {
-	name     string
-	counted  analytics.Counted
-	quantity event.Sum
+// parted are the events of a breakdown by group, and the parameters of that, of [rankSQL] and of a limit.
+func (e *Engine) parted(m moment, q analytics.BreakdownQuery) (sql string, parameters map[string]any) {
+	kept, parameters := filterSQL(q.Filter)
+	maps.Copy(parameters, m.bounds(q.Range))
+	parameters["currency"], parameters["limit"] = e.currency, q.Limit
+	return partedSQL(q.By, kept), parameters
 }
 
 // groupCounts are a group's numbers in one row.
@@ -91,12 +123,32 @@ type groupCounts struct {
 	Buyers     uint64 `ch:"buyers"`
 	// Quantity is signed: pieces of purchases less those of refunds.
 	Quantity big.Int `ch:"pieces"`
+	// Bought and Refunded are the money of purchases and refunds.
+	Bought   currencySums `ch:"bought"`
+	Refunded currencySums `ch:"refunded"`
 }
 
-// groupMoney is the money of a group.
-type groupMoney struct {
-	Name string `ch:"group"`
-	money
+// group returns the figures of a group of a dimension, of events of which there are a number in all.
+func (g *groupCounts) group(by analytics.Dimension, currency string, all int) analytics.Group {
+	counted := analytics.Counted{
+		Events: int(g.Events), Purchases: int(g.Purchases), AddToCarts: int(g.AddToCarts), Pageviews: int(g.Pageviews), Refunds: int(g.Refunds),
+		Visitors: int(g.Visitors), Buyers: int(g.Buyers), Bought: g.Bought.money(), Refunded: g.Refunded.money(),
+	}
+	name := g.Name
+	if _, isTouch := touchParts[by]; isTouch {
+		name = rows.PlainPart(name)
+	}
+	return analytics.Group{
+		Name: name, Totals: counted.Totals(currency), Quantity: event.SumOf(&g.Quantity), Share: analytics.RateOf(int64(g.Events), int64(all)),
+	}
+}
+
+// money returns the sums with how many values they have.
+func (s *currencySums) money() (list []analytics.Money) {
+	for i, code := range s.Currencies {
+		list = append(list, analytics.Money{Currency: code, Count: int(s.Counts[i]), Total: event.SumOf(&s.Totals[i])})
+	}
+	return list
 }
 
 // partedSQL is a row for each group that an event is in, with the group's part of the event's money. An event that has products
@@ -111,43 +163,44 @@ func partedSQL(by analytics.Dimension, kept string) string {
 		"arrayMap((id, amount, quantity) -> tuple(toString(id), amount, quantity), products.id, products.amount, products.quantity))) AS part" + from + "))"
 }
 
-// groups counts the groups of a breakdown.
-func (e *Engine) groups(ctx context.Context, m moment, q analytics.BreakdownQuery) (map[string]*group, error) {
-	kept, parameters := filterSQL(q.Filter)
-	maps.Copy(parameters, m.bounds(q.Range))
-	parted := partedSQL(q.By, kept)
+// groupsAtOnce is how many groups a statement lists at most, and groupBytes how long their names may be together, so that its
+// address does not get too long for servers.
+const (
+	groupsAtOnce = 200
+	groupBytes   = 4 << 10
+)
+
+// groups counts those groups of a breakdown that are in its answer.
+func (e *Engine) groups(ctx context.Context, m moment, q analytics.BreakdownQuery, ranks []rank) (map[string]*groupCounts, error) {
+	if len(ranks) == 0 {
+		return nil, nil
+	}
+	parted, parameters := e.parted(m, q)
+	names, bytes := make([]string, len(ranks)), 0
+	for i := range ranks {
+		names[i] = ranks[i].Name
+		bytes += len(names[i])
+	}
+	shown := "1"
+	switch {
+	case int(ranks[0].Groups) == len(ranks):
+	case len(names) <= groupsAtOnce && bytes <= groupBytes:
+		shown, parameters["groups"] = "has({groups:Array(String)}, group)", names
+	default:
+		shown = "group IN (SELECT group FROM (" + rankSQL(q, parted) + ")" + inOrder + " LIMIT {limit:UInt64})"
+	}
+	const sum = "sumMapIf([money], [toInt128(assumeNotNull(amount))], [toUInt64(1)], money != '' AND isNotNull(amount) AND name = "
 	found, err := all[groupCounts](ctx, e, clickhouse.Query{
 		SQL: `SELECT group, count() AS events, countIf(name = 'purchase') AS purchases, countIf(name = 'add_to_cart') AS add_to_carts,
 			countIf(name = 'pageview') AS pageviews, countIf(name = 'refund') AS refunds, uniqExactIf(who, who != 0) AS visitors,
 			uniqExactIf(who, who != 0 AND name = 'purchase') AS buyers,
-			sum(toInt128(multiIf(name = 'purchase', quantity, name = 'refund', -quantity, 0))) AS pieces FROM ` + parted + ` GROUP BY group`,
+			sum(toInt128(multiIf(name = 'purchase', quantity, name = 'refund', -quantity, 0))) AS pieces,
+			` + sum + `'purchase') AS bought, ` + sum + `'refund') AS refunded FROM ` + parted + ` WHERE ` + shown + ` GROUP BY group`,
 		Parameters: parameters,
 	})
-	if err != nil {
-		return nil, err
-	}
-	groups := make(map[string]*group, len(found))
+	groups := make(map[string]*groupCounts, len(found))
 	for i := range found {
-		g := &found[i]
-		name := g.Name
-		if _, isTouch := touchParts[q.By]; isTouch {
-			name = rows.PlainPart(name)
-		}
-		groups[g.Name] = &group{name: name, quantity: event.SumOf(&g.Quantity), counted: analytics.Counted{
-			Events: int(g.Events), Purchases: int(g.Purchases), AddToCarts: int(g.AddToCarts), Pageviews: int(g.Pageviews), Refunds: int(g.Refunds),
-			Visitors: int(g.Visitors), Buyers: int(g.Buyers),
-		}}
+		groups[found[i].Name] = &found[i]
 	}
-	sums, err := all[groupMoney](ctx, e, clickhouse.Query{
-		SQL: `SELECT group, toUInt8(name = 'refund') AS refund, money AS currency, count() AS count, sum(toInt128(assumeNotNull(amount))) AS total FROM ` + parted +
-			` WHERE name IN ('purchase', 'refund') AND money != '' AND isNotNull(amount) GROUP BY group, refund, money`,
-		Parameters: parameters,
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i := range sums {
-		sums[i].addTo(&groups[sums[i].Name].counted)
-	}
-	return groups, nil
+	return groups, err
 }

@@ -32,7 +32,7 @@ func (m moment) bucketsOf(ranges []analytics.Range) (list []buckets) {
 
 // parameters are those of [inRange] for all of the buckets together, and of [buckets.key].
 func (b *buckets) parameters(m moment) map[string]any {
-	return map[string]any{"from": b.begins[0], "to": b.end, "begins": b.begins, "anonymous": m.anonymous}
+	return map[string]any{"from": b.begins[0], "to": b.end, "begins": b.begins, "anonymous": m.anonymous, "known": m.known}
 }
 
 // key is what tells a row's bucket: where that begins.

@@ -15,16 +15,6 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// counting is the record that counts for each event and platform, which is nearly always the only one. Where there are several
-// they are taken in the order in which they were written: a delivery that succeeded stays delivered, a final status is only
-// reopened by something later, and of two of a kind the later one holds.
-const counting = `SELECT at, platform, name,
-	groupArray((entry, nth, status, attempts, latency, toString(reason), decided)) AS said,
-	if(length(said) = 1, said[1], arrayFold((known, r) -> if(
-		multiIf(known.3 = 2, 0, r.3 = 2, 1, r.3 >= 3 AND known.3 < 2, 1, known.3 >= 3 AND r.3 < 2, r.7 > known.7, r.7 >= known.7), r, known),
-		arraySort(said), arraySort(said)[1])) AS record
-	FROM records WHERE entry <= {records:UInt64} AND `
-
 // deliveryRow counts deliveries of a kind.
 type deliveryRow struct {
 	Key      string `ch:"key"`
@@ -91,17 +81,14 @@ func (e *Engine) tally(ctx context.Context, m moment, key, kept string, paramete
 	if len(named) == 0 {
 		return nil
 	}
-	parameters["records"] = m.records
+	maps.Copy(parameters, m.recordBounds())
 	found, err := all[deliveryRow](ctx, e, clickhouse.Query{
 		SQL: `SELECT ` + key + ` AS key, toString(platform) AS to, record.3 AS status, record.6 AS reason,
-			if(record.3 = 2 AND record.4 > 0, toInt64(record.5), toInt64(-1)) AS latency, toInt64(count()) AS rows
-			FROM (` + counting + kept + ` GROUP BY at, platform, name) GROUP BY key, to, status, reason, latency`,
+			if(record.3 = 2 AND record.4 > 0, toInt64(least(record.5, {longest:UInt32})), toInt64(-1)) AS latency, toInt64(count()) AS rows
+			FROM (` + countingSQL(kept) + `) GROUP BY key, to, status, reason, latency`,
 		Parameters: parameters,
 	})
 	for _, row := range found {
-		if row.Status > uint8(stream.Expired) {
-			continue
-		}
 		t, status := at(row.Key, row.Platform), stream.Status(row.Status)
 		// Until a record says otherwise a delivery is pending.
 		t.counts[stream.Pending] -= int(row.Count)

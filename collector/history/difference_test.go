@@ -45,6 +45,8 @@ type engine interface {
 	Breakdown(ctx context.Context, q analytics.BreakdownQuery) (analytics.Breakdown, error)
 	EventStats(ctx context.Context, q analytics.StatsQuery) (analytics.Stats, error)
 	Deliveries(ctx context.Context, q analytics.DeliveriesQuery) (analytics.Deliveries, error)
+	Listing(ctx context.Context, q analytics.ListingQuery) (analytics.Page, error)
+	Status(ctx context.Context) analytics.Status
 }
 
 // past is a made-up past that a view and a history have.
@@ -60,6 +62,17 @@ type past struct {
 	anonymous stream.Position
 	// touches are the newest touch of each visitor, and where it was.
 	touches map[uint64]rows.Event
+	// events are what has happened, table their rows, records what became of them, and recordTable that in rows.
+	events      []happened
+	table       []rows.Event
+	records     []stream.Record
+	recordTable []rows.Record
+}
+
+// happened is an event and where it stands in its stream.
+type happened struct {
+	at stream.Position
+	event.Event
 }
 
 // newPast makes up some events.
@@ -81,36 +94,29 @@ func newPast(t *testing.T, seed uint64, events int) *past {
 	p.view = analytics.NewView(analytics.Options{Property: property, Currency: p.currency, Logger: slog.New(slog.DiscardHandler)})
 	p.history = history.New(history.Options{Client: client, Currency: p.currency, Anonymous: func() stream.Position { return p.anonymous }})
 	var entries []stream.Entry
-	var table []rows.Event
-	var records []stream.Record
-	var recordTable []rows.Record
 	for range events {
 		e := p.event()
-		for range p.IntN(5) {
-			if len(e.Platforms) > 0 {
-				record := p.record(&e, p.last)
-				records = append(records, record)
-				entry := p.last + stream.Position(len(records)/3)<<30
-				recordTable = append(recordTable, rows.FromRecord(entry, len(records)%3, &record, e.Name))
-			}
-		}
+		p.events = append(p.events, happened{p.last, e})
+		p.hear(r.IntN(5))
 		entries = append(entries, stream.Entry{Position: p.last, Data: wire.Encode(&e)})
-		table = append(table, p.row(&e))
+		p.table = append(p.table, p.row(&e))
 	}
+	p.hearAgain()
 	if err := p.view.AddEvents(entries); err != nil {
 		t.Fatal(err)
 	}
-	p.view.AddRecords(records)
-	for block := range slices.Chunk(recordTable, max(1, len(recordTable)/2)) {
+	p.view.AddRecords(p.records)
+	for block := range slices.Chunk(p.recordTable, max(1, len(p.recordTable)/2)) {
 		if err := clickhouse.Insert(t.Context(), client, schema.Records, block, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for block := range slices.Chunk(table, 1+r.IntN(events)) {
+	for block := range slices.Chunk(p.table, 1+r.IntN(events)) {
 		if err := clickhouse.Insert(t.Context(), client, schema.Events, block, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
+	p.lose(t, client)
 	if r.IntN(3) == 0 {
 		p.anonymous = stream.At(begin.Add(time.Duration(r.Int64N(p.last.Time().Sub(begin).Milliseconds()+1)) * time.Millisecond))
 		p.view.Anonymize(p.anonymous)
@@ -150,7 +156,7 @@ func (p *past) event() event.Event {
 		e.ID = fmt.Sprintf("Order %d", p.IntN(20))
 	}
 	if e.Name == "purchase" || e.Name == "refund" || p.IntN(4) == 0 {
-		e.Value = new(event.Amount(p.Int64N(1000) * pick[int64](p.Rand, 1, 100, 10_000)))
+		e.Value = new(event.Amount(max(0, p.Int64N(1000)-30) * pick[int64](p.Rand, 1, 100, 10_000)))
 		e.Currency = pick(p.Rand, p.currency, p.currency, "USD", "")
 	}
 	if p.IntN(5) == 0 {
@@ -165,6 +171,9 @@ func (p *past) event() event.Event {
 	}
 	if p.IntN(3) == 0 {
 		e.ContentID = pick(p.Rand, "p1", "p4")
+	}
+	if e.Name == "purchase" {
+		e.OrderID = fmt.Sprint(p.IntN(40))
 	}
 	if e.Class == event.Human {
 		e.Platforms = pick(p.Rand, nil, []string{"meta"}, []string{"meta", "crm"})
@@ -228,18 +237,6 @@ func (p *past) someParts() []analytics.Range {
 	return parts
 }
 
-// record makes up what became of an event on one of its platforms.
-func (p *past) record(e *event.Event, at stream.Position) stream.Record {
-	r := stream.Record{
-		Event: at, Platform: pick(p.Rand, e.Platforms...), Status: stream.Status(p.IntN(int(stream.Expired) + 1)), Attempts: p.IntN(4),
-		At: at.Time().Add(time.Duration(p.IntN(20)-3) * 100 * time.Millisecond), Reason: pick(p.Rand, "", "http_500", "timeout"),
-	}
-	if r.Attempts > 0 {
-		r.Latency = time.Duration(p.IntN(3)*p.IntN(700)) * time.Millisecond
-	}
-	return r
-}
-
 // someFilter makes up a filter.
 func (p *past) someFilter() analytics.Filter {
 	values := map[analytics.Dimension][]string{
@@ -286,6 +283,13 @@ func kinds() map[string]func(p *past) (question any, ask func(engine) (any, erro
 				Events: pick(p.Rand, nil, nil, []string{"purchase"}, []string{"lead", "it's", "pageview"}),
 			}
 			return q, func(e engine) (any, error) { return e.Deliveries(context.Background(), q) }
+		},
+		"listing": someListing,
+		"status": func(*past) (any, func(engine) (any, error)) {
+			return nil, func(e engine) (any, error) {
+				s := e.Status(context.Background())
+				return []any{s.Last, s.AsOf, s.CompleteFrom, s.Events}, nil
+			}
 		},
 		"series of parts": func(p *past) (any, func(engine) (any, error)) {
 			ranges, filter := p.someParts(), p.someFilter()

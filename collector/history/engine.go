@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"sync"
 
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
@@ -30,6 +31,10 @@ type Engine struct {
 	currency  string
 	anonymous func() stream.Position
 	settings  clickhouse.Settings
+
+	// mu guards status, which is what the history said last of how far it is.
+	mu     sync.Mutex
+	status analytics.Status
 }
 
 // New returns an engine.
@@ -49,26 +54,36 @@ func New(o Options) *Engine {
 
 // moment is what an answer is about: the statements that it takes see the same events, whatever is archived meanwhile.
 type moment struct {
-	// last is the newest event, records the newest entry of the deliveries stream of which there is a record.
-	last, records uint64
-	// anonymous is the position before which events are nobody's.
-	anonymous uint64
+	// first is the oldest event and last the newest, count how many there are.
+	first, last, count uint64
+	// records is the newest entry of the deliveries stream of which there is a record.
+	records uint64
+	// anonymous is the position before which events are nobody's, known the one before which touches credit no event: those
+	// that are nobody's, and those that are not kept any more.
+	anonymous, known uint64
 }
 
 // now returns the moment that a question is about.
 func (e *Engine) now(ctx context.Context) (moment, error) {
-	type newest struct {
-		Events  uint64 `ch:"events"`
+	type ends struct {
+		First   uint64 `ch:"first"`
+		Last    uint64 `ch:"newest"`
+		Count   uint64 `ch:"rows"`
 		Records uint64 `ch:"records"`
 	}
-	found, err := one[newest](ctx, e, clickhouse.Query{SQL: "SELECT ifNull((SELECT max(at) FROM events), 0) AS events, ifNull((SELECT max(entry) FROM records), 0) AS records"})
-	return moment{last: found.Events, records: found.Records, anonymous: uint64(e.anonymous())}, err
+	found, err := one[ends](ctx, e, clickhouse.Query{
+		SQL: "SELECT min(at) AS first, max(at) AS newest, count() AS rows, ifNull((SELECT max(entry) FROM records), 0) AS records FROM events",
+	})
+	m := moment{first: found.First, last: found.Last, count: found.Count, records: found.Records, anonymous: uint64(e.anonymous())}
+	// How long ago a touch was is known in milliseconds, and no millisecond is kept in part.
+	m.known = max(m.anonymous, uint64(stream.At(stream.Position(m.first).Time())))
+	return m, err
 }
 
 // bounds are the parameters that all statements of an answer have: see [selection].
 func (m moment) bounds(r analytics.Range) map[string]any {
 	return map[string]any{
-		"from": uint64(analytics.FirstAt(r.From)), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous,
+		"from": uint64(analytics.FirstAt(r.From)), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous, "known": m.known,
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 // What an event is taken for at the moment of an answer, as SQL. Of events that are nobody's by now there is neither a visitor
-// nor where they came from; and a touch that has become nobody's credits no later event.
+// nor where they came from; and a touch that has become nobody's, or is gone, credits no later event.
 const (
 	visitorSQL = "if(at < {anonymous:UInt64}, 0, visitor)"
-	originSQL  = "if(at - bitShiftLeft(toUInt64(origin_age), 20) < {anonymous:UInt64}, '', origin)"
+	originSQL  = "if(at - bitShiftLeft(toUInt64(origin_age), 20) < {known:UInt64}, '', origin)"
 	inRange    = "at >= {from:UInt64} AND at < {to:UInt64}"
 )
 

@@ -27,10 +27,12 @@ type nameCounts struct {
 	LeftCount int64  `ch:"left_rows"`
 }
 
-// currencySums are sums side by side with their currencies, in the order of these.
+// currencySums are sums side by side with their currencies, in the order of these, and with how many values they have: without
+// that ClickHouse leaves out the sums that are zero.
 type currencySums struct {
 	Currencies []string
 	Totals     []big.Int
+	Counts     []uint64
 }
 
 // namesAtOnce is how many names a statement lists at most, so that its address does not get too long for servers.
@@ -99,7 +101,7 @@ func (e *Engine) statsPage(ctx context.Context, m moment, q analytics.StatsQuery
 		SQL: `SELECT event, rows, visitors, first, newest, sums, all_rows, left_names, left_rows FROM (
 			SELECT *, sum(rows) OVER () AS all_rows, countIf(` + follows + `) OVER () AS left_names, sumIf(rows, ` + follows + `) OVER () AS left_rows
 			FROM (SELECT event, toInt64(count()) AS rows, uniqExactIf(who, who != 0) AS visitors, min(at) AS first, max(at) AS newest,
-				sumMapIf([money], [toInt128(assumeNotNull(amount))], money != '' AND isNotNull(amount)) AS sums
+				sumMapIf([money], [toInt128(assumeNotNull(amount))], [toUInt64(1)], money != '' AND isNotNull(amount)) AS sums
 				FROM (SELECT toString(name) AS event, at, toString(currency) AS money, value AS amount, ` + visitorSQL + ` AS who
 					FROM events WHERE class = {class:UInt8} AND ` + inRange + `) GROUP BY event))
 			WHERE ` + follows + ` ORDER BY rows DESC, event LIMIT {limit:UInt64}`,

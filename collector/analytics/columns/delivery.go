@@ -22,16 +22,18 @@ const (
 	statusBits  = 3
 	latencyBits = 25
 	updatedBits = 64 - statusBits - latencyBits
-	updatedBias = 1 << (updatedBits - 1)
-	maxLatency  = 1<<latencyBits - 1
-	maxUpdated  = 1<<updatedBits - 1
+	// UpdatedBias is how many milliseconds before its event a status can have been decided, and one more than how many after it.
+	UpdatedBias = 1 << (updatedBits - 1)
+	// MaxLatency is the longest latency that is kept, in milliseconds.
+	MaxLatency = 1<<latencyBits - 1
+	maxUpdated = 1<<updatedBits - 1
 )
 
 // pack makes a delivery of a record. Latencies above 9 hours, attempts above 65,535 and times more than a year
 // away from the event are cut to those.
 func pack(r stream.Record, reason uint16) Delivery {
-	latency := uint64(min(max(r.Latency.Milliseconds(), 0), maxLatency))
-	updated := uint64(min(max(r.At.Sub(r.Event.Time()).Milliseconds()+updatedBias, 0), maxUpdated))
+	latency := uint64(min(max(r.Latency.Milliseconds(), 0), MaxLatency))
+	updated := uint64(min(max(r.At.Sub(r.Event.Time()).Milliseconds()+UpdatedBias, 0), maxUpdated))
 	word := uint64(r.Status) | latency<<statusBits | updated<<(statusBits+latencyBits)
 	return Delivery{
 		low: uint32(word), high: uint32(word >> 32),
@@ -46,7 +48,7 @@ func (d Delivery) word() uint64 { return uint64(d.high)<<32 | uint64(d.low) }
 func (d Delivery) Status() stream.Status { return stream.Status(d.low & (1<<statusBits - 1)) }
 
 // Latency is how long the deciding attempt took, in milliseconds.
-func (d Delivery) Latency() uint32 { return d.low >> statusBits & maxLatency }
+func (d Delivery) Latency() uint32 { return d.low >> statusBits & MaxLatency }
 
 // untouched says that no record has come for the delivery.
 func (d Delivery) untouched() bool { return d == Delivery{} }
@@ -62,8 +64,16 @@ func (d Delivery) Updated(received time.Time) time.Time {
 	if d.untouched() {
 		return received
 	}
-	ms := int64(d.word()>>(statusBits+latencyBits)) - updatedBias
+	ms := int64(d.word()>>(statusBits+latencyBits)) - UpdatedBias
 	return received.Add(time.Duration(ms) * time.Millisecond)
+}
+
+// Note has a record of the delivery count, unless what is known of it holds. number returns the number of its reason; it is asked
+// where the record counts.
+func (d *Delivery) Note(r stream.Record, number func(reason string) uint16) {
+	if supersedes(r, *d) {
+		*d = pack(r, number(r.Reason))
+	}
 }
 
 // supersedes says whether a record replaces what is known of a delivery. Records come nearly in the order in

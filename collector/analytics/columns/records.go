@@ -56,7 +56,5 @@ func (t *Table) Apply(r stream.Record) {
 	}
 	c.Lock()
 	defer c.Unlock()
-	if d := &c.Deliveries[place][at]; supersedes(r, *d) {
-		*d = pack(r, t.reasons.number(r.Reason))
-	}
+	c.Deliveries[place][at].Note(r, t.reasons.number)
 }
