@@ -25,6 +25,9 @@ type EventReader interface {
 // ErrCutShort says that events were trimmed before an export has come to them.
 var ErrCutShort = errors.New("events of the export were trimmed before their turn")
 
+// errUndecodable says that what is kept of an event is none.
+var errUndecodable = errors.New("entry")
+
 // errNoEntries says that Redis does not give the events.
 var errNoEntries = errors.New("the events of the export cannot be read")
 
@@ -35,7 +38,7 @@ const (
 	entriesTimeout = 5 * time.Second
 )
 
-// EntryReader reads entries of the events stream. [stream.Stream] is one.
+// EntryReader reads entries of the events stream, where that is or as a history has kept them.
 type EntryReader interface {
 	// Entries returns the events at the positions, in their order, without those that are gone.
 	Entries(ctx context.Context, positions []stream.Position) ([]stream.Entry, error)
@@ -51,25 +54,31 @@ func (StreamEvents) AtOnce() int { return entriesAtOnce }
 
 // EventsAt implements [EventReader].
 func (s StreamEvents) EventsAt(ctx context.Context, positions []stream.Position) ([]*event.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, entriesTimeout)
+	within, cancel := context.WithTimeout(ctx, entriesTimeout)
 	defer cancel()
-	entries, err := s.Stream.Entries(ctx, positions)
-	if err == nil && len(entries) < len(positions) {
-		var bounds stream.Bounds
-		bounds, err = s.Stream.Bounds(ctx)
-		if err == nil && (bounds.Length == 0 || slices.Min(positions) < bounds.First) {
+	events, err := EventsAt(within, s.Stream, positions)
+	if err != nil && !errors.Is(err, ErrCutShort) && !errors.Is(err, errUndecodable) {
+		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
+	}
+	return events, err
+}
+
+// EventsAt reads the events at positions where they are kept as entries, as an [EventReader] does: what is older than the first entry
+// was trimmed, what is missing else was erased.
+func EventsAt(ctx context.Context, kept EntryReader, positions []stream.Position) ([]*event.Event, error) {
+	entries, err := kept.Entries(ctx, positions)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) < len(positions) {
+		bounds, err := kept.Bounds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if bounds.Length == 0 || slices.Min(positions) < bounds.First {
 			return nil, ErrCutShort
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
-	}
-	return DecodeAt(entries, positions)
-}
-
-// DecodeAt returns the events of entries that are in the order of the positions they were asked for by, nil for each position of which
-// there is no entry.
-func DecodeAt(entries []stream.Entry, positions []stream.Position) ([]*event.Event, error) {
 	events := make([]*event.Event, len(positions))
 	for i := range positions {
 		if len(entries) == 0 || entries[0].Position != positions[i] {
@@ -77,7 +86,7 @@ func DecodeAt(entries []stream.Entry, positions []stream.Position) ([]*event.Eve
 		}
 		e, err := wire.Decode(entries[0].Data)
 		if err != nil {
-			return nil, fmt.Errorf("entry %s: %w", entries[0].Position, err)
+			return nil, fmt.Errorf("%w %s: %w", errUndecodable, entries[0].Position, err)
 		}
 		events[i], entries = &e, entries[1:]
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -270,25 +269,7 @@ func (h *historyEngine) Listing(ctx context.Context, q analytics.ListingQuery) (
 
 // EventsAt implements [query.EventReader].
 func (h *historyEngine) EventsAt(ctx context.Context, positions []stream.Position) ([]*event.Event, error) {
-	return ask(ctx, h, "events", func(e *history.Engine) ([]*event.Event, error) { return eventsAt(ctx, e, positions) })
-}
-
-// eventsAt reads whole events from a history: what is older than its first one is not kept any more, what is missing else was erased.
-func eventsAt(ctx context.Context, e *history.Engine, positions []stream.Position) ([]*event.Event, error) {
-	entries, err := e.Entries(ctx, positions)
-	if err != nil {
-		return nil, err
-	}
-	if len(entries) < len(positions) {
-		bounds, err := e.Bounds(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if bounds.Length == 0 || slices.Min(positions) < bounds.First {
-			return nil, query.ErrCutShort
-		}
-	}
-	return query.DecodeAt(entries, positions)
+	return ask(ctx, h, "events", func(e *history.Engine) ([]*event.Event, error) { return query.EventsAt(ctx, e, positions) })
 }
 
 // AtOnce implements [query.EventReader].

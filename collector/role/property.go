@@ -130,18 +130,26 @@ func (p *property) load() (loaded settings, err error) {
 		if loaded.told, err = config.LoadSettings(p.directory); err != nil {
 			return settings{}, err
 		}
-	}
-	if loaded.config.History != nil {
-		if how, found, err := config.LoadClickHouse(p.directory); err != nil {
+		if loaded.history, err = p.loadHistory(loaded.config.History); err != nil {
 			return settings{}, err
-		} else if found {
-			loaded.history = &how
 		}
 	}
 	if loaded.location, err = time.LoadLocation(loaded.config.TimeZone); err != nil {
 		return settings{}, err
 	}
 	return loaded, nil
+}
+
+// loadHistory reads how a history is reached; nil where there is none, or where the pod has not been told yet how.
+func (p *property) loadHistory(history *config.History) (*config.ClickHouse, error) {
+	if history == nil {
+		return nil, nil
+	}
+	how, found, err := config.LoadClickHouse(p.directory)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &how, nil
 }
 
 // signingSecrets reads what the sources' webhooks are verified with. One without a Secret is refused until it has one,
