@@ -20,6 +20,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -127,8 +128,11 @@ func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, ava
 	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	wanted[objectKey{secret, resources.CredentialsSecretName(property)}] = true
 	wanted[objectKey{secret, resources.SessionsSecretName(property)}] = true
-	for _, role := range resources.Roles() {
+	for _, role := range resources.Roles() { // that of a role which has gone is deleted after its user
 		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
+	}
+	for _, role := range access.Roles() {
+		wanted[objectKey{secret, resources.HistorySecretName(property, role)}] = true
 	}
 	for part := range config.MaxLedgerParts {
 		wanted[objectKey{secret, resources.ErasuresSecretName(property, part)}] = true

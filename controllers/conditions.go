@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -38,6 +39,8 @@ func conditionChecks() []struct {
 		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere, failuresOf(v1alpha1.ConditionCredentialsReady)},
 			credentialsAreReady},
 		{v1alpha1.ConditionRedisReady, []check{redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
+		{v1alpha1.ConditionHistoryReady, []check{historyIsKept, failuresOf(v1alpha1.ConditionHistoryReady), archiveKeepsUp},
+			ready("ClickHouse has the history's database, users and tables, and what Redis has is copied to it")},
 		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree(v1alpha1.ConditionWorkloadsAvailable), configurationIsValid, podsAreAllowed, failuresOf(v1alpha1.ConditionWorkloadsAvailable), podsRun},
 			ready("of each role a pod serves, and all are as the spec has them")},
 		{v1alpha1.ConditionExposed, []check{hostsAreFree, namesAreFree(v1alpha1.ConditionExposed), failuresOf(v1alpha1.ConditionExposed), nothingIsMissing}, exposedAsAsked},
@@ -70,6 +73,16 @@ func redisIsReady(s *scope) conditionReason {
 	return conditionReason{v1alpha1.ReasonReady, "Redis answers and has the Property's users and functions"}
 }
 
+func historyIsKept(s *scope) *conditionReason { return cmp.Or(s.historyProblem, s.archivePause) }
+
+func archiveKeepsUp(s *scope) *conditionReason {
+	if !s.archiveLags {
+		return nil
+	}
+	return reasonf(v1alpha1.ReasonArchiveLagging, "what has come for minutes is not copied to the history yet, and is in no answer; after a history was "+
+		"switched on this passes; else look at the archive's log and give it more resources (see docs/operate/runbooks/WeirArchiveLagging.md)")
+}
+
 func namesAreFree(condition string) check {
 	return func(s *scope) *conditionReason {
 		if len(s.foreign[condition]) == 0 {
@@ -83,7 +96,7 @@ func namesAreFree(condition string) check {
 func configurationIsValid(s *scope) *conditionReason { return s.configurationProblem }
 
 func podsAreAllowed(s *scope) *conditionReason {
-	for _, role := range resources.Roles() {
+	for _, role := range resources.RolesOf(s.property) {
 		if refused := s.podProblems[role]; refused != nil {
 			return refused
 		}
@@ -93,7 +106,7 @@ func podsAreAllowed(s *scope) *conditionReason {
 
 func podsRun(s *scope) *conditionReason {
 	var worst *conditionReason
-	for _, role := range resources.Roles() {
+	for _, role := range resources.RolesOf(s.property) {
 		state := s.deployments[role]
 		switch {
 		case state == nil:
@@ -197,6 +210,10 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 	}
 	var notReady *conditionReason
 	for _, condition := range conditionChecks() {
+		if condition.kind == v1alpha1.ConditionHistoryReady && !s.property.Spec.HasHistory() {
+			meta.RemoveStatusCondition(&status.Conditions, condition.kind)
+			continue
+		}
 		found := firstProblem(s, condition.checks)
 		if found == nil {
 			set(condition.kind, metav1.ConditionTrue, condition.good(s))
@@ -207,7 +224,7 @@ func statusOf(s *scope) v1alpha1.PropertyStatus {
 			continue
 		}
 		set(condition.kind, metav1.ConditionFalse, *found)
-		if notReady == nil && !apart(condition.kind) {
+		if notReady == nil && !apart(condition.kind) && found.reason != v1alpha1.ReasonArchiveLagging {
 			notReady = found
 		}
 	}

@@ -31,7 +31,7 @@ const (
 // a last day. Then it deletes the objects, which would go by their owner references anyway, so that a Property of
 // the same name need not wait for that.
 func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (ctrl.Result, error) {
-	if !controllerutil.ContainsFinalizer(property, Finalizer) {
+	if !controllerutil.ContainsFinalizer(property, Finalizer) && !controllerutil.ContainsFinalizer(property, HistoryFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	overdue := r.Options.Now().Sub(property.DeletionTimestamp.Time) >= releaseTimeout
@@ -46,12 +46,16 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	if left > 0 && !overdue {
 		return ctrl.Result{RequeueAfter: deletionPause}, nil
 	}
+	wait := r.finishHistory(ctx, property, overdue)
 	if err := r.releaseRedis(ctx, property); err != nil {
 		if !overdue {
 			log.FromContext(ctx).Info("Redis cannot be cleared of a deleted Property yet", "reason", err.Error())
 			return ctrl.Result{RequeueAfter: deletionPause}, nil
 		}
 		r.letGo(ctx, property, err)
+	}
+	if wait {
+		return ctrl.Result{RequeueAfter: deletionPause}, nil
 	}
 	if _, err := r.ownLedger(ctx, property); err != nil {
 		return ctrl.Result{}, err
@@ -66,6 +70,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	r.revokeAll(ctx, property, published)
 	before := property.DeepCopy()
 	controllerutil.RemoveFinalizer(property, Finalizer)
+	controllerutil.RemoveFinalizer(property, HistoryFinalizer)
 	if err := r.Client.Patch(ctx, property, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{}, objectFailed("take the finalizer off", propertyKey(before), nil, client.IgnoreNotFound(err))
 	}
@@ -114,6 +119,9 @@ func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Proper
 // releaseRedis finds the Property's Redis even where the Secret with its URL went first, as it does when a whole
 // namespace is deleted.
 func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Property) error {
+	if !controllerutil.ContainsFinalizer(property, Finalizer) {
+		return nil
+	}
 	target, missing, err := r.redisTarget(ctx, property)
 	if err != nil {
 		return err

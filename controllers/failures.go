@@ -19,6 +19,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -139,6 +140,11 @@ func (s *scope) conditionOf(object objectKey, otherwise string) string {
 	for _, role := range resources.Roles() {
 		if object.name == resources.RedisSecretName(s.property, role) {
 			return v1alpha1.ConditionRedisReady
+		}
+	}
+	for _, role := range access.Roles() {
+		if object.name == resources.HistorySecretName(s.property, role) {
+			return v1alpha1.ConditionHistoryReady
 		}
 	}
 	if object.name == resources.CredentialsSecretName(s.property) || object.name == resources.SessionsSecretName(s.property) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
+	"github.com/weir-dev/weir/collector/connect"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -25,6 +26,9 @@ import (
 // Finalizer holds a Property until its users, and if so its data, are gone from Redis. It is set before anything is made
 // there, and not earlier: a Property whose Redis has never answered has nothing to wait for.
 const Finalizer = "weir.dev/redis"
+
+// HistoryFinalizer does the same of a history in ClickHouse.
+const HistoryFinalizer = "weir.dev/history"
 
 // Options are what the operator decides for all Properties.
 type Options struct {
@@ -36,6 +40,12 @@ type Options struct {
 	RedisCertificates *RedisCertificates
 	// RedisAllowCIDRs are private ranges in which the operator may connect to the Redis that a Property brings.
 	RedisAllowCIDRs []netip.Prefix
+	// ClickHouseURL is the ClickHouse of Properties whose history names none; "" for none. It has a user who may administer.
+	ClickHouseURL string
+	// ClickHouseTLS is what is trusted and shown there; the files are read again when they change.
+	ClickHouseTLS connect.TLSFiles
+	// ClickHouseAllowCIDRs are private ranges in which the operator may connect to the ClickHouse that a Property brings.
+	ClickHouseAllowCIDRs []netip.Prefix
 	// Image is what the pods run.
 	Image string
 	// EgressAllowCIDRs are private ranges that deliveries may reach.
@@ -77,6 +87,7 @@ type Reconciler struct {
 	// Live reads past the cache: the Secrets' values, which no cache holds.
 	Live     client.Reader
 	Redis    *RedisAccess
+	History  *HistoryAccess
 	Recorder events.EventRecorder
 	Options  Options
 	// Available says which optional kinds the cluster has.
@@ -110,6 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if apierrors.IsNotFound(err) {
 			r.memories.forget(request.NamespacedName)
 			r.Redis.forget(request.NamespacedName)
+			r.History.forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -164,25 +176,35 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 		{v1alpha1.ConditionCredentialsReady, r.credentials},
 		{v1alpha1.ConditionCredentialsReady, r.sessionKeys},
 		{v1alpha1.ConditionRedisReady, r.redisAccess},
+		{v1alpha1.ConditionHistoryReady, r.history},
 		{v1alpha1.ConditionErasuresReady, r.erasures},
 		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},
 		{v1alpha1.ConditionExposed, r.exposed},
 		{v1alpha1.ConditionWorkloadsAvailable, r.observe},
+		{v1alpha1.ConditionHistoryReady, r.endHistory},
 	} {
 		s.failed(phase.condition, phase.run(ctx, s))
 	}
 	s.versions()
 }
 
-// addFinalizer comes before anything is made in Redis.
-func (r *Reconciler) addFinalizer(ctx context.Context, s *scope) error {
+// addFinalizer comes before anything is made in Redis or ClickHouse, and removeFinalizer after all of it is gone.
+func (r *Reconciler) addFinalizer(ctx context.Context, s *scope, finalizer string) error {
+	return r.patchFinalizers(ctx, s, func(p *v1alpha1.Property) bool { return controllerutil.AddFinalizer(p, finalizer) })
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope, finalizer string) error {
+	return r.patchFinalizers(ctx, s, func(p *v1alpha1.Property) bool { return controllerutil.RemoveFinalizer(p, finalizer) })
+}
+
+func (r *Reconciler) patchFinalizers(ctx context.Context, s *scope, change func(*v1alpha1.Property) bool) error {
 	patched := s.property.DeepCopy()
-	if !controllerutil.AddFinalizer(patched, Finalizer) {
+	if !change(patched) {
 		return nil
 	}
 	err := r.Client.Patch(ctx, patched, client.MergeFromWithOptions(s.property, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return objectFailed("set the finalizer of", propertyKey(s.property), nil, err)
+		return objectFailed("change the finalizers of", propertyKey(s.property), nil, err)
 	}
 	s.property.Finalizers, s.property.ResourceVersion = patched.Finalizers, patched.ResourceVersion
 	return nil
@@ -219,6 +241,14 @@ type scope struct {
 	access       *roleAccess
 	redisProblem *conditionReason
 	redisNote    *conditionReason
+	// history is what the pods reach the history with; nil where there is none. historyUnknown says that it could not be read or
+	// made: the pods that reach it stay as they are.
+	history        *historyAccess
+	historyUnknown bool
+	historyProblem *conditionReason
+	// archivePause is why the archive does not copy, archiveLags whether it is far behind.
+	archivePause *conditionReason
+	archiveLags  bool
 	// ledgerParts is over how many Secrets the ledger of erasures is spread; 0 where there is none yet. erasureProblem is why
 	// persons cannot be erased, or not from Redis's files.
 	ledgerParts    int

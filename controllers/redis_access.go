@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
@@ -51,7 +50,7 @@ type RedisAccess struct {
 	// audit is told which erasures are purged; nil for none.
 	audit *audit.Log
 	// changed is told of Properties whose Redis, or whose platforms, are in another state than before.
-	changed chan event.TypedGenericEvent[types.NamespacedName]
+	changed notices
 	// own says what is trusted and shown in the operator's own Redis.
 	own TLSSource
 	// guard is asked where a tenant's Redis may be.
@@ -96,7 +95,7 @@ func (a *RedisAccess) check(target redisTarget) error {
 // NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
 func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix) *RedisAccess {
 	return &RedisAccess{
-		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(chan event.TypedGenericEvent[types.NamespacedName], 1024),
+		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(notices, mostNotices),
 		desired: map[types.NamespacedName]*desiredProperty{}, servers: map[redisTarget]*redisServer{},
 		rooms: map[bool]ledgerRoom{true: newLedgerRoom(), false: newLedgerRoom()},
 	}
@@ -152,18 +151,7 @@ func (a *RedisAccess) lookAtCertificates(ctx context.Context) {
 		}
 	}
 	a.mu.Unlock()
-	a.tell(ctx, tell)
-}
-
-// tell has Properties reconciled.
-func (a *RedisAccess) tell(ctx context.Context, properties []types.NamespacedName) {
-	for _, property := range properties {
-		select {
-		case a.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: property}:
-		case <-ctx.Done():
-			return
-		}
-	}
+	a.changed.tell(ctx, tell...)
 }
 
 func (a *RedisAccess) list() []*redisServer {
@@ -251,7 +239,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 			tell[property] = true
 		}
 	}
-	a.tell(whole, slices.Collect(maps.Keys(tell)))
+	a.changed.tell(whole, slices.Collect(maps.Keys(tell))...)
 	a.pay(whole, server, after.reachable())
 }
 
@@ -336,6 +324,27 @@ func (a *RedisAccess) share(target redisTarget, property *v1alpha1.Property) err
 	return err
 }
 
+// removeUser removes the user of a role of which the Property has no pods any more.
+func (a *RedisAccess) removeUser(ctx context.Context, property *v1alpha1.Property, role resources.Role) error {
+	a.mu.Lock()
+	desired := a.desired[keyOf(property)]
+	if desired == nil {
+		a.mu.Unlock()
+		return stream.ErrUnreachable
+	}
+	server := a.servers[desired.target]
+	a.mu.Unlock()
+	if state, looked := server.lastLook(); !looked || !state.reachable() {
+		return stream.ErrUnreachable
+	}
+	ctx, cancel := context.WithTimeout(ctx, server.target.timeout())
+	defer cancel()
+	if err := server.link.Load().users.Remove(ctx, redisUserName(property, role)); err != nil && !errors.Is(err, stream.ErrDenied) {
+		return server.failed(err)
+	}
+	return nil
+}
+
 // release removes the Property's users and then, by the deletion policy, its data or what keeps it for ever.
 func (a *RedisAccess) release(ctx context.Context, target redisTarget, property *v1alpha1.Property) error {
 	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) { desired.users = nil })
@@ -368,6 +377,8 @@ func accessOf(role resources.Role, fetches bool) stream.Access {
 			return stream.FetchAccess
 		}
 		return stream.DeliverAccess
+	case resources.Archive:
+		return stream.ArchiveAccess
 	default:
 		return stream.ReadAccess
 	}

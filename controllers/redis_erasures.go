@@ -109,7 +109,7 @@ func (a *RedisAccess) lookAtErasures(whole context.Context, server *redisServer)
 			tell = append(tell, property)
 		}
 	}
-	a.tell(whole, tell)
+	a.changed.tell(whole, tell...)
 }
 
 // pressing returns the places of some work, that with requests first: somebody waits for them.

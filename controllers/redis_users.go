@@ -62,7 +62,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 	users, foreign, errs := r.redisUsers(ctx, s, base, target)
 	state, err := r.Redis.reach(ctx, target, s.property)
 	if err == nil && state.reachable() {
-		if failed := r.addFinalizer(ctx, s); failed != nil {
+		if failed := r.addFinalizer(ctx, s, Finalizer); failed != nil {
 			return errors.Join(append(errs, failed)...)
 		}
 		err = r.Redis.ensure(ctx, target, s.property, users)
@@ -98,7 +98,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 
 // redisUsers returns the users of the roles. Where one cannot be had, the other roles go on, and so does looking at Redis.
 func (r *Reconciler) redisUsers(ctx context.Context, s *scope, base *url.URL, target redisTarget) (users []roleUser, foreign *conditionReason, errs []error) {
-	for _, role := range resources.Roles() {
+	for _, role := range resources.RolesOf(s.property) {
 		user, kept, taken, err := r.redisUser(ctx, s, role, base, target)
 		if err != nil || taken != nil {
 			errs, foreign = append(errs, err), cmp.Or(foreign, taken)
@@ -147,17 +147,11 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 
 // redisCertificates reads what is trusted and shown in the Property's own Redis. The error names the field that is wrong.
 func (r *Reconciler) redisCertificates(ctx context.Context, property *v1alpha1.Property, target *redisTarget) (*conditionReason, error) {
-	for _, part := range resources.RedisCertificates(property.Spec.Redis) {
-		value, missing, err := r.secretValue(ctx, property, part.Field, part.Ref)
-		if err != nil || missing != nil {
-			return missing, err
-		}
-		if value == "" {
-			return reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s must not be empty", part.Field, part.Ref.Key, part.Ref.Name), nil
-		}
-		*part.Of(&target.tls) = value
+	missing, err := r.certificates(ctx, property, resources.RedisCertificates(property.Spec.Redis), &target.tls)
+	if err != nil || missing != nil {
+		return missing, err
 	}
-	err := stream.CheckTLS(target.url, target.tls)
+	err = stream.CheckTLS(target.url, target.tls)
 	if blamed := resources.RedisCertificateField(err); blamed != "" {
 		return reasonf(v1alpha1.ReasonSecretInvalid, "%s: %v", blamed, err), nil
 	}

@@ -50,7 +50,7 @@ func rolloutOf(d *appsv1.Deployment) deploymentState {
 // observe looks at what became of the Property's objects and platforms.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.deployments = map[resources.Role]*deploymentState{}
-	for _, role := range resources.Roles() {
+	for _, role := range resources.RolesOf(s.property) {
 		deployment, err := r.deployment(ctx, s.property, role)
 		if err != nil {
 			return err

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -91,9 +90,10 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	}
 	redis := NewRedisAccess(logger, options.redisTLS(), options.RedisAllowCIDRs)
 	redis.audit = options.Audit
+	history := NewHistoryAccess(logger, options.ClickHouseTLS, options.ClickHouseAllowCIDRs, options.Now)
 	optional := &optionalKinds{manager: mgr}
 	r := &Reconciler{
-		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, Recorder: mgr.GetEventRecorder(resources.ManagedBy),
+		Client: writer, Live: mgr.GetAPIReader(), Redis: redis, History: history, Recorder: mgr.GetEventRecorder(resources.ManagedBy),
 		Options: options, Available: optional.available,
 	}
 	if err := index(ctx, mgr.GetFieldIndexer(), options.Exposure); err != nil {
@@ -108,10 +108,8 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 		Watches(&appsv1.Deployment{}, owner).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.referringRequests)).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Pod")), handler.EnqueueRequestsFromMapFunc(podRequests)).
-		WatchesRawSource(source.TypedChannel(redis.changed, handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, property types.NamespacedName) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: property}}
-			})))
+		WatchesRawSource(source.TypedChannel(redis.changed, noticed())).
+		WatchesRawSource(source.TypedChannel(history.changed, noticed()))
 	for _, kind := range resources.Kinds() {
 		if kind.Kind != "Deployment" {
 			build = build.WatchesMetadata(partial(kind), owner)
@@ -138,7 +136,17 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 			return err
 		}
 	}
+	if err := mgr.Add(history); err != nil {
+		return err
+	}
 	return mgr.Add(redis)
+}
+
+// noticed has the Property of a notice reconciled.
+func noticed() handler.TypedEventHandler[types.NamespacedName, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, property types.NamespacedName) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: property}}
+	})
 }
 
 // index makes the lookups of the reconciler cheap.
@@ -191,6 +199,12 @@ func referredSecrets(object client.Object) []string {
 	if spec.Redis != nil {
 		names[spec.Redis.URLSecretKeyRef.Name] = true
 		for _, certificate := range resources.RedisCertificates(spec.Redis) {
+			names[certificate.Ref.Name] = true
+		}
+	}
+	if history := spec.History.ClickHouse; history != nil && history.URLSecretKeyRef != nil {
+		names[history.URLSecretKeyRef.Name] = true
+		for _, certificate := range resources.HistoryCertificates(history) {
 			names[certificate.Ref.Name] = true
 		}
 	}
@@ -309,11 +323,7 @@ func (o *optionalKinds) tellAll(ctx context.Context) error {
 		return err
 	}
 	for i := range list.Items {
-		select {
-		case o.redis.changed <- event.TypedGenericEvent[types.NamespacedName]{Object: keyOf(&list.Items[i])}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		o.redis.changed.tell(ctx, keyOf(&list.Items[i]))
 	}
-	return nil
+	return ctx.Err()
 }

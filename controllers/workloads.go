@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -40,6 +41,13 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	}
 	if s.access != nil {
 		input.RedisURLs, input.RedisPort = s.access.urls, s.access.port
+	}
+	if s.history != nil {
+		input.HistoryURLs, input.HistoryPort = s.history.urls, s.history.port
+	}
+	input.Options.HistoryPending = len(input.HistoryURLs) < len(access.Roles())
+	if input.Options.HistoryPending {
+		input.HistoryURLs = nil // both roles or none
 	}
 	objects, files, err := resources.Build(s.accepted, input)
 	if err != nil {
@@ -94,12 +102,14 @@ func (s *scope) leftAlone(object resources.Object) bool {
 		return s.exposureProblem != nil
 	case object.Kind == "Secret": // the hashes of keys and tokens
 		return s.credentialsUnknown
+	case object.Kind == "ConfigMap":
+		return s.historyUnknown
 	case object.Kind == "NetworkPolicy":
-		return s.access == nil
+		return s.access == nil || s.historyUnknown
 	case object.Kind == "Deployment":
-		for _, role := range resources.Roles() {
+		for _, role := range resources.RolesOf(s.property) {
 			if object.Name == resources.ObjectName(s.property, role) {
-				return s.podProblems[role] != nil || !s.hasAccess(role) || s.ledgerParts == 0
+				return s.podProblems[role] != nil || !s.hasAccess(role) || s.ledgerParts == 0 || s.historyLacks(role)
 			}
 		}
 	}
@@ -109,6 +119,12 @@ func (s *scope) leftAlone(object resources.Object) bool {
 // hasAccess says whether a role's pods have what they reach Redis with.
 func (s *scope) hasAccess(role resources.Role) bool {
 	return s.access != nil && s.access.urls[role] != ""
+}
+
+// historyLacks says whether nobody knows what a role's pods reach the history with, or whether it is not there yet and the role has
+// nothing to do without it.
+func (s *scope) historyLacks(role resources.Role) bool {
+	return role.HistoryRole() != "" && s.historyUnknown || role == resources.Archive && (s.history == nil || s.history.urls[role.HistoryRole()] == "")
 }
 
 // specErrors words what the pods would refuse as fields of the spec.
@@ -165,8 +181,8 @@ func (r *Reconciler) deployment(ctx context.Context, property *v1alpha1.Property
 // changes at once, its volumes too, where it would otherwise take a minute or more.
 func (r *Reconciler) tellPods(ctx context.Context, s *scope, files map[string][]byte) error {
 	var errs []error
-	for _, role := range resources.Roles() {
-		if !s.hasAccess(role) || (s.credentialsUnknown && role.HasCredentials()) {
+	for _, role := range resources.RolesOf(s.property) {
+		if !s.hasAccess(role) || s.historyLacks(role) || (s.credentialsUnknown && role.HasCredentials()) {
 			continue // what they have mounted stays as it is
 		}
 		errs = append(errs, r.tellPodsOf(ctx, s, role, files))
@@ -183,7 +199,7 @@ func (r *Reconciler) tellPodsOf(ctx context.Context, s *scope, role resources.Ro
 		}
 		versions[name] = version
 	}
-	hash := resources.ConfigHash(resources.RoleFiles(role, files), config.Redis{URL: s.access.urls[role], TLS: s.access.tls}, versions)
+	hash := resources.ConfigHash(resources.RoleFiles(role, files), config.Redis{URL: s.access.urls[role], TLS: s.access.tls}, s.historyOf(role), versions)
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	err := r.Client.List(ctx, pods, client.InNamespace(s.property.Namespace), client.MatchingLabels{
@@ -197,6 +213,14 @@ func (r *Reconciler) tellPodsOf(ctx context.Context, s *scope, role resources.Ro
 		errs = append(errs, r.tellPod(ctx, &pods.Items[i], hash))
 	}
 	return errors.Join(errs...)
+}
+
+// historyOf is what a role's pods reach the history with.
+func (s *scope) historyOf(role resources.Role) config.ClickHouse {
+	if s.history == nil || role.HistoryRole() == "" {
+		return config.ClickHouse{}
+	}
+	return config.ClickHouse{URL: s.history.urls[role.HistoryRole()], TLS: s.history.tls}
 }
 
 func (r *Reconciler) tellPod(ctx context.Context, pod *metav1.PartialObjectMetadata, hash string) error {

@@ -15,6 +15,9 @@ const (
 	ConditionWorkloadsAvailable = "WorkloadsAvailable"
 	// ConditionExposed says that the hosts of the spec lead to the pods, or that there are none.
 	ConditionExposed = "Exposed"
+	// ConditionHistoryReady says that the history is there, that its users may do what they have to, and that what Redis has is
+	// being copied to it. It is absent where there is no history. A copy that lags behind leaves Ready as it is.
+	ConditionHistoryReady = "HistoryReady"
 	// ConditionPlatformsReady says that no platform refuses deliveries. It stands apart from Ready, so that a
 	// platform's outage fails no deployment.
 	ConditionPlatformsReady = "PlatformsReady"
@@ -45,10 +48,10 @@ const (
 
 // Reasons of CredentialsReady. False.
 const (
-	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady,
+	// ReasonSecretMissing: a Secret that the spec refers to does not exist, or lacks the key. Also of RedisReady, HistoryReady,
 	// PlatformsReady and SourcesReady.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady,
+	// ReasonSecretInvalid: a Secret's value is not what the field needs. Also of RedisReady, HistoryReady,
 	// PlatformsReady, SourcesReady and ErasuresReady.
 	ReasonSecretInvalid = "SecretInvalid"
 )
@@ -84,17 +87,43 @@ const (
 	ReasonRedisLimitReached = "RedisLimitReached"
 )
 
+// Reasons of HistoryReady. False. Those of which it is said are also what the archive pauses with, under the same name.
+const (
+	// ReasonHistoryServerMissing: the Property names no ClickHouse, and the operator has none.
+	ReasonHistoryServerMissing = "HistoryServerMissing"
+	// ReasonHistoryUnreachable: ClickHouse, or another server of its cluster, does not answer, or answers nonsense. Also the archive's.
+	ReasonHistoryUnreachable = "HistoryUnreachable"
+	// ReasonHistoryAddressDenied: ClickHouse is at an address that the operator does not allow.
+	ReasonHistoryAddressDenied = "HistoryAddressDenied"
+	// ReasonHistoryAccessDenied: ClickHouse does not take user and password, or the user lacks a right. Also the archive's.
+	ReasonHistoryAccessDenied = "HistoryAccessDenied"
+	// ReasonHistoryVersionTooOld: ClickHouse is older than 24.8. Also the archive's.
+	ReasonHistoryVersionTooOld = "HistoryVersionTooOld"
+	// ReasonHistoryDiskFull: ClickHouse has no room left. Also the archive's.
+	ReasonHistoryDiskFull = "HistoryDiskFull"
+	// ReasonHistoryTooManyParts: ClickHouse merges more slowly than blocks come. Also the archive's.
+	ReasonHistoryTooManyParts = "HistoryTooManyParts"
+	// ReasonHistoryTablesDiffer: a table of the history has a column of another type than it must have.
+	ReasonHistoryTablesDiffer = "HistoryTablesDiffer"
+	// ReasonHistoryLimitReached: the namespace's Properties bring more ClickHouse servers than they may.
+	ReasonHistoryLimitReached = "HistoryLimitReached"
+	// ReasonHistoryRefused: ClickHouse refuses a statement for another cause, which the message has.
+	ReasonHistoryRefused = "HistoryRefused"
+	// ReasonArchiveLagging: what is in Redis has not been copied for a while. It leaves Ready as it is.
+	ReasonArchiveLagging = "ArchiveLagging"
+)
+
 // ReasonSharedUser of RedisReady means that the user of spec.redis may not make users, so that all roles share it.
 // True.
 const ReasonSharedUser = "SharedUser"
 
 // ReasonObjectConflict means that an object which the Property needs exists and is not the Property's. It is left
-// alone. Of CredentialsReady, WorkloadsAvailable and ErasuresReady. False.
+// alone. Of CredentialsReady, HistoryReady, WorkloadsAvailable and ErasuresReady. False.
 const ReasonObjectConflict = "ObjectConflict"
 
 // Reasons of WorkloadsAvailable. False.
 const (
-	// ReasonProgressing: pods are being started or replaced.
+	// ReasonProgressing: pods are being started or replaced. Also of HistoryReady: database, users and tables are being made.
 	ReasonProgressing = "Progressing"
 	// ReasonUnavailable: pods do not become ready, and nothing has moved for a while.
 	ReasonUnavailable = "Unavailable"

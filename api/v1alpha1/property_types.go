@@ -50,6 +50,10 @@ type PropertyList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.deduplication.windowHours <= self.retention.days * 24",fieldPath=".deduplication.windowHours",message="must be at most 24 times retention.days; lower it along with the retention"
 // +kubebuilder:validation:XValidation:rule="!has(self.consent) || !has(self.consent.platforms) || self.consent.platforms.all(own, has(self.platforms) && self.platforms.exists(platform, platform.name == own.name))",fieldPath=".consent.platforms",message="must name platforms of spec.platforms"
+// +kubebuilder:validation:XValidation:rule="!has(self.retention.identifiersDays) || self.retention.identifiersDays <= (self.history.type != 'ClickHouse' ? self.retention.days : has(self.history.clickHouse) ? self.history.clickHouse.retentionDays : 1095)",fieldPath=".retention.identifiersDays",message="must be at most retention.days, or where history.type is ClickHouse at most history.clickHouse.retentionDays"
+// +kubebuilder:validation:XValidation:rule="!has(self.history.clickHouse) || self.history.clickHouse.retentionDays >= self.retention.days",fieldPath=".history.clickHouse.retentionDays",message="must be at least retention.days: Redis keeps the newest part of what the history keeps"
+// +kubebuilder:validation:XValidation:rule="self.history.type != 'ClickHouse' || oldSelf.history.type != 'ClickHouse' || (has(self.history.clickHouse) && has(self.history.clickHouse.urlSecretKeyRef) ? [self.history.clickHouse.urlSecretKeyRef] : []) == (has(oldSelf.history.clickHouse) && has(oldSelf.history.clickHouse.urlSecretKeyRef) ? [oldSelf.history.clickHouse.urlSecretKeyRef] : [])",fieldPath=".history.clickHouse.urlSecretKeyRef",message="is immutable while history.type is ClickHouse, because the past would stay behind in the other server; change the URL in the Secret where the same server has moved"
+// +kubebuilder:validation:XValidation:rule="self.history.type != 'ClickHouse' || oldSelf.history.type != 'ClickHouse' || (has(self.history.clickHouse) && has(self.history.clickHouse.cluster) ? [self.history.clickHouse.cluster] : []) == (has(oldSelf.history.clickHouse) && has(oldSelf.history.clickHouse.cluster) ? [oldSelf.history.clickHouse.cluster] : [])",fieldPath=".history.clickHouse.cluster",message="is immutable while history.type is ClickHouse, because tables cannot be made of another kind"
 // +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis.urlSecretKeyRef == oldSelf.redis.urlSecretKeyRef)",fieldPath=".redis",message="is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
 type PropertySpec struct {
 	// The reporting currency: an ISO 4217 code in capitals. Revenue in other currencies is reported beside it,
@@ -144,6 +148,11 @@ type PropertySpec struct {
 	// +optional
 	Redis *Redis `json:"redis,omitempty"`
 
+	// Where events are kept beyond what Redis retains, and so how far back can be asked.
+	// +optional
+	// +kubebuilder:default={}
+	History History `json:"history,omitzero"`
+
 	// How the collector and the read API are reached from outside the cluster. Default: not at all.
 	// +optional
 	// +kubebuilder:default={type: "None"}
@@ -159,14 +168,19 @@ type PropertySpec struct {
 	// +kubebuilder:default={}
 	Deliverer Workload `json:"deliverer,omitzero"`
 
-	// The pods that answer the read API. Each holds the retained events in memory.
+	// The pods that answer the read API. Each holds the retained events in memory, unless there is a history.
 	// +optional
 	// +kubebuilder:default={}
 	Query Query `json:"query,omitzero"`
 
-	// What becomes of the stored events, and of the ledger of erasures, when the Property is deleted. Retain: events
-	// expire by retention, and a Property of the same name and namespace finds them and the ledger again. Delete: both
-	// are removed at once.
+	// The pod that copies events to the history, where there is one.
+	// +optional
+	// +kubebuilder:default={}
+	Archive Archive `json:"archive,omitzero"`
+
+	// What becomes of the stored events, the history's too, and of the ledger of erasures, when the Property is deleted.
+	// Retain: events in Redis expire by retention, the history stays, and a Property of the same name and namespace finds
+	// them and the ledger again. Delete: all are removed at once.
 	// +optional
 	// +kubebuilder:default=Retain
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -295,10 +309,8 @@ type Deduplication struct {
 
 // Retention is what is kept. Whichever of days and maxEvents is reached first removes the oldest events; what tells of persons
 // and devices goes before.
-//
-// +kubebuilder:validation:XValidation:rule="!has(self.identifiersDays) || self.identifiersDays <= self.days",fieldPath=".identifiersDays",message="must be at most retention.days"
 type Retention struct {
-	// For how many days events are kept.
+	// For how many days events are kept; in Redis, where there is a history.
 	// +optional
 	// +kubebuilder:default=62
 	// +kubebuilder:validation:Minimum=1
@@ -318,7 +330,7 @@ type Retention struct {
 	// then on, and for what is shown of all.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=731
+	// +kubebuilder:validation:Maximum=3653
 	IdentifiersDays *int32 `json:"identifiersDays,omitempty"`
 
 	// How many events are kept at most, delivered or not: a hard ceiling, so that one Property cannot fill Redis

@@ -10,8 +10,8 @@ type PropertyStatus struct {
 	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Ready, CredentialsReady, RedisReady, WorkloadsAvailable, Exposed, PlatformsReady, VersionsSupported, SourcesReady and ErasuresReady. For each,
-	// True is good.
+	// Ready, CredentialsReady, RedisReady, WorkloadsAvailable, Exposed, PlatformsReady, VersionsSupported, SourcesReady, ErasuresReady and, where
+	// there is a history, HistoryReady. For each, True is good.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

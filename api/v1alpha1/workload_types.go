@@ -63,6 +63,11 @@ type Query struct {
 	AllowedOrigins []Origin `json:"allowedOrigins,omitempty"`
 }
 
+// Archive is how the pod is run that copies events to the history. There is one: two would wait for each other.
+type Archive struct {
+	PodOptions `json:",inline"`
+}
+
 // PodOptions is all that a Property may say of its pods. The list is closed, so that editing a Property never
 // becomes creating arbitrary pods.
 type PodOptions struct {

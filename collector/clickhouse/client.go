@@ -38,6 +38,9 @@ type Options struct {
 	Control func(network, address string, connection syscall.RawConn) error
 	// Settings are ClickHouse's for all statements, such as max_memory_usage.
 	Settings Settings
+	// LongestAnswer is how many bytes of an answer are read; 0 for all. What is longer is [Nonsense]: it bounds what a server that
+	// somebody else has brought takes of memory.
+	LongestAnswer int64
 }
 
 // Settings are ClickHouse's settings by name. Values are texts, numbers and booleans.
@@ -62,6 +65,7 @@ type Client struct {
 	password string
 	database string
 	settings Settings
+	longest  int64
 	http     *http.Client
 }
 
@@ -82,6 +86,7 @@ func Dial(address string, how Options) (*Client, error) {
 		user:     parsed.User.Username(),
 		database: database(parsed),
 		settings: how.Settings,
+		longest:  how.LongestAnswer,
 	}
 	client.password, _ = parsed.User.Password()
 	dialer := &net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive, Control: control(how.Control)}
@@ -177,7 +182,26 @@ func (c *Client) send(ctx context.Context, query Query, rows io.Reader) (io.Read
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, longestError))
 		return nil, refusal(answer, text)
 	}
+	if c.longest > 0 {
+		return &bounded{answer.Body, c.longest}, nil
+	}
 	return answer.Body, nil
+}
+
+// bounded is an answer of which so much is read at most.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(into []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, &Problem{Kind: Nonsense, Message: "it does not end where an answer would"}
+	}
+	n, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 // values are what stands in the URL.

@@ -78,6 +78,35 @@ func (s *Stream) ReadRecords(ctx context.Context, after Position, count int, blo
 	return found, nil
 }
 
+// RecordEntry is what one entry of the deliveries stream says.
+type RecordEntry struct {
+	Position Position
+	// Records are what became of events, in order.
+	Records []Record
+	// Err says why the entry cannot be read, nil where it can.
+	Err error
+}
+
+// ReadRecordEntries is [Stream.ReadRecords] for a reader who has to know which entry says what, without waiting. Entries that cannot
+// be read are among those that it returns.
+func (s *Stream) ReadRecordEntries(ctx context.Context, after Position, count int) ([]RecordEntry, error) {
+	entries, err := s.read(ctx, s.keys.deliveries(), recordField, after, min(count, recordEntriesAtOnce), 0)
+	if err != nil {
+		return nil, fmt.Errorf("read delivery records: %w", err)
+	}
+	list, records := make([]RecordEntry, 0, len(entries)), 0
+	for _, entry := range entries {
+		if records >= recordsAtOnce {
+			break
+		}
+		var found Records
+		err := found.decode(entry.Data)
+		list = append(list, RecordEntry{Position: entry.Position, Records: found.Records, Err: err})
+		records += len(found.Records)
+	}
+	return list, nil
+}
+
 // Bounds are the ends of a stream.
 type Bounds struct {
 	// First and Last are the positions of the oldest and the newest entry; 0 where there is none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/access"
 )
 
 // Input is what the objects are made from, beside the Property.
@@ -20,6 +21,10 @@ type Input struct {
 	RedisURLs map[Role]string
 	// RedisPort is the port that the pods may reach Redis at; 0 for any.
 	RedisPort int32
+	// HistoryURLs are what pods reach the history with, by whose user it is; empty where there is none, or none yet. HistoryPort is
+	// the port of its server.
+	HistoryURLs map[access.Role]string
+	HistoryPort int32
 	// LedgerParts is over how many Secrets the ledger of erasures is spread; 0 means 1. A further one replaces the pods, which
 	// know of what is in it from the stream until then.
 	LedgerParts int
@@ -37,7 +42,7 @@ func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[s
 		return nil, nil, err
 	}
 	objects = configObjects(property, files)
-	for _, role := range Roles() {
+	for _, role := range RolesOf(property) {
 		objects = append(objects,
 			serviceAccount(property, role),
 			deployment(property, role, in),
@@ -66,7 +71,7 @@ func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[s
 
 // ConfigHash tells apart what a role's pods have mounted: its files, and the versions of the Secrets that the
 // operator does not read. The pods get it as an annotation, which makes the kubelet sync their volumes at once.
-func ConfigHash(files map[string][]byte, redis config.Redis, secretVersions map[string]string) string {
+func ConfigHash(files map[string][]byte, redis config.Redis, history config.ClickHouse, secretVersions map[string]string) string {
 	sum := sha256.New()
 	part := func(text string) {
 		length := len(text)
@@ -79,6 +84,11 @@ func ConfigHash(files map[string][]byte, redis config.Redis, secretVersions map[
 	}
 	for _, text := range []string{redis.URL, redis.TLS.CA, redis.TLS.Certificate, redis.TLS.Key} {
 		part(text)
+	}
+	if history.URL != "" {
+		for _, text := range []string{history.URL, history.TLS.CA, history.TLS.Certificate, history.TLS.Key} {
+			part(text)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(secretVersions)) {
 		part(name)

@@ -1,10 +1,7 @@
 package resources
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -42,28 +39,28 @@ const (
 	// annotationRedis is a hash of where Redis is: a pod dials it once, when it starts. User, password and
 	// certificates are read again when they change.
 	annotationRedis = "weir.dev/redis"
+	// annotationHistory is the same of where the history is, on the pods that reach it.
+	annotationHistory = "weir.dev/history"
 	// annotationCurrency is on the query pods, whose sums are in that currency.
 	annotationCurrency = "weir.dev/currency"
 	// AnnotationConfig is the [ConfigHash] that a running pod was told of.
 	AnnotationConfig = "weir.dev/config"
 )
 
-// redisHash is the value of [annotationRedis].
-func redisHash(redisURL string) string {
-	if address, err := url.Parse(redisURL); err == nil {
-		address.User = nil
-		redisURL = address.String()
+// rollout is how pods are replaced: one after the other, or where there must not be two, each when the one before is gone.
+func rollout(role Role) *applyapps.DeploymentStrategyApplyConfiguration {
+	if role.traits().alone {
+		return applyapps.DeploymentStrategy().WithType("Recreate")
 	}
-	sum := sha256.Sum256([]byte(redisURL))
-	return hex.EncodeToString(sum[:8])
+	return applyapps.DeploymentStrategy().WithType("RollingUpdate").WithRollingUpdate(
+		applyapps.RollingUpdateDeployment().WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))
 }
 
 func deployment(property *v1alpha1.Property, role Role, in Input) Object {
 	name := ObjectName(property, role)
 	spec := applyapps.DeploymentSpec().
 		WithSelector(applymeta.LabelSelector().WithMatchLabels(selector(property, role))).
-		WithStrategy(applyapps.DeploymentStrategy().WithType("RollingUpdate").WithRollingUpdate(
-			applyapps.RollingUpdateDeployment().WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromInt32(1)))).
+		WithStrategy(rollout(role)).
 		WithRevisionHistoryLimit(3).
 		WithProgressDeadlineSeconds(progressDeadline).
 		WithTemplate(podTemplate(property, role, in))
@@ -82,7 +79,10 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[annotationRedis] = redisHash(in.RedisURLs[role])
+	annotations[annotationRedis] = placeHash(in.RedisURLs[role])
+	if address := in.HistoryURLs[role.HistoryRole()]; address != "" {
+		annotations[annotationHistory] = placeHash(address)
+	}
 	if role.traits().reports {
 		annotations[annotationCurrency] = property.Spec.Currency
 	}
@@ -95,7 +95,7 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 			WithRunAsNonRoot(true).WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID).
 			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(container(property, role, in)).
-		WithVolumes(volumes(property, role, in.LedgerParts)...)
+		WithVolumes(volumes(property, role, in)...)
 	place(pod, options, selector(property, role))
 	return applycore.PodTemplateSpec().WithLabels(roleLabels(property, role)).WithAnnotations(annotations).WithSpec(pod)
 }
@@ -111,7 +111,7 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 		ports = append(ports, applycore.ContainerPort().WithName("http").WithContainerPort(httpPort).WithProtocol(corev1.ProtocolTCP))
 	}
 	var mounts []*applycore.VolumeMountApplyConfiguration
-	for _, volume := range volumes(property, role, in.LedgerParts) {
+	for _, volume := range volumes(property, role, in) {
 		mounts = append(mounts, applycore.VolumeMount().WithName(*volume.Name).WithMountPath(mountPath(*volume.Name)).WithReadOnly(true))
 	}
 	requests, limits := containerResources(traits, PodOptions(property, role).Resources)
@@ -155,6 +155,7 @@ const (
 	volumeProperty = "property"
 	volumeAuth     = "auth"
 	volumeRedis    = "redis"
+	volumeHistory  = "history"
 	volumeErasures = "erasures"
 	volumeSessions = "sessions"
 	platformPrefix = "platform-"
@@ -171,7 +172,7 @@ func mountPath(volume string) string {
 	return path.Join(configDir, volume)
 }
 
-func volumes(property *v1alpha1.Property, role Role, ledgerParts int) []*applycore.VolumeApplyConfiguration {
+func volumes(property *v1alpha1.Property, role Role, in Input) []*applycore.VolumeApplyConfiguration {
 	traits := role.traits()
 	settings := applycore.ConfigMapVolumeSource().WithName(configMapName(property)).WithDefaultMode(0o440)
 	for _, file := range traits.settings {
@@ -180,7 +181,10 @@ func volumes(property *v1alpha1.Property, role Role, ledgerParts int) []*applyco
 	list := []*applycore.VolumeApplyConfiguration{
 		applycore.Volume().WithName(volumeProperty).WithConfigMap(settings),
 		secretVolume(volumeRedis, RedisSecretName(property, role), slices.Sorted(maps.Keys(RedisSecretData(config.Redis{})))...),
-		ledgerVolume(property, ledgerParts),
+		ledgerVolume(property, in.LedgerParts),
+	}
+	if reads := traits.reads; in.HistoryURLs[reads] != "" {
+		list = append(list, secretVolume(volumeHistory, HistorySecretName(property, reads), slices.Sorted(maps.Keys(HistorySecretData(config.ClickHouse{})))...))
 	}
 	if traits.credentials != "" {
 		list = append(list, secretVolume(volumeAuth, traits.credentialsSecret(property), path.Base(traits.credentials)))

@@ -37,8 +37,8 @@ type NetworkRules struct {
 	DNSTo []networkingv1.NetworkPolicyPeer
 }
 
-// networkPolicy closes a role's pods but for what they are there for. Where Redis is cannot be told from here, so
-// it is bounded by port.
+// networkPolicy closes a role's pods but for what they are there for. Where Redis and ClickHouse are cannot be told from here, so
+// they are bounded by port.
 func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	name, rules := ObjectName(property, role), in.Options.Network
 	allowed := []*applynetworking.NetworkPolicyIngressRuleApplyConfiguration{
@@ -54,6 +54,9 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	out := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{
 		applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.DNSTo)...).WithPorts(dnsPorts()...),
 		redis,
+	}
+	if in.HistoryURLs[role.HistoryRole()] != "" {
+		out = append(out, applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(in.HistoryPort)))
 	}
 	if role.traits().delivers {
 		out = append(out, applynetworking.NetworkPolicyEgressRule().WithTo(deliveryRanges(in.Options.EgressAllowCIDRs)...))

@@ -32,6 +32,10 @@ type Options struct {
 	SessionKeys string
 	// Redis is how the pods reach Redis, with user and password; without a URL its files are left out.
 	Redis config.Redis
+	// ClickHouse is how the history is reached, where there is one; without a URL its files are left out.
+	ClickHouse config.ClickHouse
+	// HistoryPending says that there is no history yet, whatever the spec says: the pods are told of none.
+	HistoryPending bool
 	// Image is what the pods run; it is not part of their configuration.
 	Image string
 	// Network bounds who may reach the pods; it is not part of their configuration.
@@ -74,13 +78,21 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 		files[config.SessionKeysFile] = []byte(options.SessionKeys)
 	}
 	if options.Redis.URL != "" {
-		for path, content := range options.Redis.Files() {
-			if len(content) > 0 {
-				files[path] = content
-			}
-		}
+		addFiles(files, options.Redis.Files())
+	}
+	if options.ClickHouse.URL != "" {
+		addFiles(files, options.ClickHouse.Files())
 	}
 	return files, nil
+}
+
+// addFiles adds those that have a content.
+func addFiles(files, further map[string][]byte) {
+	for path, content := range further {
+		if len(content) > 0 {
+			files[path] = content
+		}
+	}
 }
 
 // RetentionConfig renders for how long what is kept. The retention must have its defaults.
@@ -92,17 +104,29 @@ func RetentionConfig(r *v1alpha1.Retention) config.Retention {
 	return rendered
 }
 
+// retentionIn renders it for a Property with that history: identifiers that are kept for longer than Redis keeps events are kept
+// for as long as those where there is none yet.
+func retentionIn(history *config.History, r *v1alpha1.Retention) config.Retention {
+	rendered := RetentionConfig(r)
+	if history == nil && rendered.IdentifiersDays > rendered.Days {
+		rendered.IdentifiersDays = 0
+	}
+	return rendered
+}
+
 // PropertyConfig renders what the pods know of a Property. The property must have its defaults. The error joins
 // everything that the pods would refuse, one line each.
 func PropertyConfig(property *v1alpha1.Property, options Options) (config.Property, error) {
 	spec := &property.Spec
+	history := historyConfig(spec, options.HistoryPending)
 	rendered := config.Property{
 		Namespace:                property.Namespace,
 		Name:                     property.Name,
 		Currency:                 spec.Currency,
 		TimeZone:                 spec.TimeZone,
 		DeduplicationWindowHours: int(spec.Deduplication.WindowHours),
-		Retention:                RetentionConfig(&spec.Retention),
+		Retention:                retentionIn(history, &spec.Retention),
+		History:                  history,
 		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
 		JoinIdentities:           spec.Identity.Join == nil || *spec.Identity.Join,
 		Platforms:                make([]platforms.Platform, len(spec.Platforms)),

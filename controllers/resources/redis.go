@@ -4,8 +4,6 @@ import (
 	"errors"
 	"path"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/stream"
@@ -17,30 +15,9 @@ const (
 	redisCertificateField = "spec.redis.clientCertificateSecretRef"
 )
 
-// RedisCertificate is one part of what is trusted and shown in a Property's own Redis: where the spec says that it stands,
-// and where it belongs.
-type RedisCertificate struct {
-	Field string
-	Ref   v1alpha1.SecretKeyReference
-	Of    func(*stream.TLS) *string
-}
-
 // RedisCertificates are those that the spec names.
-func RedisCertificates(spec *v1alpha1.Redis) []RedisCertificate {
-	var list []RedisCertificate
-	if ref := spec.CASecretRef; ref != nil {
-		list = append(list, RedisCertificate{redisCAField, v1alpha1.SecretKeyReference(*ref), func(t *stream.TLS) *string { return &t.CA }})
-	}
-	if ref := spec.ClientCertificateSecretRef; ref != nil {
-		list = append(list,
-			RedisCertificate{
-				redisCertificateField, v1alpha1.SecretKeyReference{Name: ref.Name, Key: corev1.TLSCertKey}, func(t *stream.TLS) *string { return &t.Certificate },
-			},
-			RedisCertificate{
-				redisCertificateField, v1alpha1.SecretKeyReference{Name: ref.Name, Key: corev1.TLSPrivateKeyKey}, func(t *stream.TLS) *string { return &t.Key },
-			})
-	}
-	return list
+func RedisCertificates(spec *v1alpha1.Redis) []Certificate {
+	return certificates(redisCAField, spec.CASecretRef, redisCertificateField, spec.ClientCertificateSecretRef)
 }
 
 // RedisCertificateField names the field that an error of [stream.TLS] is about; "" for another error.

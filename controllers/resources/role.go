@@ -1,12 +1,15 @@
 package resources
 
 import (
+	"slices"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/collector/sources"
 )
 
-// Role is one of a Property's three deployments.
+// Role is one of a Property's deployments.
 type Role string
 
 // The roles, by the names that their objects end in.
@@ -14,10 +17,20 @@ const (
 	Collector Role = "collector"
 	Deliverer Role = "deliverer"
 	Query     Role = "query"
+	Archive   Role = "archive"
 )
 
 // Roles returns all roles.
-func Roles() []Role { return []Role{Collector, Deliverer, Query} }
+func Roles() []Role { return []Role{Collector, Deliverer, Query, Archive} }
+
+// RolesOf returns those that a Property has pods of.
+func RolesOf(property *v1alpha1.Property) []Role {
+	roles := Roles()
+	if !property.Spec.HasHistory() {
+		roles = slices.DeleteFunc(roles, func(r Role) bool { return r == Archive })
+	}
+	return roles
+}
 
 // roleTraits is in what a role's objects differ from the others'. What it may do in Redis is not here but where its user is made.
 type roleTraits struct {
@@ -37,6 +50,10 @@ type roleTraits struct {
 	sourceSecret func(*v1alpha1.Source) (secret string, keys []string)
 	// delivers says that the role has the platforms' Secrets mounted and may reach their hosts.
 	delivers bool
+	// reads is whose user of the history the role's pods have, "" for none.
+	reads access.Role
+	// alone says that there are never two pods, not while one replaces another either.
+	alone bool
 	// reports says that the role computes in the reporting currency, and begins anew with another.
 	reports bool
 	// replicas is how many pods run where the spec does not say.
@@ -78,9 +95,16 @@ func (r Role) traits() roleTraits {
 				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil}
 			},
 		}
+	case Archive:
+		return roleTraits{
+			serves: "archive", reads: access.Archive, alone: true, settings: []string{config.PropertyFile}, sourceSecret: noSecret, replicas: 1,
+			// A block of each stream, as it is read, as rows and as it is sent.
+			memory: "128Mi", memoryLimit: "512Mi",
+			spec: func(s *v1alpha1.PropertySpec) roleSpec { return roleSpec{&s.Archive.PodOptions, nil, nil} },
+		}
 	default:
 		return roleTraits{
-			serves: "query", takesRequests: true, credentials: config.AccessTokensFile, credentialsSecret: accessTokensSecretName,
+			serves: "query", takesRequests: true, reads: access.Query, credentials: config.AccessTokensFile, credentialsSecret: accessTokensSecretName,
 			settings: []string{config.PropertyFile, config.SettingsFile}, signsIn: true,
 			sourceSecret: noSecret, reports: true, replicas: 1,
 			// The retained events are held in memory, in half of the limit: some eight million of them. Where there are
@@ -108,6 +132,9 @@ func readingSecret(source *v1alpha1.Source) (string, []string) {
 }
 
 func noSecret(*v1alpha1.Source) (string, []string) { return "", nil }
+
+// HistoryRole is whose user of the history the role's pods have, "" for none.
+func (r Role) HistoryRole() access.Role { return r.traits().reads }
 
 // HasCredentials says whether requests to the role show API keys or access tokens.
 func (r Role) HasCredentials() bool { return r.traits().credentials != "" }

@@ -43,6 +43,13 @@ func (p Place) Database() string { return schema.Database(p.Namespace, p.Name) }
 // UserName is the name of a role's user.
 func (p Place) UserName(role Role) string { return schema.User(p.Database(), string(role)) }
 
+// URL is what a role's pods reach the history with, given the address of the server.
+func (p Place) URL(address *url.URL, user User) string {
+	own := *address
+	own.User, own.Path = url.UserPassword(p.UserName(user.Role), user.Password), "/"+p.Database()
+	return own.String()
+}
+
 // User is what a role's pods show.
 type User struct {
 	Role Role
@@ -81,11 +88,7 @@ func Open(address string, how clickhouse.Options, place Place) (*Keeper, error) 
 func (k *Keeper) Close() { k.admin.Close() }
 
 // URL is what a role's pods reach the history with.
-func (k *Keeper) URL(user User) string {
-	own := *k.address
-	own.User, own.Path = url.UserPassword(k.place.UserName(user.Role), user.Password), "/"+k.place.Database()
-	return own.String()
-}
+func (k *Keeper) URL(user User) string { return k.place.URL(k.address, user) }
 
 // Ensure makes everything what it shall be. It costs a few questions where nothing is to be done. What it had to make or put right
 // is in the answer, in words that may be shown. Errors are [clickhouse.Problem], and [*DeniedError] where the URL's user lacks a right.

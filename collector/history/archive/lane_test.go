@@ -68,39 +68,38 @@ func (w *world) Note(context.Context, Lane) (Note, error) {
 	return note, err
 }
 
-func (w *world) write(epoch uint64, change func()) error {
+func (w *world) Write(_ context.Context, epoch uint64, _ Lane, note Note) (stream.Position, error) {
 	carry, err := w.call()
 	if epoch != w.epoch {
-		return ErrDeposed
+		return 0, ErrDeposed
 	}
 	if carry {
-		change()
+		w.note = note
 	}
-	return err
+	return 0, err
 }
 
-func (w *world) Intend(_ context.Context, epoch uint64, _ Lane, intent Intent) error {
-	return w.write(epoch, func() { w.note.Intent = &intent })
-}
-
-func (w *world) Confirm(_ context.Context, epoch uint64, _ Lane, p stream.Position) error {
-	return w.write(epoch, func() { w.note = Note{Confirmed: p} })
-}
-
-func (w *world) Read(_ context.Context, after stream.Position, count int) (rows []row, last stream.Position, err error) {
+func (w *world) Read(_ context.Context, after stream.Position, limit int) (Block[row], error) {
+	block := Block[row]{First: after, Last: after, End: true}
 	if _, err := w.call(); err != nil {
-		return nil, after, err
+		return block, err
 	}
-	last = after
 	for _, entry := range w.entries {
-		if entry > after && count > 0 {
-			rows, last, count = append(rows, row{Entry: entry}, row{Entry: entry, Nth: 1}), entry, count-1
+		switch {
+		case entry <= after:
+			continue
+		case limit == 0:
+			block.End = false
+			return block, nil
+		case block.First == after:
+			block.First = entry
 		}
+		block.Rows, block.Last, limit = append(block.Rows, row{Entry: entry}, row{Entry: entry, Nth: 1}), entry, limit-1
 	}
-	return rows, last, nil
+	return block, nil
 }
 
-func (w *world) Last(context.Context) (last stream.Position, err error) {
+func (w *world) Last(context.Context, stream.Position) (last stream.Position, err error) {
 	_, err = w.call()
 	for _, r := range w.stored {
 		last = max(last, r.Entry)
@@ -140,12 +139,14 @@ func (w *world) add(b block) {
 }
 
 func (w *world) Place(r *row) Place { return Place(*r) }
-func (w *world) Prepare([]row)      {}
+func (w *world) Prepare(_ context.Context, _, _ stream.Position, rows []row) ([]row, error) {
+	return rows, nil
+}
 
 // writer is a new one, which has taken over.
 func (w *world) writer() *lane[row] {
 	w.epoch++
-	return &lane[row]{name: Events, notes: w, source: w, table: w, epoch: w.epoch, entries: 3, token: func() string {
+	return &lane[row]{name: Events, notes: w, source: w, table: w, epoch: w.epoch, limit: 3, token: func() string {
 		w.made++
 		return strconv.Itoa(w.made)
 	}}
@@ -247,7 +248,7 @@ func takeOver(w *world) {
 }
 
 func rewindNotes(w *world) {
-	w.note = Note{Intent: &Intent{After: 0, Last: w.entries[2], Token: "old"}}
+	w.note = Note{Intent: &Intent{Last: w.entries[2], Token: "old"}}
 }
 
 // rewindTable leaves the rows of the first entries. Where there are any it also leaves all tokens: that is how much it may know.
