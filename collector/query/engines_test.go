@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -136,7 +137,8 @@ func (d *onDisk) Erase(positions []stream.Position) error {
 	for i, position := range positions {
 		texts[i] = strconv.FormatUint(uint64(position), 10)
 	}
-	return d.run("ALTER TABLE events DELETE WHERE at IN (" + strings.Join(texts, ", ") + ") SETTINGS mutations_sync = 2")
+	condition := "DELETE WHERE at IN (" + strings.Join(texts, ", ") + ") SETTINGS mutations_sync = 2"
+	return errors.Join(d.run("ALTER TABLE events "+condition), d.run("ALTER TABLE records "+condition))
 }
 
 // Forget implements [learner].
@@ -144,7 +146,9 @@ func (d *onDisk) Forget(before stream.Position) {
 	d.engine()
 	bounds := strconv.FormatUint(uint64(before), 10)
 	for _, sql := range []string{
-		"INSERT INTO gaps VALUES (0, " + strconv.FormatUint(uint64(before)-1<<20, 10) + ")", "ALTER TABLE events DELETE WHERE at < " + bounds + " SETTINGS mutations_sync = 2",
+		"INSERT INTO gaps VALUES (0, " + bounds + ")",
+		"ALTER TABLE events DELETE WHERE at < " + bounds + " SETTINGS mutations_sync = 2",
+		"ALTER TABLE records DELETE WHERE at < " + bounds + " SETTINGS mutations_sync = 2",
 	} {
 		if err := d.run(sql); err != nil {
 			d.t.Error(err)
