@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var roles, directory, listen, metricsListen string
 	flags := flag.NewFlagSet("collector", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between: collect, deliver, query")
+	flags.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between: collect, deliver, query, archive")
 	flags.StringVar(&directory, "config-dir", "/etc/weir", "`DIRECTORY` with the Property's rendered configuration")
 	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` for collecting and reading; not used by deliver alone")
 	flags.StringVar(&metricsListen, "metrics-listen", ":9090", "`ADDRESS` for /metrics, /livez and /readyz")

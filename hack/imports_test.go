@@ -27,7 +27,7 @@ const (
 
 	// maxDepth bounds the longest chain of imports below a main package: from a package that main imports to the
 	// last one, counted in imports.
-	maxDepth = 6
+	maxDepth = 7
 )
 
 var (

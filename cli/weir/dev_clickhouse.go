@@ -102,7 +102,7 @@ func (o *devOptions) histories(state *stateDir, server config.ClickHouse) (*hist
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
 	set := &historySet{server: server, secret: secret, user: access.Query}
-	if slices.Contains(o.roles, role.Name("archive")) {
+	if slices.Contains(o.roles, role.Archive) {
 		set.user = access.Archive
 	}
 	return set, nil

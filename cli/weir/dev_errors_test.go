@@ -54,7 +54,7 @@ spec:
 		{"no file", nil, 2, []string{"-f: at least one Property file is needed"}},
 		{"an unknown flag", []string{"-f", good, "--port", "80"}, 2, []string{"-port…-h"}},
 		{"several wrong flags", []string{"-f", good, "--listen", "8080", "--roles", "collect,fly", "--egress-allow-cidr", "10/8", "--platform-endpoint", "Log=x", "--consent-when-absent", "drop"}, 2,
-			[]string{`--listen: "8080"…127.0.0.1:8080`, `--roles: "fly"…collect, deliver and query`, `--egress-allow-cidr: "10/8"…10.0.0.0/8`, `--consent-when-absent: "drop"…Send or Withhold`, "--platform-endpoint: \"Log\"…Meta"}},
+			[]string{`--listen: "8080"…127.0.0.1:8080`, `--roles: "fly"…collect, deliver, query and archive`, `--egress-allow-cidr: "10/8"…10.0.0.0/8`, `--consent-when-absent: "drop"…Send or Withhold`, "--platform-endpoint: \"Log\"…Meta"}},
 		{"a file that is not there", []string{"-f", filepath.Join(folder, "absent.yaml")}, 2, []string{"absent.yaml…no such file"}},
 		{"an invalid Property", []string{"-f", bad}, 2, []string{"bad.yaml…spec.colour…is no field here", "bad.yaml…spec.currency…ISO 4217"}},
 		{"a missing Secret", []string{"-f", secretless}, 2, []string{"secretless.yaml…spec.platforms[0].credentialsSecretRef…absent"}},

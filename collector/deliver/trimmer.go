@@ -29,7 +29,7 @@ func (e *Engine) trimOnce(ctx context.Context) error {
 		return err
 	}
 	retention := e.options.Property.Retention
-	policy := stream.TrimPolicy{MaxEvents: retention.MaxEvents}
+	policy := stream.TrimPolicy{MaxEvents: retention.MaxEvents, Archived: e.options.Property.History != nil}
 	if retention.Days > 0 {
 		// What is older than the retention goes even if a platform still waits for it.
 		policy.HardAge = e.options.Property.RetentionAge()

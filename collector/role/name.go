@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Name is one of the three roles that a process can serve.
+// Name is one of the four roles that a process can serve.
 type Name string
 
 // The roles.
@@ -18,9 +18,11 @@ const (
 	Deliver Name = "deliver"
 	// Query answers queries about the stream.
 	Query Name = "query"
+	// Archive copies the streams into the history.
+	Archive Name = "archive"
 )
 
-var names = []Name{Collect, Deliver, Query}
+var names = []Name{Collect, Deliver, Query, Archive}
 
 // Parse reads role names with commas between them.
 func Parse(list string) ([]Name, error) {
@@ -29,9 +31,9 @@ func Parse(list string) ([]Name, error) {
 		name := Name(strings.TrimSpace(part))
 		switch {
 		case name == "":
-			return nil, errors.New("a role is missing; the roles are collect, deliver and query")
+			return nil, errors.New("a role is missing; the roles are collect, deliver, query and archive")
 		case !slices.Contains(names, name):
-			return nil, fmt.Errorf("%q is no role; the roles are collect, deliver and query", name)
+			return nil, fmt.Errorf("%q is no role; the roles are collect, deliver, query and archive", name)
 		case slices.Contains(roles, name):
 			return nil, fmt.Errorf("%s is named twice", name)
 		}

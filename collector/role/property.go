@@ -197,7 +197,7 @@ func (p *property) queryTenant() query.Tenant {
 // before it knows who has been erased.
 func (p *property) checks() []server.Check {
 	checks := []server.Check{{Name: "ledger " + p.String(), Ready: p.ledger.ready}}
-	if p.options.has(Collect) || p.options.has(Deliver) {
+	if p.options.has(Collect) || p.options.has(Deliver) || p.options.has(Archive) {
 		checks = append(checks, server.Check{Name: "redis " + p.String(), Ready: p.reachRedis})
 	}
 	if p.engines != nil {

@@ -58,6 +58,9 @@ func (p *process) reloadOne(property *property) {
 	if d := p.deliver[property]; d != nil {
 		d.restart(after)
 	}
+	if a := p.archive[property]; a != nil {
+		a.reload(after)
+	}
 	p.Logger.Info("configuration reloaded", "property", property.String(), "platforms", len(after.Platforms),
 		"roles", slices.Clone(p.Roles))
 }

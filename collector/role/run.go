@@ -1,4 +1,4 @@
-// Package role wires the three roles of a tenant process: collect, deliver and query. The pods' binary runs one
+// Package role wires the four roles of a tenant process: collect, deliver, query and archive. The pods' binary runs one
 // of them for one Property, `weir dev` all of them for many.
 package role
 
@@ -66,6 +66,7 @@ type process struct {
 	collect    *ingest.Handler
 	query      *query.Handler
 	deliver    map[*property]*deliveries
+	archive    map[*property]*archives
 	health     *server.Health
 	registry   *prometheus.Registry
 	// publishing is held while what the handlers serve changes.
@@ -109,6 +110,12 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 	var checks []server.Check
 	for _, property := range p.properties {
 		checks = append(checks, property.checks()...)
+	}
+	if err := p.openArchives(); err != nil {
+		return nil, err
+	}
+	for property, a := range p.archive {
+		checks = append(checks, server.Check{Name: "clickhouse " + property.String(), Ready: a.ready})
 	}
 	p.health = server.NewHealth(checks...)
 
@@ -186,6 +193,9 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		}
 		if d := p.deliver[property]; d != nil {
 			front.Go(func() error { return d.run(running) })
+		}
+		if a := p.archive[property]; a != nil {
+			front.Go(func() error { return a.run(running) })
 		}
 	}
 	front.Go(func() error { p.reload(running); return nil })

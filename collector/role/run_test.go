@@ -305,9 +305,10 @@ func TestParse(t *testing.T) {
 		"collect":               "[collect]",
 		"deliver, query":        "[deliver query]",
 		"collect,deliver,query": "[collect deliver query]",
-		"":                      "a role is missing; the roles are collect, deliver and query",
-		"collect,":              "a role is missing; the roles are collect, deliver and query",
-		"fly":                   `"fly" is no role; the roles are collect, deliver and query`,
+		"archive":               "[archive]",
+		"":                      "a role is missing; the roles are collect, deliver, query and archive",
+		"collect,":              "a role is missing; the roles are collect, deliver, query and archive",
+		"fly":                   `"fly" is no role; the roles are collect, deliver, query and archive`,
 		"query,query":           "query is named twice",
 	} {
 		roles, err := role.Parse(list)
