@@ -63,6 +63,12 @@ func (p *pod) switchHistory(on bool) {
 	p.write(config.PropertyFile, p.property)
 }
 
+// buy posts a purchase and returns the status.
+func (p *pod) buy() int {
+	p.t.Helper()
+	return p.request(http.MethodPost, p.collect+"/collect/key-1", `{"event":"purchase","data":{"value":1,"currency":"EUR"}}`, http.Header{"Content-Type": {"application/json"}})
+}
+
 // counted is how many purchases there are; false where that is not answered.
 func (p *pod) counted() (count int, answered bool) {
 	count, _, status := p.purchases()
@@ -92,7 +98,7 @@ func TestAnEventIsInAnswersFromTheHistoryWithinThreeSeconds(t *testing.T) {
 	p, _ := startArchived(t, true)
 	p.await("ready", p.ready)
 	for n := range 5 {
-		if got := p.send("key-1", "purchase"); got != http.StatusAccepted {
+		if got := p.buy(); got != http.StatusAccepted {
 			t.Fatalf("not accepted: %d", got)
 		}
 		accepted := time.Now()
@@ -136,7 +142,7 @@ func TestAnEventIsInAnswersFromTheHistoryWithinThreeSeconds(t *testing.T) {
 func TestAHistoryThatIsAwayIsSaidAndComesBack(t *testing.T) {
 	p, proxy := startArchived(t, true)
 	p.await("ready", p.ready)
-	p.send("key-1", "purchase")
+	p.buy()
 	p.await("the event is counted", func() bool { count, _ := p.counted(); return count == 1 })
 
 	proxy.Add(clickhousetest.Fault{CutBefore: true})
@@ -153,7 +159,7 @@ func TestAHistoryThatIsAwayIsSaidAndComesBack(t *testing.T) {
 	if connected := p.metric("weir_history_connected"); connected != 0 {
 		t.Errorf("weir_history_connected is %v", connected)
 	}
-	if got := p.send("key-1", "purchase"); got != http.StatusAccepted {
+	if got := p.buy(); got != http.StatusAccepted {
 		t.Errorf("an event meanwhile: %d", got)
 	}
 
@@ -173,7 +179,7 @@ func TestAHistoryIsSwitchedOnAndOffWhileQuestionsAreAnswered(t *testing.T) {
 	p, _ := startArchived(t, false)
 	p.await("ready", p.ready)
 	for range 3 {
-		p.send("key-1", "purchase")
+		p.buy()
 	}
 	p.await("the past is counted", func() bool { count, _ := p.counted(); return count == 3 })
 	takesOver := func(engine string) {
@@ -191,7 +197,7 @@ func TestAHistoryIsSwitchedOnAndOffWhileQuestionsAreAnswered(t *testing.T) {
 	if count, _ := p.counted(); count != 3 {
 		t.Errorf("the history has %d of the past, want 3", count)
 	}
-	p.send("key-1", "purchase")
+	p.buy()
 	p.await("the next one is counted", func() bool { count, _ := p.counted(); return count == 4 })
 	if p.has("weir_view_events") {
 		t.Error("the view is still there")
@@ -202,7 +208,7 @@ func TestAHistoryIsSwitchedOnAndOffWhileQuestionsAreAnswered(t *testing.T) {
 	if count, _ := p.counted(); count != 4 {
 		t.Errorf("the view has %d, want 4", count)
 	}
-	p.send("key-1", "purchase")
+	p.buy()
 	p.await("the last one is counted", func() bool { count, _ := p.counted(); return count == 5 })
 	if p.has("weir_history_ready") {
 		t.Error("the history is still there")
