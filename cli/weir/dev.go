@@ -33,6 +33,9 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	if err := options.findHistories(properties); err != nil {
+		return err
+	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	stream.RouteLogs(logger)
 
@@ -167,10 +170,7 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
-	histories, err := o.histories(run.state, run.clickHouse)
-	if err != nil {
-		return nil, err
-	}
+	histories := o.histories(run.state, run.clickHouse)
 	var directories []string
 	for _, p := range run.properties {
 		redis, source := run.redis, "--redis"
@@ -195,10 +195,8 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 				}
 			}
 		}
-		if histories != nil {
-			if err := histories.add(ctx, p, files); err != nil {
-				return nil, fmt.Errorf("--clickhouse: Property %s: %w", p.id(), err)
-			}
+		if err := histories.add(ctx, p, files); err != nil {
+			return nil, err
 		}
 		directory, err := run.state.writePod(p.Namespace, p.Name, files)
 		if err != nil {

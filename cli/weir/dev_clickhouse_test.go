@@ -78,6 +78,27 @@ func TestDevKeepsEventsInAClickHouse(t *testing.T) {
 	})
 }
 
+func TestDevKeepsEventsWhereAPropertySaysSo(t *testing.T) {
+	server := clickhousetest.Start(t)
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	text := strings.Replace(historyShop, "spec: {currency: EUR}", "spec:\n  currency: EUR\n  history:\n    type: ClickHouse\n    clickHouse: {retentionDays: 400, urlSecretKeyRef: {name: own, key: url}}", 1) +
+		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: own}\nstringData: {url: " + server.URL("") + "}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stateDir := filepath.Join(t.TempDir(), "state")
+	w := startWeirDev(t, stateDir, "-f", file)
+	w.collect(`{"event":"lead"}`)
+	await(t, "the event is counted", func() bool { return w.events() == 1 })
+	if got := clickhousetest.Exec(t, server.URL("weir_default_shop"), "SELECT count() FROM events"); got != "1" {
+		t.Errorf("ClickHouse has %s events", got)
+	}
+	property, err := os.ReadFile(filepath.Join(stateDir, "pods", "default", "shop", "property", "property.json"))
+	if err != nil || !strings.Contains(string(property), `"retentionDays": 400`) {
+		t.Errorf("its retention is not what the Property says: %v\n%s", err, property)
+	}
+}
+
 func TestDevHasAClickHouseOfItsOwn(t *testing.T) {
 	clickhousetest.Start(t) // so that there is a program
 	stateDir := filepath.Join(t.TempDir(), "state")

@@ -34,6 +34,9 @@ type devOptions struct {
 	demo  demoOptions
 }
 
+// usualRoles are those that are served where nobody says which; where there are histories the archive is as well.
+const usualRoles = "collect,deliver,query"
+
 // parseDevFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else [flags.Errors] with
 // everything that is wrong.
 func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
@@ -51,7 +54,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	set.StringVar(&o.clickHouse.URL, "clickhouse", "", "`URL` of a ClickHouse to keep events in beyond what Redis retains, with a user who may administer; own for one of its own, with its data below the state directory; default: none")
 	set.StringVar(&clickHouseCA, "clickhouse-ca-file", "", "`FILE` with the authorities that ClickHouse's certificate may come from, in PEM; default: the system's")
 	set.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
-	set.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between; default: collect,deliver,query, and with --clickhouse archive")
+	set.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between; default: collect,deliver,query, and archive where there is a history")
 	set.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", flags.Repeated(&cidrs))
 	flags.AddTrustedProxies(set, &proxies)
 	flags.AddConsentWhenAbsent(set, &whenAbsent)
@@ -75,8 +78,9 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	}
 	o.redis.TLS = flags.ReadRedisTLS("--redis", o.redis.URL, certificates, &errs)
 	o.checkClickHouse(clickHouseCA, &errs)
+	o.usualRoles = roles == ""
 	var err error
-	if o.roles, err = role.Parse(cmp.Or(roles, o.usualRoles())); err != nil {
+	if o.roles, err = role.Parse(cmp.Or(roles, usualRoles)); err != nil {
 		errs.Add("--roles: %v", err)
 	}
 	o.egress = flags.ParseRanges("--egress-allow-cidr", cidrs, &errs)
@@ -87,12 +91,4 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	errs = append(errs, o.demo.check(given)...)
 	return o, errs.Err()
-}
-
-// usualRoles are those that are served where nothing is said.
-func (o *devOptions) usualRoles() string {
-	if o.clickHouse.URL != "" {
-		return "collect,deliver,query,archive"
-	}
-	return "collect,deliver,query"
 }

@@ -47,7 +47,7 @@ func (s *snapshot) attribution(ctx context.Context, q AttributionQuery) (Attribu
 	if err != nil {
 		return Attribution{}, err
 	}
-	return w.result()
+	return w.result(), nil
 }
 
 // attributor finds the conversions and gives credit for them.
@@ -65,15 +65,9 @@ type attributor struct {
 	count   int
 	revenue columns.Sums
 
-	// groups numbers what credit is given to; groupOf holds the number for each touch, by the touch's number.
-	groups  groups
+	creditor
+	// groupOf holds the group for each touch, by the touch's number.
 	groupOf []uint32
-	// direct is the group of conversions without a touch.
-	direct uint32
-	// ledger has the credits of whole conversions and of those that are shared into few parts; wide has those that
-	// are shared into more.
-	ledger ledger
-	wide   wideLedger
 }
 
 func newAttributor(s *snapshot, q AttributionQuery) (*attributor, error) {
@@ -89,9 +83,8 @@ func newAttributor(s *snapshot, q AttributionQuery) (*attributor, error) {
 	}
 	w := &attributor{
 		snapshot: s, query: q, name: s.numbers[0], kept: kept, rows: rows, from: conversions.First,
-		groups: groups{numbers: map[string]uint32{}}, groupOf: make([]uint32, len(s.Touches)),
+		creditor: newCreditor(q.GroupBy), groupOf: make([]uint32, len(s.Touches)),
 	}
-	w.direct = w.groups.number(directGroup(q.GroupBy))
 	return w, nil
 }
 
@@ -168,22 +161,6 @@ func (w *attributor) group(touch uint32) uint32 {
 	return w.groupOf[touch]
 }
 
-// groups numbers names from 0 on, in the order in which they are first asked for.
-type groups struct {
-	numbers map[string]uint32
-	names   []string
-}
-
-func (g *groups) number(name string) uint32 {
-	number, known := g.numbers[name]
-	if !known {
-		number = uint32(len(g.names))
-		g.numbers[name] = number
-		g.names = append(g.names, name)
-	}
-	return number
-}
-
 // none is the name of a medium or campaign that is not there.
 const none = "(none)"
 
@@ -213,14 +190,11 @@ func groupName(t columns.Touch, by Dimension) string {
 }
 
 // result rounds the credits and returns them in order.
-func (w *attributor) result() (Attribution, error) {
-	result := Attribution{
+func (w *attributor) result() Attribution {
+	return w.creditor.result(Attribution{
 		Conversions: w.count, Revenue: w.revenue.In(w.snapshot.reporting).Total, RevenueByCurrency: byCode(w.revenue, w.snapshot.Currencies),
 		CompleteFrom: w.snapshot.completeFrom,
-	}
-	credits, whole := w.credits()
-	result.keep(resultsOf(credits, whole, result, w.snapshot.minorUnit), w.query.Limit, whole.Mul(whole, big.NewInt(int64(w.count))))
-	return result, nil
+	}, w.query.Limit, w.snapshot.minorUnit)
 }
 
 // keep keeps the first results, 0 for all, and takes the others together; all conversions are in the units of credit.
@@ -243,25 +217,4 @@ func (a *Attribution) keep(results []exactResult, most int, all *big.Int) {
 	}
 	others.Share = exactRate(exact, all)
 	a.Others = &others
-}
-
-// credits returns the credit of each group, in parts of whole.
-func (w *attributor) credits() (credits []namedCredit, whole *big.Int) {
-	for group, name := range w.groups.names {
-		credit := exactCredit{new(big.Int), new(big.Int)}
-		if group < len(w.ledger.credits) {
-			c := &w.ledger.credits[group]
-			credit.conversions.Lsh(c.conversions.big(), guardBits)
-			credit.revenue.Lsh(c.revenue.big(), guardBits)
-		}
-		if group < len(w.wide.credits) {
-			c := &w.wide.credits[group]
-			credit.conversions.Add(credit.conversions, c.conversions.exact())
-			credit.revenue.Add(credit.revenue, c.revenue.exact())
-		}
-		if credit.conversions.Sign() != 0 {
-			credits = append(credits, namedCredit{name, credit})
-		}
-	}
-	return credits, new(big.Int).Lsh(big.NewInt(wholeUnits), guardBits)
 }

@@ -81,14 +81,6 @@ type sharedLedger interface {
 	share(parts int, value event.Amount)
 }
 
-// ledgerFor returns a ledger for conversions of which one is shared into most parts.
-func (w *attributor) ledgerFor(most int) sharedLedger {
-	if most <= fewParts {
-		return &w.ledger
-	}
-	return &w.wide
-}
-
 // creditLinear shares each conversion among the touches in its window.
 func (w *attributor) creditLinear(ctx context.Context, conversions []conversion) error {
 	if err := w.snapshot.reservation.grow(int64(journeyBytes*len(w.snapshot.VisitorKeys) + conversionBytes*len(conversions))); err != nil {
@@ -117,35 +109,9 @@ func (w *attributor) creditLinear(ctx context.Context, conversions []conversion)
 		if customer%columns.ChunkRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := w.follow(ctx, j, customer); err != nil {
+		if err := w.follow(ctx, j.of(customer), j.conversions, j.customers[customer].first, w.group); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// follow gives the credit for a customer's conversions.
-func (w *attributor) follow(ctx context.Context, j *journeys, customer int) error {
-	touches, first := j.of(customer), j.customers[customer].first
-	window := lookbackWindow{touches: touches}
-	most := len(touches)
-	if most > fewParts {
-		most = window.mostParts(j.conversions, first)
-	}
-	window.restart(w.ledgerFor(most), w.group)
-	for n, count := first, 0; n != 0; count++ {
-		if count%1024 == 1023 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		c := &j.conversions[n]
-		window.reach(c)
-		if window.parts > 0 {
-			window.ledger.share(window.parts, c.value)
-		} else {
-			w.ledger.give(w.direct, c.value)
-		}
-		n = c.next
-	}
-	window.empty()
 	return nil
 }

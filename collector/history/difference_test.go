@@ -47,6 +47,8 @@ type engine interface {
 	Deliveries(ctx context.Context, q analytics.DeliveriesQuery) (analytics.Deliveries, error)
 	Listing(ctx context.Context, q analytics.ListingQuery) (analytics.Page, error)
 	Status(ctx context.Context) analytics.Status
+	Funnel(ctx context.Context, q analytics.FunnelQuery) (analytics.Funnel, error)
+	Attribution(ctx context.Context, q analytics.AttributionQuery) (analytics.Attribution, error)
 }
 
 // past is a made-up past that a view and a history have.
@@ -309,12 +311,13 @@ func TestBothEnginesAnswerTheSame(t *testing.T) {
 		first = rand.Uint64()
 	}
 	const perPast = 30
-	names := slices.Sorted(maps.Keys(kinds()))
+	kinds := allKinds()
+	names := slices.Sorted(maps.Keys(kinds))
 	for n := range max(1, *questions/perPast) {
 		p := newPast(t, first+uint64(n), 1+n%5*60)
 		for range perPast {
 			name := pick(p.Rand, names...)
-			question, ask := kinds()[name](p)
+			question, ask := kinds[name](p)
 			want, err := ask(p.view)
 			if err != nil {
 				t.Fatal(err)
