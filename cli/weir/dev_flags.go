@@ -24,6 +24,8 @@ type devOptions struct {
 	clickHouse config.ClickHouse
 	stateDir   string
 	roles      []role.Name
+	// usualRoles says that nobody has said which.
+	usualRoles bool
 	egress     []netip.Prefix
 	proxies    []netip.Prefix
 	// withholdUnsaid is what --consent-when-absent says.

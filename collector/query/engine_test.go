@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,69 +100,4 @@ func TestWhatAnEngineFailsWithIsAnswered(t *testing.T) {
 			}
 		})
 	}
-}
-
-// halting answers as another engine, but that it is away once in so many pages.
-type halting struct {
-	learner
-	every, asked int
-	err          error
-}
-
-func (h *halting) Listing(ctx context.Context, q analytics.ListingQuery) (analytics.Page, error) {
-	if h.asked++; h.asked%h.every == 0 {
-		return analytics.Page{}, h.err
-	}
-	return h.learner.Listing(ctx, q)
-}
-
-func TestAnExportOutlivesAMomentWithoutItsEngine(t *testing.T) {
-	for name, err := range map[string]error{"away": analytics.ErrUnavailable, "busy with others": fmt.Errorf("%w: quota", analytics.ErrBusy)} {
-		t.Run(name, func(t *testing.T) {
-			api, handler, made, _ := demoStream(t, newView, 4000)
-			want := getAs(api, typeNDJSON, "shop/events?period=30d").Body.String()
-			tenants := slices.Clone(*handler.tenants.Load())
-			tenants[0].Engine = &halting{learner: made, every: 3, err: err}
-			handler.Serve(tenants)
-			answer := getAs(api, typeNDJSON, "shop/events?period=30d")
-			if got := answer.Body.String(); answer.Code != http.StatusOK || got != want {
-				t.Errorf("got %d and %d bytes, want %d", answer.Code, len(got), len(want))
-			}
-		})
-	}
-}
-
-func TestAnExportHasNothingThatComesMeanwhile(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, engine engineMaker) {
-		api, handler, made, source := demoStream(t, engine, 3000)
-		for _, order := range []string{"desc", "asc"} {
-			path := "shop/events?period=30d&order=" + order
-			want := strings.Count(getAs(api, typeCSV, path).Body.String(), "\n")
-			late := arrivals(t, 1, source.entries[len(source.entries)-1].Position.Time().Add(5*time.Millisecond))
-			tenants := slices.Clone(*handler.tenants.Load())
-			tenants[0].Engine = &interrupted{learner: made, meanwhile: func() error { return made.AddEvents(late) }}
-			handler.Serve(tenants)
-			if got := strings.Count(getAs(api, typeCSV, path).Body.String(), "\n"); got != want {
-				t.Errorf("%s: %d lines, want %d", order, got, want)
-			}
-			source.entries = append(source.entries, late...)
-			tenants[0].Engine = made
-		}
-	})
-}
-
-// interrupted has something happen before its second page.
-type interrupted struct {
-	learner
-	asked     int
-	meanwhile func() error
-}
-
-func (i *interrupted) Listing(ctx context.Context, q analytics.ListingQuery) (analytics.Page, error) {
-	if i.asked++; i.asked == 2 {
-		if err := i.meanwhile(); err != nil {
-			return analytics.Page{}, err
-		}
-	}
-	return i.learner.Listing(ctx, q)
 }
