@@ -54,6 +54,8 @@ var holds = map[string]string{
 	"audit:tokens":            "nothing: digests of access tokens",
 	"paused:PLATFORM":         "nothing",
 	"paused:source/NAME":      "nothing",
+	"paused:history/archive":  "nothing",
+	"archive":                 "positions in the streams; nothing by itself",
 	"source:NAME":             "nothing",
 }
 
@@ -129,7 +131,7 @@ type user struct {
 
 // users are the roles'; fetcher is the deliverer's where it reads a shop's orders, and has keys that it has otherwise not.
 var (
-	users   = []user{{"collector", stream.AppendAccess}, {"deliverer", stream.DeliverAccess}, {"query", stream.ReadAccess}}
+	users   = []user{{"collector", stream.AppendAccess}, {"deliverer", stream.DeliverAccess}, {"query", stream.ReadAccess}, {"archive", stream.ArchiveAccess}}
 	fetcher = user{"deliverer", stream.FetchAccess}
 )
 

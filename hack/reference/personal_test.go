@@ -44,7 +44,7 @@ func TestRowsSayWhatIsStoredAndWhoReadsIt(t *testing.T) {
 		"| [Mixpanel](platforms/mixpanel.md) |  | `client_id`,",
 		"| always; the newest 1,024 | collector | collector |",
 		"| always; the newest 1,024 | query | query |",
-		"| trimmed by the deliverer, see [below](../internals/formats.md#trimming) | deliverer, query | collector, deliverer |",
+		"| trimmed by the deliverer, see [below](../internals/formats.md#trimming) | deliverer, query, archive | collector, deliverer |",
 		"| `source:NAME` | nothing | 31 days | deliverer | deliverer |",
 		"| `import:events` | as `events` | during an import |  |  |",
 	} {

@@ -61,7 +61,7 @@ func (s *events) Read(ctx context.Context, after stream.Position, limit int) (bl
 		}
 		if n == 0 && len(entries) > 0 {
 			block.First = entries[0].Position
-			block.Rows = make([]rows.Event, 0, len(entries))
+			block.Rows = make([]rows.Event, 0, roomFor(len(entries), count, limit))
 		}
 		for i := range entries {
 			bytes += len(entries[i].Data)
@@ -71,6 +71,14 @@ func (s *events) Read(ctx context.Context, after stream.Position, limit int) (bl
 		block.End = len(entries) < count
 	}
 	return block, nil
+}
+
+// roomFor is for how many rows a block needs room: a full reading is likely to be followed by others.
+func roomFor(found, asked, limit int) int {
+	if found == asked {
+		return limit
+	}
+	return found
 }
 
 func (s *events) add(ctx context.Context, block *Block[rows.Event], entry *stream.Entry) {

@@ -57,6 +57,14 @@ func (l *logged) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
+// end is the end of it.
+func (l *logged) end() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.text.String()
+	return text[max(0, len(text)-4000):]
+}
+
 func (l *logged) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,6 +92,10 @@ func open(t testing.TB, redisURL, address string) *shop {
 	s.appender = stream.NewAppender(s.stream, stream.AppenderOptions{Window: time.Hour, JoinedFor: time.Hour})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if t.Failed() {
+			state, err := s.stream.ArchiveState(ctx)
+			t.Logf("the archive is at %+v, %v; the end of its log:\n%s", state, err, s.log.end())
+		}
 		defer cancel()
 		_ = s.appender.Close(ctx) // some tests end with a Redis that is away
 		_ = client.Close()
@@ -305,5 +317,38 @@ func (s *shop) each(what string, want []Place, got map[Place]uint64) {
 	}
 	if len(got) != len(want) {
 		s.t.Errorf("there are %d %ss, want %d", len(got), what, len(want))
+	}
+}
+
+// rightOrigins fails unless each event of the history has the origin that it has where all are looked at in their order.
+func (s *shop) rightOrigins() {
+	s.t.Helper()
+	type row struct {
+		At      uint64 `ch:"at"`
+		Visitor uint64 `ch:"visitor"`
+		Touch   string `ch:"touch"`
+		Origin  string `ch:"origin"`
+		Age     uint32 `ch:"origin_age"`
+	}
+	list, err := clickhouse.Select[row](s.t.Context(), s.direct, clickhouse.Query{SQL: "SELECT at, visitor, touch, origin, origin_age FROM events ORDER BY at"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	touches, found := map[uint64]row{}, 0
+	for _, one := range list {
+		want, age := one.Touch, uint32(0)
+		if before, known := touches[one.Visitor]; one.Touch == "" && known && one.Visitor != 0 {
+			want, age = before.Touch, uint32(stream.Position(one.At).Milliseconds()-stream.Position(before.At).Milliseconds())
+			found++
+		}
+		if one.Touch != "" {
+			touches[one.Visitor] = one
+		}
+		if one.Origin != want || one.Age != age {
+			s.t.Fatalf("event %s comes from %q of %d ms before, want %q of %d", stream.Position(one.At), one.Origin, one.Age, want, age)
+		}
+	}
+	if found == 0 {
+		s.t.Error("no event comes from an earlier one")
 	}
 }
