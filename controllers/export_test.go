@@ -29,6 +29,9 @@ func Index(ctx context.Context, indexer client.FieldIndexer) error {
 // RedisOverlap is for how long a role's old password holds beside a new one.
 const RedisOverlap = redisOverlap
 
+// HistoryInterval is how often each history is looked at.
+const HistoryInterval = historyInterval
+
 // Refusals are what the operator does not allow of a Property, in the words of its conditions.
 func Refusals(options Options, property *v1alpha1.Property) []string {
 	var messages []string

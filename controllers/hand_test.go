@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/connect"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -76,10 +77,10 @@ func (h *byHand) start(f *fuse, options controllers.Options, recorder events.Eve
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	redis := controllers.NewRedisAccess(slog.New(slog.DiscardHandler), stream.TLSFiles{}, loopback)
+	redis := controllers.NewRedisAccess(slog.New(slog.DiscardHandler), stream.TLSFiles{}, loopback, time.Now)
 	reconciler := &controllers.Reconciler{
 		Client: &watchedClient{Client: h.manager.GetClient(), before: func(string) error { return f.burn() }, after: func(string) error { return f.ash() }},
-		Live:   mortalReader{h.manager.GetAPIReader(), f}, Redis: redis, Recorder: recorder, Options: options,
+		Live:   mortalReader{h.manager.GetAPIReader(), f}, Redis: redis, History: controllers.NewHistoryAccess(slog.New(slog.DiscardHandler), connect.TLSFiles{}, loopback, time.Now), Recorder: recorder, Options: options,
 		Available: func() map[schema.GroupVersionKind]bool {
 			found := map[schema.GroupVersionKind]bool{}
 			for _, kind := range resources.OptionalKinds() {

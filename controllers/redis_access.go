@@ -55,6 +55,7 @@ type RedisAccess struct {
 	own TLSSource
 	// guard is asked where a tenant's Redis may be.
 	guard egress.Guard
+	now   func() time.Time
 
 	// rooms bound the ledgers of erasures that are in memory: those in the operator's own Redis, and those in others.
 	rooms map[bool]ledgerRoom
@@ -93,9 +94,9 @@ func (a *RedisAccess) check(target redisTarget) error {
 }
 
 // NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
-func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix) *RedisAccess {
+func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix, now func() time.Time) *RedisAccess {
 	return &RedisAccess{
-		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, changed: make(notices, mostNotices),
+		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, now: now, changed: make(notices, mostNotices),
 		desired: map[types.NamespacedName]*desiredProperty{}, servers: map[redisTarget]*redisServer{},
 		rooms: map[bool]ledgerRoom{true: newLedgerRoom(), false: newLedgerRoom()},
 	}
@@ -243,31 +244,18 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	a.pay(whole, server, after.reachable())
 }
 
-// lookAtPlatforms reads which platforms the deliverers have paused and returns the Properties for which that is
-// another answer than before.
-func (a *RedisAccess) lookAtPlatforms(ctx context.Context, server *redisServer, properties map[types.NamespacedName]desiredProperty) map[types.NamespacedName]bool {
-	changed := map[types.NamespacedName]bool{}
-	for property, known := range properties {
-		paused, err := server.link.Load().client.Stream(property.Namespace, property.Name).PausedPlatforms(ctx, slices.Concat(known.platforms, known.sources))
-		if err != nil {
-			return changed
-		}
-		a.mu.Lock()
-		if now := a.desired[property]; now != nil && now.target == server.target && !maps.Equal(now.paused, paused) {
-			now.paused = paused
-			changed[property] = true
-		}
-		a.mu.Unlock()
-	}
-	return changed
-}
-
 // reach says how a Property's Redis is; nothing of the Property is made there. Where it was found unreachable less than an interval
 // ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
 func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v1alpha1.Property) (redisState, error) {
 	a.cancel(keyOf(property))
 	server, err := a.desire(target, keyOf(property), func(desired *desiredProperty) {
 		desired.platforms, desired.sources = platformNames(property), sourceNames(property)
+		switch {
+		case !property.Spec.HasHistory():
+			desired.archived, desired.lags = time.Time{}, false
+		case desired.archived.IsZero():
+			desired.archived = a.now()
+		}
 	})
 	if err != nil {
 		return redisState{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +27,7 @@ func TestWhatIsLeftIsRemovedWhenRedisIsBackWithOtherCertificates(t *testing.T) {
 	certificate, key := old.Sign(t, nil)
 	server := redistest.StartTLS(t, certificate, key, "")
 	trusted := &trustedNow{stream.TLS{CA: old.PEM}}
-	access := NewRedisAccess(slog.New(slog.DiscardHandler), trusted, nil)
+	access := NewRedisAccess(slog.New(slog.DiscardHandler), trusted, nil, time.Now)
 	t.Cleanup(func() {
 		if err := access.close(); err != nil {
 			t.Error(err)

@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/collector/stream"
@@ -14,6 +16,9 @@ type desiredProperty struct {
 	platforms []string
 	// sources are the names under which deliverers tell of those whose orders cannot be read.
 	sources []string
+	// archived is since when somebody keeps a history of it; zero where nobody does. lags says that its archive is far behind.
+	archived time.Time
+	lags     bool
 	// lasts says that its data has no last day.
 	lasts bool
 	// paused are the platforms and sources that the deliverers have paused, with the reasons.
@@ -112,6 +117,11 @@ func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, k
 // paused returns the platforms that the deliverers have paused, with the reasons.
 func (a *RedisAccess) paused(property types.NamespacedName) map[string]string {
 	return a.desiredOf(property).paused
+}
+
+// archiveLags says whether the archive of a Property is far behind.
+func (a *RedisAccess) archiveLags(property types.NamespacedName) bool {
+	return a.desiredOf(property).lags
 }
 
 // forget drops a Property that is gone, but for what is left of it.

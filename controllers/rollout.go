@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
+	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -61,7 +62,21 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		}
 		s.deployments[role] = &state
 	}
+	r.observeArchive(s)
 	return errors.Join(r.observePlatforms(ctx, s), r.observeSources(ctx, s))
+}
+
+// observeArchive finds out whether what Redis has is copied to the history.
+func (r *Reconciler) observeArchive(s *scope) {
+	if !s.property.Spec.HasHistory() {
+		return
+	}
+	key := keyOf(s.property)
+	reason := r.Redis.paused(key)[stream.ArchiveName]
+	if words := archiveReasons[reason]; words != "" {
+		s.archivePause = &conditionReason{reason, words + ": events wait in Redis, up to retention.maxEvents"}
+	}
+	s.archiveLags = r.Redis.archiveLags(key)
 }
 
 // observePlatforms finds the platforms whose Secret does not exist, and those that the deliverers have paused. Keys

@@ -88,7 +88,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	redis := NewRedisAccess(logger, options.redisTLS(), options.RedisAllowCIDRs)
+	redis := NewRedisAccess(logger, options.redisTLS(), options.RedisAllowCIDRs, options.Now)
 	redis.audit = options.Audit
 	history := NewHistoryAccess(logger, options.ClickHouseTLS, options.ClickHouseAllowCIDRs, options.Now)
 	optional := &optionalKinds{manager: mgr}

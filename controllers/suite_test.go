@@ -125,6 +125,9 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	if o.RedisAllowCIDRs == nil {
 		o.RedisAllowCIDRs = loopback
 	}
+	if o.ClickHouseAllowCIDRs == nil {
+		o.ClickHouseAllowCIDRs = loopback
+	}
 	if o.Exposure.AllowedHosts == nil {
 		o.Exposure.AllowedHosts = map[string][]string{"*": {"*"}}
 	}

@@ -3,8 +3,8 @@ package v1alpha1
 // The types of a Property's conditions. Every one of them is good when True. Unknown means that the operator
 // has not been able to look.
 const (
-	// ConditionReady says that events can be sent and read: CredentialsReady, RedisReady and WorkloadsAvailable are
-	// True, and Exposed is not False. Its reason and message are those of the first that is not so.
+	// ConditionReady says that events can be sent and read: CredentialsReady, RedisReady, HistoryReady where it is
+	// there and WorkloadsAvailable are True, and Exposed is not False. Its reason and message are those of the first that is not so.
 	ConditionReady = "Ready"
 	// ConditionCredentialsReady says that every API key and access token of the spec exists, and no others.
 	ConditionCredentialsReady = "CredentialsReady"

@@ -34,6 +34,7 @@ exclude: {bots: true}
 identity: {join: true}
 suppression: Anonymize
 limits: {maxBodyBytes: 65536}
+history: {type: Memory}
 exposure: {type: None}
 deliverer: {replicas: 1}
 query: {replicas: 1}

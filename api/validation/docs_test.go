@@ -37,8 +37,8 @@ func TestTheExamplesInTheDocsAreValid(t *testing.T) {
 	}
 }
 
-// podOptions are documented once for all three workloads.
-var podOptions = regexp.MustCompile(`^spec\.(collector|deliverer|query)\.(resources|nodeSelector|tolerations|affinity|topologySpreadConstraints|podAnnotations|imagePullSecrets)\b`)
+// podOptions are documented once for all workloads.
+var podOptions = regexp.MustCompile(`^spec\.(collector|deliverer|query|archive)\.(resources|nodeSelector|tolerations|affinity|topologySpreadConstraints|podAnnotations|imagePullSecrets)\b`)
 
 // Every field has a row in the docs, and every row a field.
 func TestTheDocsNameEveryField(t *testing.T) {
@@ -75,7 +75,7 @@ func TestTheDocsNameEveryField(t *testing.T) {
 }
 
 func isWorkload(field string) bool {
-	return slices.Contains([]string{"spec.collector", "spec.deliverer", "spec.query"}, field)
+	return slices.Contains([]string{"spec.collector", "spec.deliverer", "spec.query", "spec.archive"}, field)
 }
 
 // collectFields notes the paths of all fields below a schema, but those of a list in the status.

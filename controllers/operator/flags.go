@@ -89,12 +89,14 @@ func readRedisURL(file string, errs *flags.Errors) string {
 func parseFlags(args []string, output io.Writer) (options, error) {
 	var o options
 	var redisURLFile, whenAbsent string
+	var clickHouse clickHouseFlags
 	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
 	networkPolicies := true
 
 	set := flags.NewSet(program)
 	set.StringVar(&o.Image, "image", os.Getenv("WEIR_IMAGE"), "`IMAGE` that the Properties' pods run; default: the environment's WEIR_IMAGE")
 	o.addRedisFlags(set, &redisURLFile)
+	clickHouse.addFlags(set, &o)
 	set.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", flags.Repeated(&namespaces))
 	o.leaderElection.addFlags(set)
 	set.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
@@ -153,6 +155,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	checkGateways(o.Exposure.AllowedGateways, &errs)
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	o.readRedis(redisURLFile, &errs)
+	clickHouse.read(&o, &errs)
 	return o, errs.Err()
 }
 

@@ -28,8 +28,10 @@ import (
 )
 
 // everyOperatorFlag gives each flag a value other than its default.
-func everyOperatorFlag(redisURLFile string, certificates stream.TLSFiles) []string {
+func everyOperatorFlag(redisURLFile, clickHouseURLFile string, certificates stream.TLSFiles) []string {
 	return []string{
+		"--clickhouse-url-file=" + clickHouseURLFile, "--clickhouse-ca-file=" + certificates.CA, "--clickhouse-client-cert-file=" + certificates.Certificate,
+		"--clickhouse-client-key-file=" + certificates.Key, "--clickhouse-allow-cidr=10.112.0.1/12",
 		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
 		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
@@ -49,7 +51,11 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	certificates := certificateFiles(t)
-	args := everyOperatorFlag(file, certificates)
+	clickHouse := filepath.Join(t.TempDir(), "clickhouse")
+	if err := os.WriteFile(clickHouse, []byte("https://weir:password@clickhouse:8443\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := everyOperatorFlag(file, clickHouse, certificates)
 	got, err := parseFlags(args, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -60,11 +66,13 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	want := options{
 		Options: controllers.Options{
 			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1",
-			EgressAllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-			TrustedProxyCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
-			WithholdUnsaid:    true,
-			RedisAllowCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
-			PlatformEndpoints: map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"},
+			ClickHouseURL: "https://weir:password@clickhouse:8443", ClickHouseTLS: certificates,
+			ClickHouseAllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")},
+			EgressAllowCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+			TrustedProxyCIDRs:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+			WithholdUnsaid:       true,
+			RedisAllowCIDRs:      []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
+			PlatformEndpoints:    map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{
 				AllowedHosts:       map[string][]string{"shops": {"*.shop.example.com"}, "*": {"example.com"}},
 				AllowedAnnotations: []string{"example.com/*"}, AllowedIngressClasses: []string{"nginx"}, AllowedGateways: []string{"edge/*"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -42,6 +43,9 @@ func TestNoTwoPropertiesMakeTheSameNameOfAnything(t *testing.T) {
 			for _, role := range resources.Roles() {
 				secrets = append(secrets, resources.RedisSecretName(p, role))
 			}
+			for _, role := range access.Roles() {
+				secrets = append(secrets, resources.HistorySecretName(p, role))
+			}
 			for part := range config.MaxLedgerParts {
 				secrets = append(secrets, resources.ErasuresSecretName(p, part))
 			}
@@ -65,7 +69,7 @@ type namespacedName struct{ namespace, name string }
 
 // runTogether are Properties whose names are others' with what objects' names end in, or parts of it.
 func runTogether() []namespacedName {
-	parts := []string{"collector", "deliverer", "query", "config", "credentials", "api", "keys", "api-keys", "access", "access-tokens", "redis", "redis-collector", "pods", "erasures", "1", "b"}
+	parts := []string{"collector", "deliverer", "query", "config", "credentials", "api", "keys", "api-keys", "access", "access-tokens", "redis", "redis-collector", "history", "archive", "pods", "erasures", "1", "b"}
 	names := []string{"a"}
 	for _, part := range parts {
 		names = append(names, "a-"+part)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -26,6 +27,8 @@ type objectsInput struct {
 	EgressAllowCIDRs []netip.Prefix  `json:"egressAllowCIDRs"`
 	Withheld         bool            `json:"withheld"`
 	LedgerParts      int             `json:"ledgerParts"`
+	// HistoryPending says that the history has not been made yet.
+	HistoryPending bool `json:"historyPending"`
 	// Network is the operator's, in the words of its flags.
 	Network struct {
 		Disabled    bool                             `json:"disabled"`
@@ -122,6 +125,12 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	}
 	for _, role := range resources.Roles() {
 		input.RedisURLs[role] = "redis://" + string(role) + ":password@redis:6379"
+	}
+	if input.Options.HistoryPending = in.HistoryPending; property.Spec.HasHistory() && !in.HistoryPending {
+		input.HistoryURLs, input.HistoryPort = map[access.Role]string{}, 8443
+		for _, role := range access.Roles() {
+			input.HistoryURLs[role] = "https://" + string(role) + ":password@clickhouse:8443/weir_shops_shop"
+		}
 	}
 	for _, kind := range resources.OptionalKinds() {
 		for _, name := range in.Optional {

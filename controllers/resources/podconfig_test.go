@@ -38,6 +38,7 @@ type input struct {
 	WithholdUnsaid    bool                      `json:"withholdUnsaid"`
 	PlatformEndpoints map[platforms.Type]string `json:"platformEndpoints"`
 	RedisURL          string                    `json:"redisURL"`
+	ClickHouseURL     string                    `json:"clickHouseURL"`
 }
 
 // TestPodConfig renders every testdata/podconfig/NAME/input.yaml into testdata/podconfig/NAME/want/.
@@ -74,7 +75,7 @@ func TestPodConfig(t *testing.T) {
 }
 
 func (in input) options() resources.Options {
-	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, WithholdUnsaid: in.WithholdUnsaid, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}}
+	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, WithholdUnsaid: in.WithholdUnsaid, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}, ClickHouse: config.ClickHouse{URL: in.ClickHouseURL}}
 }
 
 func readInput(t *testing.T, path string) (input, *v1alpha1.Property) {
@@ -145,6 +146,10 @@ func checkLoads(t *testing.T, files map[string][]byte, in input, property *v1alp
 		if got := tokens[i]; got.Name != token.Name || string(got.Scope) != string(token.GrantedScope()) || got.Hash != auth.HashOf(in.AccessTokens[token.Name]) {
 			t.Errorf("a pod knows access token %s as %s, scope %s", token.Name, got.Name, got.Scope)
 		}
+	}
+	reached, found, err := config.LoadClickHouse(directory)
+	if err != nil || found != (in.ClickHouseURL != "") || reached.URL != in.ClickHouseURL {
+		t.Errorf("a pod reaches the history with %q (found: %t, error %v)", reached.URL, found, err)
 	}
 	if in.RedisURL != "" {
 		if redis, err := config.LoadRedis(directory); err != nil || redis.URL != in.RedisURL {

@@ -143,8 +143,8 @@ func TestAPodEndsWithinItsGracePeriod(t *testing.T) {
 				}
 			}
 		}
-		if served := role != resources.Deliverer; (delay > 0) != served {
-			t.Errorf("%s: --drain-delay is %s; a role that is asked over HTTP needs one, the other has nothing to wait for", role, delay)
+		if served := role != resources.Deliverer && role != resources.Archive; (delay > 0) != served {
+			t.Errorf("%s: --drain-delay is %s; a role that is asked over HTTP needs one, the others have nothing to wait for", role, delay)
 		}
 		if grace := time.Duration(pod.Spec.TerminationGracePeriodSeconds) * time.Second; grace < delay+inFlight+afterward {
 			t.Errorf("%s: the grace period is %s, but ending takes up to %s", role, grace, delay+inFlight+afterward)

@@ -103,6 +103,55 @@
 {{- end }}
 {{- end }}
 
+{{/* The flags of who reaches the operator's ClickHouse; nothing where there is none. */}}
+{{- define "weir.clickHouseFlags" -}}
+{{- with .Values.clickhouse }}
+{{- if .existingSecret }}
+- --clickhouse-url-file=/etc/weir/clickhouse/url
+{{- if .tls.caSecret }}
+- --clickhouse-ca-file=/etc/weir/clickhouse-ca/ca.crt
+{{- end }}
+{{- if .tls.clientCertificateSecret }}
+- --clickhouse-client-cert-file=/etc/weir/clickhouse-client/tls.crt
+- --clickhouse-client-key-file=/etc/weir/clickhouse-client/tls.key
+{{- end }}
+{{- else if or .tls.caSecret .tls.clientCertificateSecret }}
+{{- fail "clickhouse.tls: caSecret and clientCertificateSecret are for a ClickHouse, so name it by clickhouse.existingSecret" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where these files are mounted. */}}
+{{- define "weir.clickHouseMounts" -}}
+{{- $flags := include "weir.clickHouseFlags" . }}
+{{- range $name := list "clickhouse" "clickhouse-ca" "clickhouse-client" }}
+{{- if contains (printf "/etc/weir/%s/" $name) $flags }}
+- name: {{ $name }}
+  mountPath: /etc/weir/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The volumes with them. A pod waits until the keys are there. */}}
+{{- define "weir.clickHouseVolumes" -}}
+{{- $flags := include "weir.clickHouseFlags" . }}
+{{- $tls := .Values.clickhouse.tls }}
+{{- range list (list "clickhouse" .Values.clickhouse.existingSecret "url") (list "clickhouse-ca" $tls.caSecret "ca.crt") (list "clickhouse-client" $tls.clientCertificateSecret "tls.crt" "tls.key") }}
+{{- if contains (printf "/etc/weir/%s/" (first .)) $flags }}
+- name: {{ first . }}
+  secret:
+    secretName: {{ index . 1 }}
+    defaultMode: 0440
+    items:
+    {{- range slice . 2 }}
+    - key: {{ . }}
+      path: {{ . }}
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* An image, of {image: …, tag: …}: the tag is for where the image names neither tag nor digest. */}}
 {{- define "weir.image" -}}
 {{- if .image.digest }}

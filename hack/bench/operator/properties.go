@@ -131,7 +131,7 @@ func (b *bench) awaitAll(ctx context.Context, wanted func(*v1alpha1.Property) bo
 
 // rollOut reports of every Deployment that its pods run, as the deployment controller would.
 func (b *bench) rollOut(ctx context.Context) error {
-	roles := resources.Roles()
+	roles := resources.RolesOf(&v1alpha1.Property{})
 	return side(ctx, b.properties*len(roles), func(ctx context.Context, i int) error {
 		key := b.key(i / len(roles))
 		key.Name += "-" + string(roles[i%len(roles)])
