@@ -28,8 +28,8 @@ GOLANGCI_LINT = $$(hack/tool.sh hack/lint github.com/golangci/golangci-lint/v2/c
 ##@ Using it
 
 .PHONY: run
-run: build ## Serve config/samples on this machine, with a receiver for its webhook. RUN_ARGS: flags of weir dev. HOOK: HOST:PORT of the receiver
-	@HOOK='$(HOOK)' hack/run.sh $(RUN_ARGS)
+run: build ## Serve config/samples on this machine, with a receiver for its webhook. RUN_ARGS: flags of weir dev. HOOK: HOST:PORT of the receiver. CLICKHOUSE: 1 to keep events in a ClickHouse
+	@HOOK='$(HOOK)' CLICKHOUSE='$(CLICKHOUSE)' hack/run.sh $(RUN_ARGS)
 
 .PHONY: build
 build: check-go ## Build bin/weir (weir dev), bin/weir-operator, bin/collector (the tenant pods) and bin/receiver

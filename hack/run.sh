@@ -2,9 +2,10 @@
 # Serves config/samples on this machine: `weir dev`, and the receiver that the samples' webhook points to.
 # Both must have been built; `make run` does it.
 #
-#   [HOOK=HOST:PORT] hack/run.sh [WEIR_DEV_FLAG…]
+#   [HOOK=HOST:PORT] [CLICKHOUSE=1] hack/run.sh [WEIR_DEV_FLAG…]
 #
-# HOOK moves the receiver elsewhere than to the samples' 127.0.0.1:9099, and the samples' webhook with it.
+# HOOK moves the receiver elsewhere than to the samples' 127.0.0.1:9099, and the samples' webhook with it. CLICKHOUSE keeps
+# events in a ClickHouse as well, the one of hack/clickhouse.sh, with its data below the state directory.
 #
 # Ctrl-C or SIGTERM ends both: first weir, which drains its deliveries, then the receiver that takes them. A
 # second Ctrl-C ends weir without the drain.
@@ -22,6 +23,11 @@ if [ -z "$WEIR_WEBHOOK_SECRET" ]; then
   exit 1
 fi
 export WEIR_WEBHOOK_SECRET
+
+if [ -n "${CLICKHOUSE:-}" ]; then
+  hack/clickhouse.sh >/dev/null # weir dev finds it where that leaves it
+  set -- --clickhouse own "$@"
+fi
 
 receiver='' weir=''
 scratch=$(mktemp -d)

@@ -33,6 +33,9 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	if err := options.findHistories(properties); err != nil {
+		return err
+	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	stream.RouteLogs(logger)
 
@@ -62,8 +65,17 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		defer func() { err = errors.Join(err, private.stop(ctx)) }()
 		redis.URL, ctx = private.URL(), private.whileAlive(ctx)
 	}
+	clickHouse := options.clickHouse
+	if clickHouse.URL == ownClickHouse {
+		address, alive, stop, startErr := startClickHouse(ctx, state.clickHouseDir())
+		if startErr != nil {
+			return startErr
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+		clickHouse.URL, ctx = address, alive
+	}
 	err = options.serve(ctx, devRun{
-		state: state, properties: properties, redis: redis, listener: listener, metricsListener: metricsListener,
+		state: state, properties: properties, redis: redis, clickHouse: clickHouse, listener: listener, metricsListener: metricsListener,
 		logger: logger, stdout: stdout,
 	})
 	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
@@ -77,6 +89,7 @@ type devRun struct {
 	state                     *stateDir
 	properties                []*loadedProperty
 	redis                     config.Redis
+	clickHouse                config.ClickHouse
 	listener, metricsListener net.Listener
 	logger                    *slog.Logger
 	stdout                    io.Writer
@@ -157,6 +170,7 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 	if err != nil {
 		return nil, fmt.Errorf("--state-dir: %w", err)
 	}
+	histories := o.histories(run.state, run.clickHouse)
 	var directories []string
 	for _, p := range run.properties {
 		redis, source := run.redis, "--redis"
@@ -180,6 +194,9 @@ func (o *devOptions) render(ctx context.Context, run devRun, credentials devCred
 					files[path.Join(directory, name, key)] = []byte(value)
 				}
 			}
+		}
+		if err := histories.add(ctx, p, files); err != nil {
+			return nil, err
 		}
 		directory, err := run.state.writePod(p.Namespace, p.Name, files)
 		if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"io"
 	"net/netip"
@@ -18,10 +19,15 @@ type devOptions struct {
 	listen        string
 	metricsListen string
 	redis         config.Redis
-	stateDir      string
-	roles         []role.Name
-	egress        []netip.Prefix
-	proxies       []netip.Prefix
+	// clickHouse is where events are kept beyond what Redis retains: nowhere where there is no URL, in one of our own where that is
+	// [ownClickHouse].
+	clickHouse config.ClickHouse
+	stateDir   string
+	roles      []role.Name
+	// usualRoles says that nobody has said which.
+	usualRoles bool
+	egress     []netip.Prefix
+	proxies    []netip.Prefix
 	// withholdUnsaid is what --consent-when-absent says.
 	withholdUnsaid bool
 	endpoints      map[platforms.Type]string
@@ -30,11 +36,14 @@ type devOptions struct {
 	demo  demoOptions
 }
 
+// usualRoles are those that are served where nobody says which; where there are histories the archive is as well.
+const usualRoles = "collect,deliver,query"
+
 // parseDevFlags reads the flags. It returns [flag.ErrHelp] where help was asked for, else [flags.Errors] with
 // everything that is wrong.
 func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	var o devOptions
-	var roles, whenAbsent string
+	var roles, whenAbsent, clickHouseCA string
 	var cidrs, proxies, endpoints []string
 	var certificates stream.TLSFiles
 
@@ -44,8 +53,10 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	set.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics, /livez and /readyz; default: none")
 	set.StringVar(&o.redis.URL, "redis", "", "`URL` of a Redis to use; default: one of its own, with its data below the state directory")
 	flags.AddRedisTLS(set, &certificates)
+	set.StringVar(&o.clickHouse.URL, "clickhouse", "", "`URL` of a ClickHouse to keep events in beyond what Redis retains, with a user who may administer; own for one of its own, with its data below the state directory; default: none")
+	set.StringVar(&clickHouseCA, "clickhouse-ca-file", "", "`FILE` with the authorities that ClickHouse's certificate may come from, in PEM; default: the system's")
 	set.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
-	set.StringVar(&roles, "roles", "collect,deliver,query", "the `ROLES` to serve, with commas between")
+	set.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between; default: collect,deliver,query, and archive where there is a history")
 	set.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", flags.Repeated(&cidrs))
 	flags.AddTrustedProxies(set, &proxies)
 	flags.AddConsentWhenAbsent(set, &whenAbsent)
@@ -68,8 +79,10 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 		flags.CheckAddress("--metrics-listen", o.metricsListen, "127.0.0.1:8080", &errs)
 	}
 	o.redis.TLS = flags.ReadRedisTLS("--redis", o.redis.URL, certificates, &errs)
+	o.checkClickHouse(clickHouseCA, &errs)
+	o.usualRoles = roles == ""
 	var err error
-	if o.roles, err = role.Parse(roles); err != nil {
+	if o.roles, err = role.Parse(cmp.Or(roles, usualRoles)); err != nil {
 		errs.Add("--roles: %v", err)
 	}
 	o.egress = flags.ParseRanges("--egress-allow-cidr", cidrs, &errs)

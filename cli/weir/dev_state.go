@@ -19,6 +19,8 @@ import (
 //	credentials.json     the keys and tokens of every property, for the person who runs it
 //	sessions             what seals the sessions of people who are signed in to a property's page
 //	redis/               the data of its own Redis
+//	clickhouse/          the data of its own ClickHouse
+//	history              what the passwords of the histories' users are made of
 //	erasures/NAMESPACE/NAME/ledger
 //	                     who of each property's persons has been erased, as digests: whatever Redis comes back with, they stay so
 //	pods/NAMESPACE/NAME  each property's configuration, as its pods would see it; written again at every start
@@ -49,6 +51,8 @@ func openStateDir(path string) (*stateDir, error) {
 func (s *stateDir) Close() error { return s.lock.Close() }
 
 func (s *stateDir) redisDir() string { return filepath.Join(s.path, "redis") }
+
+func (s *stateDir) clickHouseDir() string { return filepath.Join(s.path, "clickhouse") }
 
 // openAudit opens the audit log to append to it.
 func (s *stateDir) openAudit() (*os.File, error) {

@@ -29,6 +29,8 @@ type loadedProperty struct {
 	sourceSecrets map[string]map[string]string
 	// redis has no URL where the spec names no Redis.
 	redis config.Redis
+	// clickHouse has no URL where the spec names no ClickHouse of its own.
+	clickHouse config.ClickHouse
 }
 
 // propertyLoader gathers the objects of all files before it looks at what refers to what.

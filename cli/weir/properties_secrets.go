@@ -113,6 +113,7 @@ func (l *propertyLoader) resolve(property *loadedProperty) {
 	if property.Spec.Redis != nil {
 		l.resolveRedis(property)
 	}
+	l.resolveHistory(property)
 }
 
 // resolveRedis looks up how the Property's own Redis is reached.

@@ -12,16 +12,10 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// RecordReader reads what became of events. [stream.Stream] is one.
+// RecordReader reads what became of an event: [StreamRecords] from a stream, the engine on disk from its own records.
 type RecordReader interface {
-	// ReadRecords returns the records of some entries behind a position: see [stream.Stream.ReadRecords].
-	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error)
-}
-
-// AttemptReader finds the records of single events. [github.com/weir-dev/weir/collector/history.Engine] is one.
-type AttemptReader interface {
-	// Attempts returns all records of an event, in the order in which they were written; it may have one twice.
-	Attempts(ctx context.Context, of *analytics.Record) ([]stream.Record, error)
+	// RecordsOf returns the records of an event's deliveries that are found, in any order.
+	RecordsOf(ctx context.Context, of *analytics.Record) ([]stream.Record, error)
 }
 
 const (
@@ -41,29 +35,44 @@ type attempts struct {
 	found []stream.Record
 }
 
-// attemptsOf returns an event's records, oldest first, and says whether every attempt is among them.
-func attemptsOf(ctx context.Context, t *Tenant, of *analytics.Record) (list []stream.Record, complete bool, err error) {
-	if t.Attempts != nil {
-		return findAttempts(ctx, t.Attempts, of)
+// readAttempts reads the records of an event, oldest first, and says whether every attempt is among them. Some are not where they
+// are not found, where several attempts were made before the first was recorded, and where an erasure has written others'
+// records anew.
+func readAttempts(ctx context.Context, reader RecordReader, of *analytics.Record) (list []stream.Record, complete bool, err error) {
+	found, err := reader.RecordsOf(ctx, of)
+	if err != nil {
+		return nil, false, err
 	}
-	return readAttempts(ctx, t.Records, of)
+	a := attempts{of, found}
+	complete = a.complete()
+	a.addLatest()
+	slices.SortStableFunc(a.found, func(x, y stream.Record) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Attempts, y.Attempts)) })
+	return slices.Compact(a.found), complete || a.complete(), nil
 }
 
-// readAttempts reads the records of an event that stand in the stream up to when its newest delivery was decided, oldest first, and
-// says whether every attempt is among them. Some are not where there is too much to read between, where several attempts
-// were made before the first was recorded, and where an erasure has written others' records anew.
-func readAttempts(ctx context.Context, reader RecordReader, of *analytics.Record) (list []stream.Record, complete bool, err error) {
+// StreamReader reads entries of the deliveries stream. [stream.Stream] is one.
+type StreamReader interface {
+	// ReadRecords returns the records of some entries behind a position: see [stream.Stream.ReadRecords].
+	ReadRecords(ctx context.Context, after stream.Position, count int, block time.Duration) (stream.Records, error)
+}
+
+// StreamRecords looks for records in the deliveries stream, which has those of all events one after the other.
+type StreamRecords struct{ Stream StreamReader }
+
+// RecordsOf implements [RecordReader]: it reads what stands there up to when the event's newest delivery was decided, as far as it
+// gets.
+func (s StreamRecords) RecordsOf(ctx context.Context, of *analytics.Record) ([]stream.Record, error) {
 	a := attempts{of: of}
 	ctx, cancel := context.WithTimeout(ctx, attemptsTimeout)
 	defer cancel()
 	after, end := stream.At(of.ReceivedAt.Add(-clockMargin)), stream.At(a.decided().Add(clockMargin))
 	for read := 0; read < maxRecordsRead && after < end && !a.complete(); {
-		records, err := reader.ReadRecords(ctx, after, recordEntriesAtOnce, 0)
+		records, err := s.Stream.ReadRecords(ctx, after, recordEntriesAtOnce, 0)
 		if unreadable := (*stream.RecordsError)(nil); err != nil && !errors.As(err, &unreadable) {
 			if read > 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				break // what there was time for
 			}
-			return nil, false, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
+			return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
 		}
 		if records.Last == after {
 			break
@@ -72,15 +81,7 @@ func readAttempts(ctx context.Context, reader RecordReader, of *analytics.Record
 		read += max(1, len(records.Records))
 		after = records.Last
 	}
-	list, complete = a.all()
-	return list, complete, nil
-}
-
-// all returns what was found and what the view knows, each once and in the order of time, and says whether that is every attempt.
-func (a *attempts) all() (list []stream.Record, complete bool) {
-	a.addLatest()
-	slices.SortStableFunc(a.found, func(x, y stream.Record) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.Attempts, y.Attempts)) })
-	return slices.Compact(a.found), a.complete()
+	return a.found, nil
 }
 
 // decided is when the newest of the event's deliveries was decided; its reception, where none is. Nothing is looked for then.
@@ -118,17 +119,6 @@ func (a *attempts) complete() bool {
 		delete(seen, 0)
 		return !latest || len(seen) < d.Attempts
 	})
-}
-
-// findAttempts is [readAttempts] where the records of an event can be found without reading those of others.
-func findAttempts(ctx context.Context, reader AttemptReader, of *analytics.Record) (list []stream.Record, complete bool, err error) {
-	found, err := reader.Attempts(ctx, of)
-	if err != nil {
-		return nil, false, err
-	}
-	a := attempts{of: of, found: found}
-	list, complete = a.all()
-	return list, complete, nil
 }
 
 // isLatest says whether a record is the one by which a delivery stands as it does.

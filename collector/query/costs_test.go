@@ -44,7 +44,7 @@ func varied(t *testing.T, budget *analytics.Budget) http.Handler {
 	fill(t, view, &m)
 	handler := New(Options{Logger: logger, Now: func() time.Time { return fixtureNow.Add(time.Minute) }, Budget: budget})
 	handler.Serve([]Tenant{{
-		Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Entries: &m,
+		Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Events: StreamEvents{&m},
 	}})
 	return routes(handler)
 }

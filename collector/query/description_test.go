@@ -380,7 +380,8 @@ func (d *description) checkEvents(handler *Handler, api http.Handler) {
 	at(tokens["berlin"], typeJSON, "berlin", "e01?"+strings.Repeat("a", MaxQueryBytes+1))
 	at(tokens["no scope"], typeJSON, "berlin", "e01")
 	at(tokens["replaying"], typeJSON, "replaying", "e01")
-	source, _ := (*handler.tenants.Load())[indexOf(d.t, handler, "berlin")].Entries.(*memory)
+	events, _ := (*handler.tenants.Load())[indexOf(d.t, handler, "berlin")].Events.(StreamEvents)
+	source, _ := events.Stream.(*memory)
 	source.away = true
 	at(tokens["berlin"], typeJSON, "berlin", "e01")
 	source.away = false

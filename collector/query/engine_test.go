@@ -80,7 +80,7 @@ func TestWhatAnEngineFailsWithIsAnswered(t *testing.T) {
 			source := &memory{}
 			handler.Serve([]Tenant{{
 				Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"),
-				Engine: failingEngine{test.err}, Entries: source, Records: source,
+				Engine: failingEngine{test.err}, Events: StreamEvents{source}, Records: StreamRecords{source},
 			}})
 			api := routes(handler)
 			for _, call := range calls {

@@ -41,7 +41,7 @@ type attemptRecord struct {
 }
 
 // event answers GET /properties/{property}/events/{event_id}: the newest event of that id, all that was sent of it, and what became
-// of it on each platform. All but how it stands is read from Redis.
+// of it on each platform. With a view all but how it stands is read from Redis.
 func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" {
 		return
@@ -69,14 +69,14 @@ func (h *Handler) event(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	}
 	record := &page.Records[0]
 	whole, err := wholeEvents(r.Context(), t, page.Records)
-	if errors.Is(err, errCutShort) || err == nil && whole[0] == nil { // it has gone since the view was asked
+	if errors.Is(err, ErrCutShort) || err == nil && whole[0] == nil { // it has gone since the view was asked
 		notFoundEvent(w)
 		return
 	}
 	var attempts []stream.Record
 	complete := false
 	if err == nil {
-		attempts, complete, err = attemptsOf(r.Context(), t, record)
+		attempts, complete, err = readAttempts(r.Context(), t.Records, record)
 	}
 	if r.Method != http.MethodHead {
 		h.note(r, t, audit.Entry{

@@ -57,46 +57,48 @@ func detailOf(t *testing.T, api http.Handler, path string) detail {
 }
 
 func TestAnEventIsShownAsAnExportHasItWithWhatBecameOfIt(t *testing.T) {
-	api, _ := serveStream(t, told(
-		t, stream.Record{Platform: "crm", Status: stream.Retrying, Attempts: 1, Reason: "http_503"},
-		stream.Record{Platform: "gone", Status: stream.Skipped, Reason: "platform_removed"},
-		stream.Record{Platform: "crm", Status: stream.Delivered, Attempts: 2, Latency: 30 * time.Millisecond},
-	))
-	got := get(api, tokens["berlin"], orderPath).Body.String()
-	var answer struct {
-		Data map[string]jsontext.Value `json:"data"`
-	}
-	if err := json.Unmarshal([]byte(got), &answer); err != nil {
-		t.Fatalf("%v in %s", err, got)
-	}
-	want := map[string]string{
-		"delivery": `[{"platform":"crm","type":"Webhook","status":"delivered","latency_ms":30,"attempts":2,"updated_at":"2026-10-26T09:00:04.000Z","reason":null,"advice":null},` +
-			`{"platform":"gone","type":null,"status":"skipped","latency_ms":null,"attempts":0,"updated_at":"2026-10-26T09:00:03.000Z","reason":"platform_removed",` +
-			`"advice":"Nothing to do: the platform was removed from the Property."}]`,
-		"attempts": `[{"platform":"crm","attempt":1,"at":"2026-10-26T09:00:02.000Z","status":"retrying","reason":"http_503","latency_ms":0,` +
-			`"advice":"` + adviceDown + `"},` +
-			`{"platform":"gone","attempt":0,"at":"2026-10-26T09:00:03.000Z","status":"skipped","reason":"platform_removed","latency_ms":null,` +
-			`"advice":"Nothing to do: the platform was removed from the Property."},` +
-			`{"platform":"crm","attempt":2,"at":"2026-10-26T09:00:04.000Z","status":"delivered","reason":null,"latency_ms":30,"advice":null}]`,
-		"attempts_complete": `true`, "properties": `{"plan":"pro"}`, "user_id": `"u"`,
-	}
-	for name, text := range want {
-		if diff := cmp.Diff(text, string(answer.Data[name])); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, _ := serveStream(t, engine, told(
+			t, stream.Record{Platform: "crm", Status: stream.Retrying, Attempts: 1, Reason: "http_503"},
+			stream.Record{Platform: "gone", Status: stream.Skipped, Reason: "platform_removed"},
+			stream.Record{Platform: "crm", Status: stream.Delivered, Attempts: 2, Latency: 30 * time.Millisecond},
+		))
+		got := get(api, tokens["berlin"], orderPath).Body.String()
+		var answer struct {
+			Data map[string]jsontext.Value `json:"data"`
 		}
-	}
-	exported := strings.TrimSuffix(getAs(api, typeNDJSON, "berlin/events").Body.String(), "\n")
-	for _, name := range []string{"delivery", "attempts", "attempts_complete"} {
-		delete(answer.Data, name)
-	}
-	var line map[string]jsontext.Value
-	if err := json.Unmarshal([]byte(exported), &line); err != nil {
-		t.Fatal(err)
-	}
-	delete(line, "delivery")
-	if diff := cmp.Diff(line, answer.Data); diff != "" {
-		t.Errorf("the event (-exported +shown):\n%s", diff)
-	}
+		if err := json.Unmarshal([]byte(got), &answer); err != nil {
+			t.Fatalf("%v in %s", err, got)
+		}
+		want := map[string]string{
+			"delivery": `[{"platform":"crm","type":"Webhook","status":"delivered","latency_ms":30,"attempts":2,"updated_at":"2026-10-26T09:00:04.000Z","reason":null,"advice":null},` +
+				`{"platform":"gone","type":null,"status":"skipped","latency_ms":null,"attempts":0,"updated_at":"2026-10-26T09:00:03.000Z","reason":"platform_removed",` +
+				`"advice":"Nothing to do: the platform was removed from the Property."}]`,
+			"attempts": `[{"platform":"crm","attempt":1,"at":"2026-10-26T09:00:02.000Z","status":"retrying","reason":"http_503","latency_ms":0,` +
+				`"advice":"` + adviceDown + `"},` +
+				`{"platform":"gone","attempt":0,"at":"2026-10-26T09:00:03.000Z","status":"skipped","reason":"platform_removed","latency_ms":null,` +
+				`"advice":"Nothing to do: the platform was removed from the Property."},` +
+				`{"platform":"crm","attempt":2,"at":"2026-10-26T09:00:04.000Z","status":"delivered","reason":null,"latency_ms":30,"advice":null}]`,
+			"attempts_complete": `true`, "properties": `{"plan":"pro"}`, "user_id": `"u"`,
+		}
+		for name, text := range want {
+			if diff := cmp.Diff(text, string(answer.Data[name])); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+		exported := strings.TrimSuffix(getAs(api, typeNDJSON, "berlin/events").Body.String(), "\n")
+		for _, name := range []string{"delivery", "attempts", "attempts_complete"} {
+			delete(answer.Data, name)
+		}
+		var line map[string]jsontext.Value
+		if err := json.Unmarshal([]byte(exported), &line); err != nil {
+			t.Fatal(err)
+		}
+		delete(line, "delivery")
+		if diff := cmp.Diff(line, answer.Data); diff != "" {
+			t.Errorf("the event (-exported +shown):\n%s", diff)
+		}
+	})
 }
 
 func TestEventsThatAreNotThereAreNotFound(t *testing.T) {
@@ -109,7 +111,7 @@ func TestEventsThatAreNotThereAreNotFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, api := serve(t)
 			if !strings.HasPrefix(path, "empty") {
-				api, _ = serveStream(t, told(t))
+				api, _ = serveStream(t, newView, told(t))
 			}
 			property, _, _ := strings.Cut(path, "/")
 			if answer := get(api, tokens[property], path); answer.Code != http.StatusNotFound || answer.Body.String() != message("Event not found.") {
@@ -120,19 +122,19 @@ func TestEventsThatAreNotThereAreNotFound(t *testing.T) {
 }
 
 func TestAnEventThatGoesIsNotFound(t *testing.T) {
-	for name, goes := range map[string]func(*memory, *analytics.View) error{
-		"erased, and the view knows it": func(m *memory, view *analytics.View) error {
+	for name, goes := range map[string]func(*memory, learner) error{
+		"erased, and the view knows it": func(m *memory, view learner) error {
 			return view.Erase([]stream.Position{m.entries[0].Position})
 		},
-		"erased, before the view knows it": func(m *memory, _ *analytics.View) error {
+		"erased, before the view knows it": func(m *memory, _ learner) error {
 			m.entries = append([]stream.Entry{{Position: m.entries[0].Position - 1}}, m.entries[1:]...)
 			return nil
 		},
-		"trimmed, before the view knows it": func(m *memory, _ *analytics.View) error { m.entries = nil; return nil },
+		"trimmed, before the view knows it": func(m *memory, _ learner) error { m.entries = nil; return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := told(t)
-			api, view := serveStream(t, source)
+			api, view := serveStream(t, newView, source)
 			if answer := get(api, tokens["berlin"], orderPath); answer.Code != http.StatusOK {
 				t.Fatalf("before: got %d %s", answer.Code, answer.Body)
 			}
@@ -147,38 +149,42 @@ func TestAnEventThatGoesIsNotFound(t *testing.T) {
 }
 
 func TestOfSeveralEventsOfAnIDTheNewestIsShown(t *testing.T) {
-	api, _, _ := fewEvents(t, `{"event":"lead","event_id":"twice"}`, `{"event":"purchase","event_id":"twice","data":{"value":1,"currency":"EUR"}}`, `{"event":"lead","event_id":"other"}`)
-	newest := listedRecords(t, api, "berlin/events?event_id=twice")
-	if len(newest) != 2 {
-		t.Fatalf("got %s", newest)
-	}
-	answer := get(api, tokens["berlin"], "berlin/events/twice").Body.String()
-	var first struct {
-		Event string `json:"event"`
-	}
-	if err := json.Unmarshal(newest[0], &first); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(answer, `"event":"`+first.Event+`"`) {
-		t.Errorf("got %s, want the %s", answer, first.Event)
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, _, _ := fewEvents(t, engine, `{"event":"lead","event_id":"twice"}`, `{"event":"purchase","event_id":"twice","data":{"value":1,"currency":"EUR"}}`, `{"event":"lead","event_id":"other"}`)
+		newest := listedRecords(t, api, "berlin/events?event_id=twice")
+		if len(newest) != 2 {
+			t.Fatalf("got %s", newest)
+		}
+		answer := get(api, tokens["berlin"], "berlin/events/twice").Body.String()
+		var first struct {
+			Event string `json:"event"`
+		}
+		if err := json.Unmarshal(newest[0], &first); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(answer, `"event":"`+first.Event+`"`) {
+			t.Errorf("got %s, want the %s", answer, first.Event)
+		}
+	})
 }
 
 func TestAnOldEventIsNobodysWhereItIsShown(t *testing.T) {
-	source := told(t)
-	api, view := serveStream(t, source)
-	view.Anonymize(source.entries[0].Position + 1)
-	answer := get(api, tokens["berlin"], orderPath).Body.String()
-	for _, want := range []string{`"client_id":null`, `"visitor":null`, `"user_id":null`} {
-		if !strings.Contains(answer, want) {
-			t.Errorf("got %s, want %s", answer, want)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		source := told(t)
+		api, view := serveStream(t, engine, source)
+		view.Anonymize(source.entries[0].Position + 1)
+		answer := get(api, tokens["berlin"], orderPath).Body.String()
+		for _, want := range []string{`"client_id":null`, `"visitor":null`, `"user_id":null`} {
+			if !strings.Contains(answer, want) {
+				t.Errorf("got %s, want %s", answer, want)
+			}
 		}
-	}
+	})
 }
 
 func TestAnEventNeedsRedisAndSaysSo(t *testing.T) {
 	source := told(t)
-	api, _ := serveStream(t, source)
+	api, _ := serveStream(t, newView, source)
 	source.away = true
 	answer := get(api, tokens["berlin"], orderPath)
 	if answer.Code != 503 || answer.Header().Get("Retry-After") == "" ||
@@ -208,7 +214,7 @@ func TestWhoLookedAtAnEventIsWrittenDown(t *testing.T) {
 			source.away = row.away
 			handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 			lines := audited(handler)
-			handler.Serve([]Tenant{{Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Entries: source, Records: source}})
+			handler.Serve([]Tenant{{Property: config.Property{Namespace: "default", Name: "berlin", Currency: "EUR"}, Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Events: StreamEvents{source}, Records: StreamRecords{source}}})
 			ask(routes(handler), row.method, berlinBearer, "/api/v1/properties/"+row.path)
 			if diff := cmp.Diff(row.want, strings.TrimSuffix(lines.String(), "\n")); diff != "" {
 				t.Errorf("the audit log (-want +got):\n%s", diff)
@@ -243,7 +249,7 @@ func TestAttemptsAreAllThereOrTheAnswerSaysOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := told(t, test.records...)
-			api, _ := serveStream(t, source)
+			api, _ := serveStream(t, newView, source)
 			if test.missing != nil {
 				source.records = slices.DeleteFunc(source.records, test.missing)
 			}
@@ -289,7 +295,7 @@ func TestAttemptsAreLookedForNoFurtherThanNeeded(t *testing.T) {
 			if len(test.records) > 0 {
 				others(source, test.between)
 			}
-			api, _ := serveStream(t, source)
+			api, _ := serveStream(t, newView, source)
 			source.records = append(source.records, manyRecords(source, 2_000)...)
 			source.recordsRead = 0
 			got := detailOf(t, api, orderPath)
@@ -312,7 +318,7 @@ func manyRecords(source *memory, count int) []stream.Record {
 
 func TestTheIDOfAnEventIsReadFromThePathUnescaped(t *testing.T) {
 	for _, id := range []string{"a b", "a/b", "ä", "100%", "a?b", "a;b", "../x", "%2F"} {
-		api, _, _ := fewEvents(t, fmt.Sprintf(`{"event":"lead","event_id":%q}`, id))
+		api, _, _ := fewEvents(t, newView, fmt.Sprintf(`{"event":"lead","event_id":%q}`, id))
 		request := httptest.NewRequest(http.MethodGet, "/api/v1/properties/berlin/events/"+escaped(id), http.NoBody)
 		request.Header.Set("Authorization", berlinBearer)
 		answer := httptest.NewRecorder()

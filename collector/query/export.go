@@ -3,10 +3,8 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -15,40 +13,22 @@ import (
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/document"
-	"github.com/weir-dev/weir/collector/event/wire"
-	"github.com/weir-dev/weir/collector/stream"
 )
 
 const (
-	// exportPage is how many events an export holds at a time.
-	exportPage = 1000
-	// maxExport is the highest limit of an export; a property keeps fewer events than that.
+	// exportPage is how many events an export holds at a time, at least. Where more of them are read at once it holds more as well,
+	// so that for each page there are exportReads reads.
+	exportPage  = 1000
+	exportReads = 4
+	// maxExport is the highest limit of an export.
 	maxExport = 1_000_000_000
 )
 
+// exportPage is how many events of the property an export holds at a time.
+func (t *Tenant) exportPage() int { return max(exportPage, exportReads*t.Events.AtOnce()) }
+
 // eventColumns are a listing's columns in CSV.
 const eventColumns = "event_id,event,received_at,value,currency,order_id,client_id,visitor,source,medium,campaign,channel,delivery,class"
-
-// errCutShort says that events were trimmed before an export has come to them.
-var errCutShort = errors.New("events of the export were trimmed before their turn")
-
-// errNoEntries says that the events of an export could not be had.
-var errNoEntries = errors.New("the events of the export cannot be read")
-
-// EntryReader reads whole events. [stream.Stream] is one.
-type EntryReader interface {
-	// Entries returns the events at the positions, in their order, without those that are gone.
-	Entries(ctx context.Context, positions []stream.Position) ([]stream.Entry, error)
-	// Bounds returns the ends of the stream that has them.
-	Bounds(ctx context.Context) (stream.Bounds, error)
-}
-
-const (
-	// entriesAtOnce is how many events are had from Redis at a time: each may be as large as a body.
-	entriesAtOnce = 100
-	// entriesTimeout is how long Redis may take for them.
-	entriesTimeout = 5 * time.Second
-)
 
 // eventRow is an event in an export.
 type eventRow struct {
@@ -106,12 +86,15 @@ func appendSent(b []byte, e *event.Event) ([]byte, error) {
 // many there are. Where it cannot finish, or trimming has come before it, it cuts the connection, so that nobody
 // takes a part for the whole.
 func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *request, f format, query analytics.ListingQuery) {
-	limit := query.Limit
-	query.Limit = min(limit, exportPage)
+	limit, asked := query.Limit, query.Range
+	query.Limit = min(limit, q.tenant.exportPage())
+	if end := q.status.AsOf.Add(time.Millisecond); q.status.Last != 0 && end.Before(query.Range.To) {
+		query.Range.To = end // what was there, and not what comes meanwhile
+	}
 	page, err := h.page(r, q.tenant, query)
 	var events []*event.Event
 	if err == nil && f == typeNDJSON && r.Method != http.MethodHead {
-		events, err = wholeEvents(r.Context(), q.tenant, page.Records[:min(len(page.Records), entriesAtOnce)])
+		events, err = wholeEvents(r.Context(), q.tenant, page.Records[:min(len(page.Records), q.tenant.Events.AtOnce())])
 	}
 	if err != nil {
 		h.fail(w, r, err)
@@ -135,17 +118,40 @@ func (h *Handler) exportEvents(w http.ResponseWriter, r *http.Request, q *reques
 		if err != nil || page.Next == 0 || limit == 0 {
 			break
 		}
-		query.After, query.Limit = page.Next, min(limit, exportPage)
-		page, err = h.page(r, q.tenant, query)
+		query.After, query.Limit = page.Next, min(limit, q.tenant.exportPage())
+		page, err = patiently(r.Context(), func() (analytics.Page, error) { return h.page(r, q.tenant, query) })
 		if err == nil && isCutShort(complete, page.CompleteFrom, query) {
-			err = errCutShort
+			err = ErrCutShort
 		}
 	}
 	if r.Method != http.MethodHead {
-		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Party{Kind: audit.Events}, f, query.Range, rows.written, err})
+		h.noteExport(r, q.tenant, exportAct{audit.EventsExported, audit.Party{Kind: audit.Events}, f, asked, rows.written, err})
 	}
 	if err != nil {
 		panic(http.ErrAbortHandler)
+	}
+}
+
+const (
+	// patience is how often an export asks again, and patiencePause how long it waits before: a restart of ClickHouse and the minute of
+	// a quota are shorter.
+	patience      = 75
+	patiencePause = time.Second
+)
+
+// patiently asks an engine for what an export goes on with. One that is away for a moment, or has been asked for so much by this
+// export that others are to come first, is asked again: the caller has waited for all that has been written already.
+func patiently[A any](ctx context.Context, ask func() (A, error)) (A, error) {
+	for tries := 0; ; tries++ {
+		answer, err := ask()
+		if tries == patience || !errors.Is(err, analytics.ErrUnavailable) && !errors.Is(err, analytics.ErrBusy) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return answer, ctx.Err()
+		case <-time.After(patiencePause):
+		}
 	}
 }
 
@@ -172,7 +178,8 @@ func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analy
 	for len(records) > 0 {
 		if len(events) == 0 {
 			var err error
-			if events, err = wholeEvents(ctx, t, records[:min(len(records), entriesAtOnce)]); err != nil {
+			next := records[:min(len(records), t.Events.AtOnce())]
+			if events, err = patiently(ctx, func() ([]*event.Event, error) { return wholeEvents(ctx, t, next) }); err != nil {
 				return err
 			}
 		}
@@ -187,53 +194,6 @@ func writeWhole(ctx context.Context, t *Tenant, rows *rowWriter, records []analy
 		records, events = records[len(events):], nil
 	}
 	return nil
-}
-
-// wholeEvents has the events of records from Redis, nil for each that has been erased meanwhile.
-func wholeEvents(ctx context.Context, t *Tenant, records []analytics.Record) ([]*event.Event, error) {
-	positions := make([]stream.Position, len(records))
-	for i := range records {
-		positions[i] = records[i].Position
-	}
-	ctx, cancel := context.WithTimeout(ctx, entriesTimeout)
-	defer cancel()
-	entries, err := t.Entries.Entries(ctx, positions)
-	if err == nil && len(entries) < len(positions) {
-		var bounds stream.Bounds
-		bounds, err = t.Entries.Bounds(ctx)
-		if err == nil && (bounds.Length == 0 || slices.Min(positions) < bounds.First) {
-			return nil, errCutShort
-		}
-	}
-	if isOfEngine(err) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errNoEntries, err) //nolint:errorlint // a time that is up here is Redis's, not the request's
-	}
-	events := make([]*event.Event, len(positions))
-	for i := range positions {
-		if len(entries) == 0 || entries[0].Position != positions[i] {
-			continue
-		}
-		e, err := wire.Decode(entries[0].Data)
-		if err != nil {
-			return nil, fmt.Errorf("entry %s: %w", entries[0].Position, err)
-		}
-		if e.Anonymous { // identifiers that it has are for platforms
-			e.Keep(event.Needed{})
-		}
-		if records[i].Anonymous { // also where nothing was sealed yet when it was stored
-			e.DropIdentity()
-		}
-		events[i], entries = &e, entries[1:]
-	}
-	return events, nil
-}
-
-// isOfEngine says whether an error is one of those that an engine fails with: then it is that which has the events, not Redis.
-func isOfEngine(err error) bool {
-	return errors.Is(err, analytics.ErrUnavailable) || errors.Is(err, analytics.ErrBusy) || errors.Is(err, analytics.ErrTooCostly)
 }
 
 // noteCompleteFrom says in a header what JSON has a member for.

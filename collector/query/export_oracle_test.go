@@ -284,9 +284,9 @@ var filterQueries = map[string]string{
 }
 
 // demoEvents serves the demo's past and returns its events, and filters of them by the most frequent page and product too.
-func demoEvents(t *testing.T) (api http.Handler, events []dimensioned, filters map[string]url.Values) {
+func demoEvents(t *testing.T, engine engineMaker) (api http.Handler, events []dimensioned, filters map[string]url.Values) {
 	t.Helper()
-	api, _, _ = demoAPI(t, 8000)
+	api, _, _, _ = demoStream(t, engine, 8000)
 	events = dimensionsOf(exportedEvents(t, api))
 	filters = map[string]url.Values{}
 	for name, query := range filterQueries {

@@ -43,89 +43,93 @@ func listedRecords(t *testing.T, api http.Handler, path string) []jsontext.Value
 }
 
 func TestNDJSONHasTheRecordsOfJSON(t *testing.T) {
-	_, api := serve(t)
-	for _, path := range []string{
-		"berlin/events?period=30d", "berlin/events?period=30d&event=purchase", "berlin/events?period=30d&status=delivered&platform=crm",
-		"berlin/analytics/daily?period=7d", "empty/events", "empty/analytics/daily",
-	} {
-		whole := path
-		if strings.HasSuffix(path, "/events") {
-			whole += "?limit=1000"
-		} else if strings.Contains(path, "/events?") {
-			whole += "&limit=1000"
-		}
-		want := listedRecords(t, api, whole)
-		answer := getAs(api, typeNDJSON, path)
-		if got := answer.Header().Get("Content-Type"); answer.Code != 200 || got != "application/x-ndjson" {
-			t.Fatalf("%s: got %d, %s", path, answer.Code, got)
-		}
-		var got []jsontext.Value
-		for line := range strings.Lines(answer.Body.String()) {
-			if !strings.HasSuffix(line, "\n") {
-				t.Errorf("%s: the last line has no end", path)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for _, path := range []string{
+			"berlin/events?period=30d", "berlin/events?period=30d&event=purchase", "berlin/events?period=30d&status=delivered&platform=crm",
+			"berlin/analytics/daily?period=7d", "empty/events", "empty/analytics/daily",
+		} {
+			whole := path
+			if strings.HasSuffix(path, "/events") {
+				whole += "?limit=1000"
+			} else if strings.Contains(path, "/events?") {
+				whole += "&limit=1000"
 			}
-			record := strings.TrimSuffix(line, "\n")
-			if before, _, isEvent := strings.Cut(record, `,"timestamp":`); isEvent { // behind it, what only exports have
-				record = before + "}"
+			want := listedRecords(t, api, whole)
+			answer := getAs(api, typeNDJSON, path)
+			if got := answer.Header().Get("Content-Type"); answer.Code != 200 || got != "application/x-ndjson" {
+				t.Fatalf("%s: got %d, %s", path, answer.Code, got)
 			}
-			got = append(got, jsontext.Value(record))
+			var got []jsontext.Value
+			for line := range strings.Lines(answer.Body.String()) {
+				if !strings.HasSuffix(line, "\n") {
+					t.Errorf("%s: the last line has no end", path)
+				}
+				record := strings.TrimSuffix(line, "\n")
+				if before, _, isEvent := strings.Cut(record, `,"timestamp":`); isEvent { // behind it, what only exports have
+					record = before + "}"
+				}
+				got = append(got, jsontext.Value(record))
+			}
+			if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
+				t.Errorf("%s (-JSON +NDJSON):\n%s", path, diff)
+			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
-			t.Errorf("%s (-JSON +NDJSON):\n%s", path, diff)
-		}
-	}
+	})
 }
 
 func TestCSVHasTheValuesOfJSON(t *testing.T) {
-	_, api := serve(t)
-	for path, header := range map[string]string{
-		"berlin/events?period=30d":         eventColumns,
-		"berlin/analytics/daily?period=7d": "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds,revenue_by_currency",
-		"empty/events":                     eventColumns,
-	} {
-		answer := getAs(api, typeCSV, path)
-		if got, want := answer.Header().Get("Content-Type"), "text/csv; charset=utf-8; header=present"; answer.Code != 200 || got != want {
-			t.Fatalf("%s: got %d, %s, want %s", path, answer.Code, got, want)
-		}
-		if text := answer.Body.String(); strings.Count(text, "\n") != strings.Count(text, "\r\n") || !strings.HasPrefix(text, header+"\r\n") {
-			t.Errorf("%s: lines must end in CR LF, the first must name the columns: %q", path, text)
-		}
-		lines, err := csv.NewReader(answer.Body).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want [][]string
-		for _, record := range listedRecords(t, api, path) {
-			var members map[string]jsontext.Value
-			if err := json.Unmarshal(record, &members); err != nil {
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for path, header := range map[string]string{
+			"berlin/events?period=30d":         eventColumns,
+			"berlin/analytics/daily?period=7d": "date,purchases,add_to_carts,pageviews,revenue,unique_visitors,events,refunds,revenue_by_currency",
+			"empty/events":                     eventColumns,
+		} {
+			answer := getAs(api, typeCSV, path)
+			if got, want := answer.Header().Get("Content-Type"), "text/csv; charset=utf-8; header=present"; answer.Code != 200 || got != want {
+				t.Fatalf("%s: got %d, %s, want %s", path, answer.Code, got, want)
+			}
+			if text := answer.Body.String(); strings.Count(text, "\n") != strings.Count(text, "\r\n") || !strings.HasPrefix(text, header+"\r\n") {
+				t.Errorf("%s: lines must end in CR LF, the first must name the columns: %q", path, text)
+			}
+			lines, err := csv.NewReader(answer.Body).ReadAll()
+			if err != nil {
 				t.Fatal(err)
 			}
-			var line []string
-			for column := range strings.SplitSeq(header, ",") {
-				value := members[column]
-				delete(members, column)
-				switch text := string(value); value.Kind() {
-				case 'n':
-					line = append(line, "")
-				case '"':
-					plain, err := jsontext.AppendUnquote(nil, value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					line = append(line, string(plain))
-				default:
-					line = append(line, text)
+			var want [][]string
+			for _, record := range listedRecords(t, api, path) {
+				var members map[string]jsontext.Value
+				if err := json.Unmarshal(record, &members); err != nil {
+					t.Fatal(err)
 				}
+				var line []string
+				for column := range strings.SplitSeq(header, ",") {
+					value := members[column]
+					delete(members, column)
+					switch text := string(value); value.Kind() {
+					case 'n':
+						line = append(line, "")
+					case '"':
+						plain, err := jsontext.AppendUnquote(nil, value)
+						if err != nil {
+							t.Fatal(err)
+						}
+						line = append(line, string(plain))
+					default:
+						line = append(line, text)
+					}
+				}
+				if len(members) > 0 {
+					t.Errorf("%s: no columns for %v", path, members)
+				}
+				want = append(want, line)
 			}
-			if len(members) > 0 {
-				t.Errorf("%s: no columns for %v", path, members)
+			if diff := cmp.Diff(want, lines[1:]); diff != "" && len(want)+len(lines) > 1 {
+				t.Errorf("%s (-JSON +CSV):\n%s", path, diff)
 			}
-			want = append(want, line)
 		}
-		if diff := cmp.Diff(want, lines[1:]); diff != "" && len(want)+len(lines) > 1 {
-			t.Errorf("%s (-JSON +CSV):\n%s", path, diff)
-		}
-	}
+	})
 }
 
 // lineOf returns the line of CSV that columns make.
@@ -256,30 +260,34 @@ func TestNoColumnOfJSONBeginsAFormulaWhereALineIsSplitElsewhere(t *testing.T) {
 }
 
 func TestAnExportHasALimitOnlyWhereItIsAskedFor(t *testing.T) {
-	_, api := serve(t)
-	for query, want := range map[string]int{"": 16, "&limit=5": 5, "&limit=16": 16, "&limit=1001": 16, "&limit=0": -1, "&limit=1000000001": -1} {
-		answer := getAs(api, typeNDJSON, "berlin/events?period=30d"+query)
-		switch {
-		case want < 0 && answer.Code != 422:
-			t.Errorf("%s: got %d, want 422", query, answer.Code)
-		case want >= 0 && strings.Count(answer.Body.String(), "\n") != want:
-			t.Errorf("%s: got %d rows, want %d", query, strings.Count(answer.Body.String(), "\n"), want)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for query, want := range map[string]int{"": 16, "&limit=5": 5, "&limit=16": 16, "&limit=1001": 16, "&limit=0": -1, "&limit=1000000001": -1} {
+			answer := getAs(api, typeNDJSON, "berlin/events?period=30d"+query)
+			switch {
+			case want < 0 && answer.Code != 422:
+				t.Errorf("%s: got %d, want 422", query, answer.Code)
+			case want >= 0 && strings.Count(answer.Body.String(), "\n") != want:
+				t.Errorf("%s: got %d rows, want %d", query, strings.Count(answer.Body.String(), "\n"), want)
+			}
 		}
-	}
+	})
 }
 
 func TestAnExportSaysFromWhenOnItIsComplete(t *testing.T) {
-	_, api := serve(t)
-	for path, want := range map[string]string{
-		"trimmed/events?period=7d": "2026-10-24T22:00:00.000Z", "trimmed/analytics/daily": "2026-10-24T22:00:00.000Z", "berlin/events?period=30d": "",
-	} {
-		for _, kind := range []string{typeCSV, typeNDJSON} {
-			answer := getAs(api, kind, path)
-			if got := answer.Header().Get("Weir-Complete-From"); answer.Code != 200 || got != want {
-				t.Errorf("%s as %s: got %d, %q, want %q", path, kind, answer.Code, got, want)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for path, want := range map[string]string{
+			"trimmed/events?period=7d": "2026-10-24T22:00:00.000Z", "trimmed/analytics/daily": "2026-10-24T22:00:00.000Z", "berlin/events?period=30d": "",
+		} {
+			for _, kind := range []string{typeCSV, typeNDJSON} {
+				answer := getAs(api, kind, path)
+				if got := answer.Header().Get("Weir-Complete-From"); answer.Code != 200 || got != want {
+					t.Errorf("%s as %s: got %d, %q, want %q", path, kind, answer.Code, got, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestHEADOfAnExportHasNoRows(t *testing.T) {
@@ -297,14 +305,14 @@ func TestHEADOfAnExportHasNoRows(t *testing.T) {
 }
 
 // demoAPI serves a past of the given size as the property "shop", whose token is "wt_shop".
-func demoAPI(t testing.TB, events int) (http.Handler, *Handler, *analytics.View) {
+func demoAPI(t testing.TB, events int) (http.Handler, *Handler, learner) {
 	t.Helper()
-	api, handler, view, _ := demoStream(t, events)
+	api, handler, view, _ := demoStream(t, newView, events)
 	return api, handler, view
 }
 
-// demoStream is [demoAPI] with what the events are read from.
-func demoStream(t testing.TB, events int) (http.Handler, *Handler, *analytics.View, *memory) {
+// demoStream is [demoAPI] from an engine of a kind, with what the events are read from.
+func demoStream(t testing.TB, engine engineMaker, events int) (http.Handler, *Handler, learner, *memory) {
 	t.Helper()
 	property := config.Property{
 		Namespace: "default", Name: "shop", Currency: "EUR", TimeZone: "Europe/Berlin",
@@ -315,24 +323,19 @@ func demoStream(t testing.TB, events int) (http.Handler, *Handler, *analytics.Vi
 		t.Fatal(err)
 	}
 	source := &memory{}
-	view := analytics.NewView(analytics.Options{Property: "default/shop", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
 	for batch := range past.Batches() {
-		if err := view.AddEvents(batch.Entries); err != nil {
-			t.Fatal(err)
-		}
-		view.AddRecords(batch.Records)
-		source.entries = append(source.entries, batch.Entries...)
+		source.entries, source.records = append(source.entries, batch.Entries...), append(source.records, batch.Records...)
 	}
-	fill(t, view, &memory{})
 	location, err := time.LoadLocation(property.TimeZone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
-	handler.Serve([]Tenant{{Property: property, Location: location, Engine: view, Entries: source, Tokens: []auth.Credential{
+	tenant, made := tenantOf(t, engine, Tenant{Property: property, Location: location, Tokens: []auth.Credential{
 		{Name: "default", Hash: auth.HashOf("wt_shop"), Scope: auth.ScopeRead},
-	}}})
-	return routes(handler), handler, view, source
+	}}, source)
+	handler.Serve([]Tenant{tenant})
+	return routes(handler), handler, made, source
 }
 
 // reader is a caller who looks at an answer while it is being written.
@@ -369,29 +372,31 @@ func export(ctx context.Context, api http.Handler, accept string, each func(rows
 
 func TestAnExportTakesBoundedMemory(t *testing.T) {
 	const events = 20_000
-	api, _, _ := demoAPI(t, events)
-	live := func() uint64 {
-		runtime.GC()
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats)
-		return stats.HeapAlloc
-	}
-	for _, accept := range []string{typeCSV, typeNDJSON} {
-		before, most, looked := live(), uint64(0), 0
-		rows := export(t.Context(), api, accept, func(rows int) {
-			if rows >= looked+events/4 {
-				looked = rows
-				most = max(most, live())
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, _, _, _ := demoStream(t, engine, events)
+		live := func() uint64 {
+			runtime.GC()
+			var stats runtime.MemStats
+			runtime.ReadMemStats(&stats)
+			return stats.HeapAlloc
+		}
+		for _, accept := range []string{typeCSV, typeNDJSON} {
+			before, most, looked := live(), uint64(0), 0
+			rows := export(t.Context(), api, accept, func(rows int) {
+				if rows >= looked+events/4 {
+					looked = rows
+					most = max(most, live())
+				}
+			})
+			if want := events + map[string]int{typeCSV: 1}[accept]; rows != want {
+				t.Errorf("%s: got %d lines, want %d", accept, rows, want)
 			}
-		})
-		if want := events + map[string]int{typeCSV: 1}[accept]; rows != want {
-			t.Errorf("%s: got %d lines, want %d", accept, rows, want)
+			// All rows at once would be more than 8 MB; a page is less than one.
+			if looked == 0 || most > before+4<<20 {
+				t.Errorf("%s: %d MB are held while exporting", accept, (int64(most)-int64(before))>>20)
+			}
 		}
-		// All rows at once would be more than 8 MB; a page is less than one.
-		if looked == 0 || most > before+4<<20 {
-			t.Errorf("%s: %d MB are held while exporting", accept, (int64(most)-int64(before))>>20)
-		}
-	}
+	})
 }
 
 func TestAnExportTakesTheTimeThatItNeeds(t *testing.T) {
@@ -416,16 +421,16 @@ func cut(ctx context.Context, api http.Handler, each func(rows int)) (rows int, 
 }
 
 func TestAnExportThatCannotFinishIsCut(t *testing.T) {
-	for name, happens := range map[string]func(view *analytics.View, source *memory, cancel context.CancelFunc){
-		"the caller has gone": func(_ *analytics.View, _ *memory, cancel context.CancelFunc) { cancel() },
-		"trimming takes away what is to come": func(view *analytics.View, _ *memory, _ context.CancelFunc) {
+	for name, happens := range map[string]func(view learner, source *memory, cancel context.CancelFunc){
+		"the caller has gone": func(_ learner, _ *memory, cancel context.CancelFunc) { cancel() },
+		"trimming takes away what is to come": func(view learner, _ *memory, _ context.CancelFunc) {
 			view.Forget(stream.At(fixtureNow.Add(-240 * time.Hour)))
 		},
-		"Redis goes away":                          func(_ *analytics.View, source *memory, _ context.CancelFunc) { source.away = true },
-		"trimming of which the view knows nothing": func(_ *analytics.View, source *memory, _ context.CancelFunc) { source.entries = source.entries[2000:] },
+		"Redis goes away":                          func(_ learner, source *memory, _ context.CancelFunc) { source.away = true },
+		"trimming of which the view knows nothing": func(_ learner, source *memory, _ context.CancelFunc) { source.entries = source.entries[2000:] },
 	} {
 		t.Run(name, func(t *testing.T) {
-			api, _, view, source := demoStream(t, 5000)
+			api, _, view, source := demoStream(t, newView, 5000)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			done := false
@@ -477,7 +482,7 @@ func TestAnExportIsCutWhenWhatItWasAskedWithIsWorthNothingAnyMore(t *testing.T) 
 		"nobody looks again within a moment": {happens: func(s site) { s.handler.Serve(nil) }, want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, handler, _, _ := demoStream(t, 5000)
+			_, handler, _, _ := demoStream(t, newView, 5000)
 			now := fixtureNow
 			handler.now = func() time.Time { return now }
 			lines := audited(handler)
@@ -591,36 +596,38 @@ func TestNDJSONHasTheWholeEvent(t *testing.T) {
 
 // What an anonymous event has of its visitor is for platforms, and nobody reads it here.
 func TestAnAnonymousEventHasNoIdentifiersInAnyFormat(t *testing.T) {
-	_, source := oneEvent(t, `{"event":"lead","event_id":"e-1","client_id":"client-9","user_id":"user-9","session_id":"session-9"}`)
-	stored, err := wire.Decode(source.entries[0].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored.Anonymous = true
-	source.entries[0].Data = wire.Encode(&stored)
-	api, _ := serveStream(t, source)
-	for _, format := range []string{typeJSON, typeCSV, typeNDJSON} {
-		body := getAs(api, format, "berlin/events").Body.String()
-		if !strings.Contains(body, "e-1") {
-			t.Errorf("%s does not list the event: %s", format, body)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, source := oneEvent(t, `{"event":"lead","event_id":"e-1","client_id":"client-9","user_id":"user-9","session_id":"session-9"}`)
+		stored, err := wire.Decode(source.entries[0].Data)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, id := range []string{"client-9", "user-9", "session-9"} {
-			if strings.Contains(body, id) {
-				t.Errorf("%s shows %s", format, id)
+		stored.Anonymous = true
+		source.entries[0].Data = wire.Encode(&stored)
+		api, _ := serveStream(t, engine, source)
+		for _, format := range []string{typeJSON, typeCSV, typeNDJSON} {
+			body := getAs(api, format, "berlin/events").Body.String()
+			if !strings.Contains(body, "e-1") {
+				t.Errorf("%s does not list the event: %s", format, body)
+			}
+			for _, id := range []string{"client-9", "user-9", "session-9"} {
+				if strings.Contains(body, id) {
+					t.Errorf("%s shows %s", format, id)
+				}
 			}
 		}
-	}
+	})
 }
 
 // oneEvent serves a property with one event.
 func oneEvent(t *testing.T, body string) (http.Handler, *memory) {
 	t.Helper()
-	api, source, _ := fewEvents(t, body)
+	api, source, _ := fewEvents(t, newView, body)
 	return api, source
 }
 
-// fewEvents serves a property with some events, a minute apart.
-func fewEvents(t *testing.T, bodies ...string) (http.Handler, *memory, *analytics.View) {
+// fewEvents serves a property with some events, a minute apart, from an engine of a kind.
+func fewEvents(t *testing.T, engine engineMaker, bodies ...string) (http.Handler, *memory, learner) {
 	t.Helper()
 	var sent fixture
 	for i, body := range bodies {
@@ -628,23 +635,22 @@ func fewEvents(t *testing.T, bodies ...string) (http.Handler, *memory, *analytic
 	}
 	entries, _ := sent.entries(t, nil)
 	source := &memory{entries: entries}
-	api, view := serveStream(t, source)
-	return api, source, view
+	api, made := serveStream(t, engine, source)
+	return api, source, made
 }
 
-// serveStream serves a property with what a stream holds.
-func serveStream(t *testing.T, source *memory) (http.Handler, *analytics.View) {
+// serveStream serves a property with what a stream holds, from an engine of a kind.
+func serveStream(t *testing.T, engine engineMaker, source *memory) (http.Handler, learner) {
 	t.Helper()
-	view := analytics.NewView(analytics.Options{Property: "default/berlin", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
-	fill(t, view, source)
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
-	handler.Serve([]Tenant{{
+	tenant, made := tenantOf(t, engine, Tenant{
 		Property: config.Property{
 			Namespace: "default", Name: "berlin", Currency: "EUR", Platforms: []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook}},
 		},
-		Location: time.UTC, Tokens: tokensOf("berlin"), Engine: view, Entries: source, Records: source,
-	}})
-	return routes(handler), view
+		Location: time.UTC, Tokens: tokensOf("berlin"),
+	}, source)
+	handler.Serve([]Tenant{tenant})
+	return routes(handler), made
 }
 
 // exportedIDs lists the event ids of an export.
@@ -668,49 +674,55 @@ func exportedIDs(t *testing.T, api http.Handler) []string {
 }
 
 func TestAnExportPassesOverErasedEvents(t *testing.T) {
-	api, source, view := fewEvents(t, `{"event":"lead","event_id":"oldest"}`, `{"event":"lead","event_id":"erased"}`, `{"event":"lead","event_id":"newest"}`)
-	erased := source.entries[1].Position
-	source.entries = slices.Delete(slices.Clone(source.entries), 1, 2) // the view has not heard of it yet
-	for range 2 {
-		if diff := cmp.Diff([]string{"newest", "oldest"}, exportedIDs(t, api)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, source, view := fewEvents(t, engine, `{"event":"lead","event_id":"oldest"}`, `{"event":"lead","event_id":"erased"}`, `{"event":"lead","event_id":"newest"}`)
+		erased := source.entries[1].Position
+		source.entries = slices.Delete(slices.Clone(source.entries), 1, 2) // the view has not heard of it yet
+		for range 2 {
+			if diff := cmp.Diff([]string{"newest", "oldest"}, exportedIDs(t, api)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if err := view.Erase([]stream.Position{erased}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := view.Erase([]stream.Position{erased}); err != nil {
-			t.Fatal(err)
+		if got := len(listedRecords(t, api, "berlin/events")); got != 2 {
+			t.Errorf("the listing has %d events, want 2", got)
 		}
-	}
-	if got := len(listedRecords(t, api, "berlin/events")); got != 2 {
-		t.Errorf("the listing has %d events, want 2", got)
-	}
+	})
 }
 
 func TestAPageBeginsBehindAnEventThatIsErased(t *testing.T) {
-	api, source, view := fewEvents(t, `{"event":"lead","event_id":"oldest"}`, `{"event":"lead","event_id":"middle"}`, `{"event":"lead","event_id":"newest"}`)
-	var first struct {
-		Next string `json:"next_cursor"`
-	}
-	if err := json.Unmarshal(getAs(api, typeJSON, "berlin/events?limit=2").Body.Bytes(), &first); err != nil || first.Next == "" {
-		t.Fatalf("the first page has no cursor: %v", err)
-	}
-	if err := view.Erase([]stream.Position{source.entries[1].Position}); err != nil {
-		t.Fatal(err)
-	}
-	rest := listedRecords(t, api, "berlin/events?limit=2&cursor="+first.Next)
-	if len(rest) != 1 || !strings.Contains(string(rest[0]), `"oldest"`) {
-		t.Errorf("behind the erased event the listing has %s, want the oldest event", rest)
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, source, view := fewEvents(t, engine, `{"event":"lead","event_id":"oldest"}`, `{"event":"lead","event_id":"middle"}`, `{"event":"lead","event_id":"newest"}`)
+		var first struct {
+			Next string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(getAs(api, typeJSON, "berlin/events?limit=2").Body.Bytes(), &first); err != nil || first.Next == "" {
+			t.Fatalf("the first page has no cursor: %v", err)
+		}
+		if err := view.Erase([]stream.Position{source.entries[1].Position}); err != nil {
+			t.Fatal(err)
+		}
+		rest := listedRecords(t, api, "berlin/events?limit=2&cursor="+first.Next)
+		if len(rest) != 1 || !strings.Contains(string(rest[0]), `"oldest"`) {
+			t.Errorf("behind the erased event the listing has %s, want the oldest event", rest)
+		}
+	})
 }
 
 func TestAnExportTellsNobodyOfOldEvents(t *testing.T) {
-	api, source, view := fewEvents(t, `{"event":"lead","event_id":"old","client_id":"secret c","user_id":"secret u","session_id":"secret s"}`,
-		`{"event":"lead","event_id":"new","client_id":"c","user_id":"u","session_id":"s"}`)
-	view.Anonymize(source.entries[1].Position)
-	for _, accept := range []string{typeJSON, typeCSV, typeNDJSON} {
-		answer := getAs(api, accept, "berlin/events")
-		if text := answer.Body.String(); strings.Contains(text, "secret") || !strings.Contains(text, "old") || !strings.Contains(text, "new") {
-			t.Errorf("%s: got %s, want both events, the old one without who it was", accept, text)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, source, view := fewEvents(t, engine, `{"event":"lead","event_id":"old","client_id":"secret c","user_id":"secret u","session_id":"secret s"}`,
+			`{"event":"lead","event_id":"new","client_id":"c","user_id":"u","session_id":"s"}`)
+		view.Anonymize(source.entries[1].Position)
+		for _, accept := range []string{typeJSON, typeCSV, typeNDJSON} {
+			answer := getAs(api, accept, "berlin/events")
+			if text := answer.Body.String(); strings.Contains(text, "secret") || !strings.Contains(text, "old") || !strings.Contains(text, "new") {
+				t.Errorf("%s: got %s, want both events, the old one without who it was", accept, text)
+			}
 		}
-	}
+	})
 }
 
 func TestNDJSONNeedsRedisAndSaysSo(t *testing.T) {

@@ -91,78 +91,84 @@ func csvOf(t *testing.T, record jsontext.Value, columns string) []string {
 }
 
 func TestRowsOfFiguresAreThoseOfJSON(t *testing.T) {
-	_, api := serve(t)
-	for name, table := range figureCalls {
-		for _, property := range []string{"berlin", "trimmed", "empty"} {
-			t.Run(name+" of "+property, func(t *testing.T) {
-				path := property + "/" + table.call
-				want := rowsAt(t, getAs(api, typeJSON, path), table.rows)
-				if property == "berlin" && len(want) == 0 {
-					t.Fatal("there are no rows to compare")
-				}
-				var lines []jsontext.Value
-				for line := range strings.Lines(getAs(api, typeNDJSON, path).Body.String()) {
-					lines = append(lines, jsontext.Value(strings.TrimSuffix(line, "\n")))
-				}
-				if diff := cmp.Diff(want, lines); diff != "" {
-					t.Errorf("NDJSON (-JSON +NDJSON):\n%s", diff)
-				}
-				answer := getAs(api, typeCSV, path)
-				text := answer.Body.String()
-				if strings.Count(text, "\n") != strings.Count(text, "\r\n") || !strings.HasPrefix(text, table.columns+"\r\n") {
-					t.Errorf("lines must end in CR LF, the first must be %s: %q", table.columns, text)
-				}
-				got, err := csv.NewReader(answer.Body).ReadAll()
-				if err != nil {
-					t.Fatal(err)
-				}
-				wantLines := [][]string{strings.Split(table.columns, ",")}
-				for _, record := range want {
-					wantLines = append(wantLines, csvOf(t, record, table.columns))
-				}
-				if diff := cmp.Diff(wantLines, got); diff != "" {
-					t.Errorf("CSV (-JSON +CSV):\n%s", diff)
-				}
-			})
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for name, table := range figureCalls {
+			for _, property := range []string{"berlin", "trimmed", "empty"} {
+				t.Run(name+" of "+property, func(t *testing.T) {
+					path := property + "/" + table.call
+					want := rowsAt(t, getAs(api, typeJSON, path), table.rows)
+					if property == "berlin" && len(want) == 0 {
+						t.Fatal("there are no rows to compare")
+					}
+					var lines []jsontext.Value
+					for line := range strings.Lines(getAs(api, typeNDJSON, path).Body.String()) {
+						lines = append(lines, jsontext.Value(strings.TrimSuffix(line, "\n")))
+					}
+					if diff := cmp.Diff(want, lines); diff != "" {
+						t.Errorf("NDJSON (-JSON +NDJSON):\n%s", diff)
+					}
+					answer := getAs(api, typeCSV, path)
+					text := answer.Body.String()
+					if strings.Count(text, "\n") != strings.Count(text, "\r\n") || !strings.HasPrefix(text, table.columns+"\r\n") {
+						t.Errorf("lines must end in CR LF, the first must be %s: %q", table.columns, text)
+					}
+					got, err := csv.NewReader(answer.Body).ReadAll()
+					if err != nil {
+						t.Fatal(err)
+					}
+					wantLines := [][]string{strings.Split(table.columns, ",")}
+					for _, record := range want {
+						wantLines = append(wantLines, csvOf(t, record, table.columns))
+					}
+					if diff := cmp.Diff(wantLines, got); diff != "" {
+						t.Errorf("CSV (-JSON +CSV):\n%s", diff)
+					}
+				})
+			}
 		}
-	}
+	})
 }
 
 func TestRowsOfFiguresSayFromWhenOnTheyAreComplete(t *testing.T) {
-	_, api := serve(t)
-	for name, table := range figureCalls {
-		for _, accept := range []string{typeCSV, typeNDJSON} {
-			if got, want := getAs(api, accept, "trimmed/"+table.call).Header().Get("Weir-Complete-From"), "2026-10-24T22:00:00.000Z"; got != want {
-				t.Errorf("%s as %s: got %q, want %q", name, accept, got, want)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for name, table := range figureCalls {
+			for _, accept := range []string{typeCSV, typeNDJSON} {
+				if got, want := getAs(api, accept, "trimmed/"+table.call).Header().Get("Weir-Complete-From"), "2026-10-24T22:00:00.000Z"; got != want {
+					t.Errorf("%s as %s: got %q, want %q", name, accept, got, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestWhereVisitorsComeFromReachesThirtyDaysBack(t *testing.T) {
-	_, api := serve(t)
-	for name, test := range map[string]struct {
-		call string
-		want bool
-	}{
-		"a summary alone":                      {"summary?period=24h", false},
-		"one that is compared":                 {"summary?period=24h&compare=previous", true},
-		"one of some pages":                    {"summary?period=24h&page=/", false},
-		"one of some channels":                 {"summary?period=24h&channel=Direct", true},
-		"a series of some sources":             {"series?period=24h&source=google", true},
-		"a breakdown by page":                  {"breakdown?period=24h&by=page", false},
-		"a breakdown by campaign":              {"breakdown?period=24h&by=campaign", true},
-		"a funnel of some media":               {"funnel?period=24h&steps=a&steps=b&medium=cpc", true},
-		"an attribution that looks back a day": {"attribution?period=24h&lookback=30m", false},
-		"one of some campaigns":                {"attribution?period=24h&lookback=30m&campaign=(none)", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			answer := getAs(api, typeJSON, "trimmed/analytics/"+test.call)
-			if got := strings.Contains(answer.Body.String(), `"complete_from":"2026-10-24T22:00:00.000Z"`); answer.Code != 200 || got != test.want {
-				t.Errorf("got %d %s, want a word on its completeness: %t", answer.Code, answer.Body, test.want)
-			}
-		})
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for name, test := range map[string]struct {
+			call string
+			want bool
+		}{
+			"a summary alone":                      {"summary?period=24h", false},
+			"one that is compared":                 {"summary?period=24h&compare=previous", true},
+			"one of some pages":                    {"summary?period=24h&page=/", false},
+			"one of some channels":                 {"summary?period=24h&channel=Direct", true},
+			"a series of some sources":             {"series?period=24h&source=google", true},
+			"a breakdown by page":                  {"breakdown?period=24h&by=page", false},
+			"a breakdown by campaign":              {"breakdown?period=24h&by=campaign", true},
+			"a funnel of some media":               {"funnel?period=24h&steps=a&steps=b&medium=cpc", true},
+			"an attribution that looks back a day": {"attribution?period=24h&lookback=30m", false},
+			"one of some campaigns":                {"attribution?period=24h&lookback=30m&campaign=(none)", true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				answer := getAs(api, typeJSON, "trimmed/analytics/"+test.call)
+				if got := strings.Contains(answer.Body.String(), `"complete_from":"2026-10-24T22:00:00.000Z"`); answer.Code != 200 || got != test.want {
+					t.Errorf("got %d %s, want a word on its completeness: %t", answer.Code, answer.Body, test.want)
+				}
+			})
+		}
+	})
 }
 
 func TestHEADOfFiguresHasNoRows(t *testing.T) {
@@ -182,24 +188,26 @@ func TestHEADOfFiguresHasNoRows(t *testing.T) {
 }
 
 func TestWhatSendersNameIsNoFormulaInRowsOfFigures(t *testing.T) {
-	api, _, _ := fewEvents(t,
-		`{"event":"=1+1","client_id":"c","context":{"page_url":"https://shop.example/","utm_source":"@SUM(A1)","utm_campaign":"-1"},"data":{"content_id":"+49"}}`,
-		`{"event":"purchase","client_id":"c","data":{"value":5,"currency":"EUR"}}`,
-		`{"event":"refund","client_id":"c","data":{"value":7,"currency":"EUR"}}`,
-	)
-	for call, want := range map[string]string{
-		"events/stats":                                   "\n'=1+1,",
-		"analytics/breakdown?by=event":                   "\n'=1+1,",
-		"analytics/breakdown?by=product":                 "\n'+49,",
-		"analytics/breakdown?by=source":                  "\n'@SUM(A1),",
-		"analytics/funnel?steps=%3D1%2B1&steps=purchase": "\n1,'=1+1,\"[\"\"=1+1\"\"]\",",
-		"analytics/attribution?group_by=campaign":        "\n'-1,",
-		"analytics/series?interval=month&event=refund":   ",-7,0,7,0,0,",
-	} {
-		if text := getAs(api, typeCSV, "berlin/"+call).Body.String(); !strings.Contains(text, want) {
-			t.Errorf("%s: got %s, want it to hold %q", call, text, want)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		api, _, _ := fewEvents(t, engine,
+			`{"event":"=1+1","client_id":"c","context":{"page_url":"https://shop.example/","utm_source":"@SUM(A1)","utm_campaign":"-1"},"data":{"content_id":"+49"}}`,
+			`{"event":"purchase","client_id":"c","data":{"value":5,"currency":"EUR"}}`,
+			`{"event":"refund","client_id":"c","data":{"value":7,"currency":"EUR"}}`,
+		)
+		for call, want := range map[string]string{
+			"events/stats":                                   "\n'=1+1,",
+			"analytics/breakdown?by=event":                   "\n'=1+1,",
+			"analytics/breakdown?by=product":                 "\n'+49,",
+			"analytics/breakdown?by=source":                  "\n'@SUM(A1),",
+			"analytics/funnel?steps=%3D1%2B1&steps=purchase": "\n1,'=1+1,\"[\"\"=1+1\"\"]\",",
+			"analytics/attribution?group_by=campaign":        "\n'-1,",
+			"analytics/series?interval=month&event=refund":   ",-7,0,7,0,0,",
+		} {
+			if text := getAs(api, typeCSV, "berlin/"+call).Body.String(); !strings.Contains(text, want) {
+				t.Errorf("%s: got %s, want it to hold %q", call, text, want)
+			}
 		}
-	}
+	})
 }
 
 func TestStatisticsInRowsSayWhereTheNextPageIs(t *testing.T) {

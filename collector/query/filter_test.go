@@ -54,48 +54,50 @@ func TestFiltersAreRead(t *testing.T) {
 }
 
 func TestAResultOfABreakdownAskedForAsAFilterHasItsFigures(t *testing.T) {
-	texts := []string{"a", " a", "a ", "\u00a0a", "a\u2003", "\u2003a\u00a0", " a b "}
-	var sent []string
-	for i, text := range texts {
-		for n := range i + 1 {
-			path := url.PathEscape(text)
-			sent = append(sent, fmt.Sprintf(
-				`{"event":"purchase","event_id":"%d-%d","client_id":"c%d","data":{"value":1,"currency":"EUR","content_ids":[%[4]q],"contents":[{"id":%[4]q,"price":1}]},`+
-					`"context":{"page_url":"https://shop.example/%[5]s","utm_source":%[4]q,"utm_medium":%[4]q,"utm_campaign":%[4]q}}`, i, n, i, text, path))
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		texts := []string{"a", " a", "a ", "\u00a0a", "a\u2003", "\u2003a\u00a0", " a b "}
+		var sent []string
+		for i, text := range texts {
+			for n := range i + 1 {
+				path := url.PathEscape(text)
+				sent = append(sent, fmt.Sprintf(
+					`{"event":"purchase","event_id":"%d-%d","client_id":"c%d","data":{"value":1,"currency":"EUR","content_ids":[%[4]q],"contents":[{"id":%[4]q,"price":1}]},`+
+						`"context":{"page_url":"https://shop.example/%[5]s","utm_source":%[4]q,"utm_medium":%[4]q,"utm_campaign":%[4]q}}`, i, n, i, text, path))
+			}
 		}
-	}
-	api, _, _ := fewEvents(t, sent...)
-	read := func(call string, into any) {
-		answer := getAs(api, typeJSON, "berlin/analytics/"+call)
-		if err := json.Unmarshal(answer.Body.Bytes(), into); err != nil || answer.Code != http.StatusOK {
-			t.Fatalf("%s: got %d %.300s, %v", call, answer.Code, answer.Body, err)
+		api, _, _ := fewEvents(t, engine, sent...)
+		read := func(call string, into any) {
+			answer := getAs(api, typeJSON, "berlin/analytics/"+call)
+			if err := json.Unmarshal(answer.Body.Bytes(), into); err != nil || answer.Code != http.StatusOK {
+				t.Fatalf("%s: got %d %.300s, %v", call, answer.Code, answer.Body, err)
+			}
 		}
-	}
-	for _, by := range []string{"channel", "source", "medium", "campaign", "page", "product"} {
-		var broken struct {
-			Data struct {
-				Results []map[string]any `json:"results"`
-			} `json:"data"`
-		}
-		read("breakdown?by="+by, &broken)
-		for _, result := range broken.Data.Results {
-			var kept struct {
+		for _, by := range []string{"channel", "source", "medium", "campaign", "page", "product"} {
+			var broken struct {
 				Data struct {
-					KPIs struct {
-						Events float64 `json:"events"`
-					} `json:"kpis"`
+					Results []map[string]any `json:"results"`
 				} `json:"data"`
 			}
-			value := fmt.Sprint(result[by])
-			read("summary?"+url.Values{by: {value}}.Encode(), &kept)
-			if kept.Data.KPIs.Events != result["events"] {
-				t.Errorf("by %s %q has %v events, and as a filter it keeps %v", by, value, result["events"], kept.Data.KPIs.Events)
+			read("breakdown?by="+by, &broken)
+			for _, result := range broken.Data.Results {
+				var kept struct {
+					Data struct {
+						KPIs struct {
+							Events float64 `json:"events"`
+						} `json:"kpis"`
+					} `json:"data"`
+				}
+				value := fmt.Sprint(result[by])
+				read("summary?"+url.Values{by: {value}}.Encode(), &kept)
+				if kept.Data.KPIs.Events != result["events"] {
+					t.Errorf("by %s %q has %v events, and as a filter it keeps %v", by, value, result["events"], kept.Data.KPIs.Events)
+				}
+			}
+			if by == "product" && len(broken.Data.Results) < len(texts)-1 {
+				t.Errorf("the products %v are told apart as %v", texts, broken.Data.Results)
 			}
 		}
-		if by == "product" && len(broken.Data.Results) < len(texts)-1 {
-			t.Errorf("the products %v are told apart as %v", texts, broken.Data.Results)
-		}
-	}
+	})
 }
 
 func TestAValueThatIsNotEncodedProperlyIsNamed(t *testing.T) {

@@ -33,12 +33,10 @@ type Tenant struct {
 	Replayer Replayer
 	// Eraser is the property's stream.
 	Eraser Eraser
-	// Entries has the events themselves, of which a view keeps what it counts by.
-	Entries EntryReader
+	// Events has the events themselves, of which a view keeps what it counts by.
+	Events EventReader
 	// Records has what became of the events, each step.
 	Records RecordReader
-	// Attempts has the same of single events where the property has a history; nil where they are looked for in Records.
-	Attempts AttemptReader
 	// Rejections has what the property's collectors refused.
 	Rejections RejectionReader
 	// Shadows has what platforms in the mode Shadow would have been sent.
@@ -113,7 +111,7 @@ const redisTimeout = 2 * time.Second
 // maxRows is how many rows a figure by name or group has at most. Further ones are summed up, or on the next page.
 const maxRows = 1000
 
-// fail answers a request that the view could not. smaller are the parameters by which a query that is too large can be
+// fail answers a request that the engine could not. That its store is away it does not log: whoever made the engine says so, once. smaller are the parameters by which a query that is too large can be
 // made smaller.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smaller ...string) {
 	if errors.Is(err, analytics.ErrTooCostly) && len(smaller) > 0 {
@@ -134,7 +132,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 		h.logger.WarnContext(r.Context(), "the events of an export cannot be read", "error", err)
 		server.Unavailable(w, "The events cannot be read from Redis at the moment. JSON and CSV need no Redis.", replayRetryAfter)
 		return
-	case errors.Is(err, errCutShort):
+	case errors.Is(err, ErrCutShort):
 		server.Unavailable(w, "The oldest events were trimmed before they could be read.", replayRetryAfter)
 		return
 	case errors.Is(err, analytics.ErrReplaying):
@@ -150,6 +148,6 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error, smalle
 		server.Unavailable(w, "Too many queries are being answered.", busyRetryAfter)
 		return
 	}
-	h.logger.ErrorContext(r.Context(), "the view failed", "error", err)
+	h.logger.ErrorContext(r.Context(), "the engine failed", "error", err)
 	server.Message(w, http.StatusInternalServerError, "Server Error")
 }

@@ -107,8 +107,14 @@ var tokens = map[string]string{
 	"days":         "wt_days",
 }
 
-// serve returns the read API of properties with the fixture's events in several time zones.
+// serve returns the read API of properties with the fixture's events in several time zones, from views.
 func serve(t testing.TB) (*Handler, http.Handler) {
+	t.Helper()
+	return serveFrom(t, newView)
+}
+
+// serveFrom is [serve] from engines of a kind.
+func serveFrom(t testing.TB, engine engineMaker) (*Handler, http.Handler) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/events.json")
 	if err != nil {
@@ -130,37 +136,41 @@ func serve(t testing.TB) (*Handler, http.Handler) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		view := analytics.NewView(analytics.Options{Property: "default/" + name, Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
-		source := &memory{entries: entries, records: records}
-		switch name {
-		case "empty":
-			source = &memory{}
-			fill(t, view, source)
-		case "trimmed":
-			fill(t, view, source)
-			view.Forget(stream.At(trimmedAt))
-		case "replaying": // nobody has told it that it is complete
-			if err := view.AddEvents(entries); err != nil {
-				t.Fatal(err)
-			}
-		default:
-			fill(t, view, source)
-		}
-		tenants = append(tenants, Tenant{
+		tenant := Tenant{
 			Property:   config.Property{Namespace: "default", Name: name, Currency: "EUR", TimeZone: zone, EventAliases: aliases},
 			Location:   location,
 			Tokens:     tokensOf(name),
-			Engine:     view,
-			Entries:    source,
-			Records:    source,
 			Rejections: refused[name],
 			Shadows:    shadowed{},
 			States:     reported{},
-		})
+		}
+		tenants = append(tenants, tenantOfFixture(t, engine, tenant, entries, records))
 	}
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 	handler.Serve(tenants)
 	return handler, routes(handler)
+}
+
+// tenantOfFixture is a property's tenant, by its name with something about its events.
+func tenantOfFixture(t testing.TB, engine engineMaker, tenant Tenant, entries []stream.Entry, records []stream.Record) Tenant {
+	t.Helper()
+	source := &memory{entries: entries, records: records}
+	switch tenant.Property.Name {
+	case "empty":
+		source = &memory{}
+	case "replaying": // nobody has told it that it is complete
+		view := analytics.NewView(analytics.Options{Property: "default/replaying", Currency: "EUR", Logger: slog.New(slog.DiscardHandler)})
+		if err := view.AddEvents(entries); err != nil {
+			t.Fatal(err)
+		}
+		tenant.Engine, tenant.Events, tenant.Records = view, StreamEvents{source}, StreamRecords{source}
+		return tenant
+	}
+	tenant, made := tenantOf(t, engine, tenant, source)
+	if tenant.Property.Name == "trimmed" {
+		made.Forget(stream.At(trimmedAt))
+	}
+	return tenant
 }
 
 // rejectionList is what a property's collectors refused; nil is a Redis that is away.

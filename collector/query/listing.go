@@ -60,7 +60,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if !q.proceed(w) {
 		return
 	}
-	release, err := h.budget.Hold(int64(recordBytes * min(query.Limit, exportPage)))
+	release, err := h.budget.Hold(int64(recordBytes * min(query.Limit, t.exportPage())))
 	if err != nil {
 		h.fail(w, r, err, "limit")
 		return

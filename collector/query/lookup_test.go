@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/stream"
@@ -31,101 +30,109 @@ func ids(t *testing.T, answer string) string {
 }
 
 func TestEventsAreLookedUp(t *testing.T) {
-	handler, api := serve(t)
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
-	bot := event.Event{ID: "b01", DeliveryID: uuid.New(), Name: "purchase", OrderID: "o-1", Class: event.Bot}
-	old := event.Event{ID: "e16", DeliveryID: uuid.New(), Name: "lead"}
-	for _, entry := range []stream.Entry{
-		{Position: stream.At(fixtureNow), Data: wire.Encode(&bot)}, {Position: stream.At(fixtureNow) + 1, Data: wire.Encode(&old)},
-	} {
-		if err := view.AddEvents([]stream.Entry{entry}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, behind, _ := strings.Cut(get(api, tokens["berlin"], "berlin/events?event_id=e01").Body.String(), `"visitor":"`)
-	visitor, _, _ := strings.Cut(behind, `"`)
-	for name, test := range map[string]struct{ query, want string }{
-		"an id, within the longest period":            {"event_id=e01", "e01"},
-		"ids of several events":                       {"event_id=e01&event_id=e15&event_id=none", "e15 e01"},
-		"an id that two events have, of two classes":  {"event_id=e16", "e16 e16"},
-		"an order, with what a bot says of it":        {"order_id=o-1", "b01 e13 e03"},
-		"an order, and humans alone":                  {"order_id=o-1&class=human", "e13 e03"},
-		"an order, and bots alone":                    {"order_id=o-1&class=bot", "b01"},
-		"an order and a name":                         {"order_id=o-1&event=refund", "e13"},
-		"an order and a state":                        {"order_id=o-1&status=failed", "e03"},
-		"an order within a period":                    {"order_id=o-1&period=24h", "b01 e13"},
-		"a visitor":                                   {"visitor=" + visitor, "e13 e03 e02 e01"},
-		"a visitor, the oldest first":                 {"visitor=" + visitor + "&order=asc", "e01 e02 e03 e13"},
-		"a visitor and an order":                      {"visitor=" + visitor + "&order_id=o-1", "e13 e03"},
-		"a visitor who is none":                       {"visitor=nobody", ""},
-		"an id with other ids' letters":               {"event_id=E01", ""},
-		"no look-up: the last day of humans":          {"order=asc&event=purchase", "e12 e14"},
-		"a class in which there is nothing to be had": {"class=test", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			answer := get(api, tokens["berlin"], "berlin/events?"+test.query)
-			if got := ids(t, answer.Body.String()); answer.Code != http.StatusOK || got != test.want {
-				t.Errorf("got %d %q, want %q", answer.Code, got, test.want)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		handler, api := serveFrom(t, engine)
+		view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(learner)
+		bot := event.Event{ID: "b01", DeliveryID: uuid.New(), Name: "purchase", OrderID: "o-1", Class: event.Bot}
+		old := event.Event{ID: "e16", DeliveryID: uuid.New(), Name: "lead"}
+		for _, entry := range []stream.Entry{
+			{Position: stream.At(fixtureNow), Data: wire.Encode(&bot)}, {Position: stream.At(fixtureNow) + 1, Data: wire.Encode(&old)},
+		} {
+			if err := view.AddEvents([]stream.Entry{entry}); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+		}
+		_, behind, _ := strings.Cut(get(api, tokens["berlin"], "berlin/events?event_id=e01").Body.String(), `"visitor":"`)
+		visitor, _, _ := strings.Cut(behind, `"`)
+		for name, test := range map[string]struct{ query, want string }{
+			"an id, within the longest period":            {"event_id=e01", "e01"},
+			"ids of several events":                       {"event_id=e01&event_id=e15&event_id=none", "e15 e01"},
+			"an id that two events have, of two classes":  {"event_id=e16", "e16 e16"},
+			"an order, with what a bot says of it":        {"order_id=o-1", "b01 e13 e03"},
+			"an order, and humans alone":                  {"order_id=o-1&class=human", "e13 e03"},
+			"an order, and bots alone":                    {"order_id=o-1&class=bot", "b01"},
+			"an order and a name":                         {"order_id=o-1&event=refund", "e13"},
+			"an order and a state":                        {"order_id=o-1&status=failed", "e03"},
+			"an order within a period":                    {"order_id=o-1&period=24h", "b01 e13"},
+			"a visitor":                                   {"visitor=" + visitor, "e13 e03 e02 e01"},
+			"a visitor, the oldest first":                 {"visitor=" + visitor + "&order=asc", "e01 e02 e03 e13"},
+			"a visitor and an order":                      {"visitor=" + visitor + "&order_id=o-1", "e13 e03"},
+			"a visitor who is none":                       {"visitor=nobody", ""},
+			"an id with other ids' letters":               {"event_id=E01", ""},
+			"no look-up: the last day of humans":          {"order=asc&event=purchase", "e12 e14"},
+			"a class in which there is nothing to be had": {"class=test", ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				answer := get(api, tokens["berlin"], "berlin/events?"+test.query)
+				if got := ids(t, answer.Body.String()); answer.Code != http.StatusOK || got != test.want {
+					t.Errorf("got %d %q, want %q", answer.Code, got, test.want)
+				}
+			})
+		}
+	})
 }
 
 func TestATotalIsOfAllPages(t *testing.T) {
-	_, api := serve(t)
-	for name, test := range map[string]struct{ query, want string }{
-		"a page of the newest":             {"period=30d&limit=2&total=true", `"total":16}`},
-		"a page of the oldest":             {"period=30d&limit=2&order=asc&total=true", `"total":16}`},
-		"of what a filter keeps":           {"period=30d&limit=1&event=purchase&total=true", `"total":4}`},
-		"of what is looked up":             {"order_id=o-1&total=true", `"total":2}`},
-		"of nothing":                       {"event_id=none&total=true", `"total":0}`},
-		"of what retention has left of it": {"period=30d&limit=0001&total=true", `"total":16}`},
-		"none where nobody asks":           {"period=30d&limit=2", `=="}`},
-		"none where somebody says so":      {"period=30d&limit=100&total=false", `"next_cursor":null}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			answer := get(api, tokens["berlin"], "berlin/events?"+test.query)
-			body := answer.Body.String()
-			if test.want == `=="}` {
-				if strings.Contains(body, `"total"`) {
-					t.Errorf("got %s", body)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for name, test := range map[string]struct{ query, want string }{
+			"a page of the newest":             {"period=30d&limit=2&total=true", `"total":16}`},
+			"a page of the oldest":             {"period=30d&limit=2&order=asc&total=true", `"total":16}`},
+			"of what a filter keeps":           {"period=30d&limit=1&event=purchase&total=true", `"total":4}`},
+			"of what is looked up":             {"order_id=o-1&total=true", `"total":2}`},
+			"of nothing":                       {"event_id=none&total=true", `"total":0}`},
+			"of what retention has left of it": {"period=30d&limit=0001&total=true", `"total":16}`},
+			"none where nobody asks":           {"period=30d&limit=2", `=="}`},
+			"none where somebody says so":      {"period=30d&limit=100&total=false", `"next_cursor":null}`},
+		} {
+			t.Run(name, func(t *testing.T) {
+				answer := get(api, tokens["berlin"], "berlin/events?"+test.query)
+				body := answer.Body.String()
+				if test.want == `=="}` {
+					if strings.Contains(body, `"total"`) {
+						t.Errorf("got %s", body)
+					}
+					return
 				}
-				return
-			}
-			if !strings.HasSuffix(body, test.want) {
-				t.Errorf("got %d … %s, want %s", answer.Code, body[max(0, len(body)-60):], test.want)
-			}
-		})
-	}
+				if !strings.HasSuffix(body, test.want) {
+					t.Errorf("got %d … %s, want %s", answer.Code, body[max(0, len(body)-60):], test.want)
+				}
+			})
+		}
+	})
 }
 
 func TestPagesOfAnySizeMakeTheSameListingFromTheOldestOn(t *testing.T) {
-	_, api := serve(t)
-	want := walk(t, api, "period=30d&limit=1000&order=asc")
-	if len(want) != 16 || want[0] != "e01" || want[15] != "e16" {
-		t.Fatalf("got %v, want e01 to e16", want)
-	}
-	for _, limit := range []string{"1", "2", "3", "15", "16", "17"} {
-		if diff := cmp.Diff(want, walk(t, api, "period=30d&order=asc&limit="+limit)); diff != "" {
-			t.Errorf("limit %s (-want +got):\n%s", limit, diff)
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		want := walk(t, api, "period=30d&limit=1000&order=asc")
+		if len(want) != 16 || want[0] != "e01" || want[15] != "e16" {
+			t.Fatalf("got %v, want e01 to e16", want)
 		}
-	}
+		for _, limit := range []string{"1", "2", "3", "15", "16", "17"} {
+			if diff := cmp.Diff(want, walk(t, api, "period=30d&order=asc&limit="+limit)); diff != "" {
+				t.Errorf("limit %s (-want +got):\n%s", limit, diff)
+			}
+		}
+	})
 }
 
 func TestAWalkFromTheOldestEventOnHasAnEnd(t *testing.T) {
-	handler, api := serve(t)
-	now := fixtureNow
-	handler.now = func() time.Time { return now }
-	first, _ := listed(t, api, "period=24h&order=asc&limit=2")
-	now = now.Add(20 * time.Hour) // and a rolling period has left its first events behind
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
-	if err := view.AddEvents(arrivals(t, 3, fixtureNow.Add(time.Hour))); err != nil {
-		t.Fatal(err)
-	}
-	answer := get(api, tokens["berlin"], "berlin/events?period=24h&order=asc&limit=1000&cursor="+*first.NextCursor).Body.String()
-	if got, want := ids(t, answer), "e14 e15 e16"; got != want || !strings.Contains(answer, `"next_cursor":null`) {
-		t.Errorf("the walk goes on with %s, want %s and its end", answer, want)
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		handler, api := serveFrom(t, engine)
+		now := fixtureNow
+		handler.now = func() time.Time { return now }
+		first, _ := listed(t, api, "period=24h&order=asc&limit=2")
+		now = now.Add(20 * time.Hour) // and a rolling period has left its first events behind
+		view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(learner)
+		if err := view.AddEvents(arrivals(t, 3, fixtureNow.Add(time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+		answer := get(api, tokens["berlin"], "berlin/events?period=24h&order=asc&limit=1000&cursor="+*first.NextCursor).Body.String()
+		if got, want := ids(t, answer), "e14 e15 e16"; got != want || !strings.Contains(answer, `"next_cursor":null`) {
+			t.Errorf("the walk goes on with %s, want %s and its end", answer, want)
+		}
+	})
 }
 
 func TestACursorBelongsToItsOrderAndLookUp(t *testing.T) {
@@ -180,10 +187,12 @@ func TestLookUpsThatAreWrongAreNamed(t *testing.T) {
 }
 
 func TestAnExportFromTheOldestEventOn(t *testing.T) {
-	_, api := serve(t)
-	answer := askWith(api, http.MethodGet, "/api/v1/properties/berlin/events?order_id=o-1&order=asc", map[string]string{"Authorization": berlinBearer, "Accept": typeCSV})
-	lines := strings.Split(strings.TrimSpace(answer.Body.String()), "\r\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[1], "e03,") || !strings.HasPrefix(lines[2], "e13,") {
-		t.Errorf("got %q", lines)
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		answer := askWith(api, http.MethodGet, "/api/v1/properties/berlin/events?order_id=o-1&order=asc", map[string]string{"Authorization": berlinBearer, "Accept": typeCSV})
+		lines := strings.Split(strings.TrimSpace(answer.Body.String()), "\r\n")
+		if len(lines) != 3 || !strings.HasPrefix(lines[1], "e03,") || !strings.HasPrefix(lines[2], "e13,") {
+			t.Errorf("got %q", lines)
+		}
+	})
 }

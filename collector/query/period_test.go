@@ -18,50 +18,52 @@ import (
 )
 
 func TestPeriodsOfAListing(t *testing.T) {
-	_, api := serve(t)
-	for name, test := range map[string]struct {
-		property string
-		query    string
-		want     string
-	}{
-		"a date is a day in Berlin, of 25 hours":      {"berlin", "from=2026-10-25&to=2026-10-25", "e12 e11 e10 e09 e08 e07"},
-		"a date is a day in Kolkata":                  {"kolkata", "from=2026-10-25&to=2026-10-25", "e11 e10 e09 e08 e07 e06 e05"},
-		"a date is a day in São Paulo":                {"saopaulo", "from=2026-10-25&to=2026-10-25", "e13 e12 e11"},
-		"timestamps are taken as given":               {"berlin", "from=2026-10-25T00:30:00Z&to=2026-10-25T03:00:00.001Z", "e11 e10 e09 e08"},
-		"a timestamp's end is exclusive":              {"berlin", "from=2026-10-25T00:30:00Z&to=2026-10-25T03:00:00Z", "e10 e09 e08"},
-		"an offset's plus may be encoded":             {"berlin", "from=2026-10-25T02:30:00%2B02:00&to=2026-10-25T02:30:00.001%2B01:00", "e09 e08"},
-		"an offset's plus may be forgotten to encode": {"berlin", "from=2026-10-25T02:30:00+02:00&to=2026-10-25T02:30:00.001+01:00", "e09 e08"},
-		"a date and a timestamp may be mixed":         {"berlin", "from=2026-10-25&to=2026-10-25T00:00:00Z", "e07"},
-		"only from reaches until now":                 {"berlin", "from=2026-10-26", "e16 e15 e14 e13"},
-		"only to begins 30 days before":               {"berlin", "to=2026-10-20", "e03 e02 e01"},
-		"from and to win over period":                 {"berlin", "period=24h&from=2026-10-20&to=2026-10-20", "e03 e02 e01"},
-		"24 hours roll":                               {"berlin", "period=24h", "e16 e15 e14 e13 e12"},
-		"the last 24 hours are the default":           {"berlin", "", "e16 e15 e14 e13 e12"},
-		"empty parameters are absent":                 {"berlin", "period=&from=&to=&limit=&status=&platform=&event=&cursor=", "e16 e15 e14 e13 e12"},
-		"other names filter":                          {"berlin", "period=30d&event=refund&event[]=lead", "e16 e13"},
-		"an alias filters by what it stands for":      {"berlin", "from=2026-10-25&to=2026-10-25&event=page_view", "e11 e10 e07"},
-		"a platform filters":                          {"berlin", "from=2026-10-20&to=2026-10-20&platform=nobody", ""},
-		"a state filters over all platforms":          {"berlin", "period=30d&status=delivered", "e03 e01"},
-		"states may be several":                       {"berlin", "period=30d&status[]=skipped&status[]=retrying", "e09 e02"},
-		"brackets change nothing":                     {"berlin", "period=30d&status[]=delivered&platform[0]=crm", "e01"},
-		"one of several platforms is enough":          {"berlin", "period=30d&status=delivered&platform[]=nobody&platform[]=crm", "e01"},
-		"a platform and its state filter together":    {"berlin", "period=30d&status=delivered&platform=crm", "e01"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			answer := get(api, tokens[test.property], test.property+"/events?"+test.query)
-			var got page
-			if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
-				t.Fatalf("got %d %s, %v", answer.Code, answer.Body, err)
-			}
-			ids := make([]string, len(got.Data))
-			for i, record := range got.Data {
-				ids[i] = record.EventID
-			}
-			if diff := cmp.Diff(test.want, strings.Join(ids, " ")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		_, api := serveFrom(t, engine)
+		for name, test := range map[string]struct {
+			property string
+			query    string
+			want     string
+		}{
+			"a date is a day in Berlin, of 25 hours":      {"berlin", "from=2026-10-25&to=2026-10-25", "e12 e11 e10 e09 e08 e07"},
+			"a date is a day in Kolkata":                  {"kolkata", "from=2026-10-25&to=2026-10-25", "e11 e10 e09 e08 e07 e06 e05"},
+			"a date is a day in São Paulo":                {"saopaulo", "from=2026-10-25&to=2026-10-25", "e13 e12 e11"},
+			"timestamps are taken as given":               {"berlin", "from=2026-10-25T00:30:00Z&to=2026-10-25T03:00:00.001Z", "e11 e10 e09 e08"},
+			"a timestamp's end is exclusive":              {"berlin", "from=2026-10-25T00:30:00Z&to=2026-10-25T03:00:00Z", "e10 e09 e08"},
+			"an offset's plus may be encoded":             {"berlin", "from=2026-10-25T02:30:00%2B02:00&to=2026-10-25T02:30:00.001%2B01:00", "e09 e08"},
+			"an offset's plus may be forgotten to encode": {"berlin", "from=2026-10-25T02:30:00+02:00&to=2026-10-25T02:30:00.001+01:00", "e09 e08"},
+			"a date and a timestamp may be mixed":         {"berlin", "from=2026-10-25&to=2026-10-25T00:00:00Z", "e07"},
+			"only from reaches until now":                 {"berlin", "from=2026-10-26", "e16 e15 e14 e13"},
+			"only to begins 30 days before":               {"berlin", "to=2026-10-20", "e03 e02 e01"},
+			"from and to win over period":                 {"berlin", "period=24h&from=2026-10-20&to=2026-10-20", "e03 e02 e01"},
+			"24 hours roll":                               {"berlin", "period=24h", "e16 e15 e14 e13 e12"},
+			"the last 24 hours are the default":           {"berlin", "", "e16 e15 e14 e13 e12"},
+			"empty parameters are absent":                 {"berlin", "period=&from=&to=&limit=&status=&platform=&event=&cursor=", "e16 e15 e14 e13 e12"},
+			"other names filter":                          {"berlin", "period=30d&event=refund&event[]=lead", "e16 e13"},
+			"an alias filters by what it stands for":      {"berlin", "from=2026-10-25&to=2026-10-25&event=page_view", "e11 e10 e07"},
+			"a platform filters":                          {"berlin", "from=2026-10-20&to=2026-10-20&platform=nobody", ""},
+			"a state filters over all platforms":          {"berlin", "period=30d&status=delivered", "e03 e01"},
+			"states may be several":                       {"berlin", "period=30d&status[]=skipped&status[]=retrying", "e09 e02"},
+			"brackets change nothing":                     {"berlin", "period=30d&status[]=delivered&platform[0]=crm", "e01"},
+			"one of several platforms is enough":          {"berlin", "period=30d&status=delivered&platform[]=nobody&platform[]=crm", "e01"},
+			"a platform and its state filter together":    {"berlin", "period=30d&status=delivered&platform=crm", "e01"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				answer := get(api, tokens[test.property], test.property+"/events?"+test.query)
+				var got page
+				if err := json.Unmarshal(answer.Body.Bytes(), &got); err != nil || answer.Code != http.StatusOK {
+					t.Fatalf("got %d %s, %v", answer.Code, answer.Body, err)
+				}
+				ids := make([]string, len(got.Data))
+				for i, record := range got.Data {
+					ids[i] = record.EventID
+				}
+				if diff := cmp.Diff(test.want, strings.Join(ids, " ")); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
+	})
 }
 
 func TestErrorsOfAPeriod(t *testing.T) {
@@ -168,7 +170,7 @@ func serveReceived(t *testing.T, zone string, received []string) http.Handler {
 	fill(t, view, &memory{entries: entries})
 	handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 	handler.Serve([]Tenant{{
-		Property: config.Property{Name: "days", Currency: "EUR", TimeZone: zone}, Location: location, Tokens: tokensOf("days"), Engine: view, Entries: &memory{entries: entries},
+		Property: config.Property{Name: "days", Currency: "EUR", TimeZone: zone}, Location: location, Tokens: tokensOf("days"), Engine: view, Events: StreamEvents{&memory{entries: entries}},
 	}})
 	return routes(handler)
 }

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
-
-	"github.com/weir-dev/weir/collector/analytics"
 )
 
 // askWith makes a request with headers.
@@ -189,20 +187,22 @@ func TestWhoHasAnAnswerAlreadyIsToldSo(t *testing.T) {
 }
 
 func TestATagFollowsTheText(t *testing.T) {
-	handler, api := serve(t)
-	header := map[string]string{"Authorization": berlinBearer}
-	before := askWith(api, http.MethodGet, allBerlin, header).Header().Get("ETag")
-	if again := askWith(api, http.MethodGet, allBerlin, header).Header().Get("ETag"); again != before {
-		t.Errorf("the same text has the tags %q and %q", before, again)
-	}
-	view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(*analytics.View)
-	if err := view.AddEvents(arrivals(t, 1, fixtureNow)); err != nil {
-		t.Fatal(err)
-	}
-	header["If-None-Match"] = before
-	if answer := askWith(api, http.MethodGet, allBerlin, header); answer.Code != http.StatusOK {
-		t.Errorf("got %d after an event has come", answer.Code)
-	}
+	onEachEngine(t, func(t *testing.T, engine engineMaker) {
+		handler, api := serveFrom(t, engine)
+		header := map[string]string{"Authorization": berlinBearer}
+		before := askWith(api, http.MethodGet, allBerlin, header).Header().Get("ETag")
+		if again := askWith(api, http.MethodGet, allBerlin, header).Header().Get("ETag"); again != before {
+			t.Errorf("the same text has the tags %q and %q", before, again)
+		}
+		view := (*handler.tenants.Load())[indexOf(t, handler, "berlin")].Engine.(learner)
+		if err := view.AddEvents(arrivals(t, 1, fixtureNow)); err != nil {
+			t.Fatal(err)
+		}
+		header["If-None-Match"] = before
+		if answer := askWith(api, http.MethodGet, allBerlin, header); answer.Code != http.StatusOK {
+			t.Errorf("got %d after an event has come", answer.Code)
+		}
+	})
 }
 
 func TestAllThatAnswersTravelByLeadsToTheConnection(t *testing.T) {

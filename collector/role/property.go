@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
@@ -37,8 +36,10 @@ type property struct {
 	reading  *stream.Stream     // for query: with what tells whose an event is, as long as that is kept
 	appender *stream.Appender   // not for query alone
 	rejected *stream.Rejections // not for query alone
-	view     *analytics.View    // only for query
+	engines  *engines           // only for query
 	ledger   *ledger
+	// historyMetrics are those of a history that is asked: only for query.
+	historyMetrics *historyMetrics
 	// usedKeys and usedTokens are told which of them are used: of collect and of query, where acts are written down.
 	usedKeys, usedTokens *audit.FirstUses
 	// reached is set once Redis has answered.
@@ -54,6 +55,8 @@ type settings struct {
 	tokens   []auth.Credential   // only for query
 	sessions []session.Key       // only for query
 	told     config.Settings     // only for query
+	// history is how the history is reached; nil where there is none, or none that this process reaches.
+	history  *config.ClickHouse
 	location *time.Location
 }
 
@@ -90,8 +93,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 		p.usedTokens = audit.NewFirstUses(p.String(), o.Audit, p.stream.TokenUses(), o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
-		p.view = analytics.NewView(analytics.Options{Property: p.String(), Currency: p.config.Currency, Logger: o.Logger, Budget: o.views.budget, MaxBytes: o.views.maxBytes, Erased: p.ledger.Erased})
-		if err := watchView(p.view, prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
+		if err := p.openEngines(prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
 		}
 	}
@@ -128,11 +130,26 @@ func (p *property) load() (loaded settings, err error) {
 		if loaded.told, err = config.LoadSettings(p.directory); err != nil {
 			return settings{}, err
 		}
+		if loaded.history, err = p.loadHistory(loaded.config.History); err != nil {
+			return settings{}, err
+		}
 	}
 	if loaded.location, err = time.LoadLocation(loaded.config.TimeZone); err != nil {
 		return settings{}, err
 	}
 	return loaded, nil
+}
+
+// loadHistory reads how a history is reached; nil where there is none, or where the pod has not been told yet how.
+func (p *property) loadHistory(history *config.History) (*config.ClickHouse, error) {
+	if history == nil {
+		return nil, nil
+	}
+	how, found, err := config.LoadClickHouse(p.directory)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &how, nil
 }
 
 // signingSecrets reads what the sources' webhooks are verified with. One without a Secret is refused until it has one,
@@ -165,16 +182,17 @@ func (p *property) collectTenant() ingest.Tenant {
 }
 
 func (p *property) queryTenant() query.Tenant {
+	engine := p.engines.now()
 	return query.Tenant{
-		Property: p.config, Location: p.location, Tokens: p.tokens, Engine: p.view, Replayer: stream.ReplayRequester{Stream: p.stream},
-		Eraser: stream.ErasureRequester{Stream: p.stream}, Entries: p.reading, Records: p.stream, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
+		Property: p.config, Location: p.location, Tokens: p.tokens, Engine: engine, Replayer: stream.ReplayRequester{Stream: p.stream},
+		Eraser: stream.ErasureRequester{Stream: p.stream}, Events: engine.events, Records: engine.records, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
 		Settings: p.told, SessionKeys: p.sessions,
 		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
 	}
 }
 
 // checks say when the property can be served. A process that only reads needs no Redis for that once its view has
-// caught up: it goes on answering from what it has. One that collects needs it to begin with. Nobody sends requests to
+// caught up, or its history was reached: it goes on answering from what it has. One that collects needs it to begin with. Nobody sends requests to
 // one that only delivers: its readiness tells people, and holds up a rollout to pods that do not reach Redis. None is ready
 // before it knows who has been erased.
 func (p *property) checks() []server.Check {
@@ -182,13 +200,8 @@ func (p *property) checks() []server.Check {
 	if p.options.has(Collect) || p.options.has(Deliver) || p.options.has(Archive) {
 		checks = append(checks, server.Check{Name: "redis " + p.String(), Ready: p.reachRedis})
 	}
-	if p.view != nil {
-		checks = append(checks, server.Check{Name: "view " + p.String(), Ready: func(context.Context) error {
-			if p.replaying() {
-				return errors.New("still replaying the stream")
-			}
-			return nil
-		}})
+	if p.engines != nil {
+		checks = append(checks, server.Check{Name: "view " + p.String(), Ready: func(context.Context) error { return p.engines.now().ready() }})
 	}
 	return checks
 }
@@ -207,22 +220,8 @@ func (p *property) reachRedis(ctx context.Context) error {
 	return err
 }
 
-// replaying says whether the property has a view that has not yet caught up for the first time.
-func (p *property) replaying() bool {
-	return p.view != nil && !p.view.Status(context.Background()).Ready
-}
-
-// follow keeps the view up to date until ctx ends. Nothing gets into it before it is known who has been erased.
-func (p *property) follow(ctx context.Context) error {
-	if p.ledger.await(ctx) != nil {
-		return nil
-	}
-	err := p.view.Follow(ctx, p.reading)
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
+// answering says whether the property's questions are answered, where they are asked here.
+func (p *property) answering() bool { return p.engines == nil || p.engines.now().ready() == nil }
 
 // close flushes what is still to be appended and closes the connection.
 func (p *property) close() error {

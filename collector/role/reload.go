@@ -10,13 +10,12 @@ import (
 
 // reload looks after the properties' configurations until ctx ends and serves what changes in them.
 func (p *process) reload(ctx context.Context) {
-	var mu sync.Mutex // one at a time: they share the handlers
 	var all sync.WaitGroup
 	for _, property := range p.properties {
 		all.Go(func() {
 			property.watcher.Run(ctx, reloadInterval, func() {
-				mu.Lock()
-				defer mu.Unlock()
+				p.publishing.Lock()
+				defer p.publishing.Unlock()
 				p.reloadOne(property)
 			})
 		})
@@ -34,8 +33,8 @@ func (p *process) reloadOne(property *property) {
 		return
 	}
 	before, after := property.config, loaded.config
-	if after.Namespace != before.Namespace || after.Name != before.Name || (property.view != nil && after.Currency != before.Currency) {
-		// A property never changes its name, and the view's sums are in its currency: that takes a new process.
+	if after.Namespace != before.Namespace || after.Name != before.Name || (property.engines != nil && after.Currency != before.Currency) {
+		// A property never changes its name, and an engine's sums are in its currency: that takes a new process.
 		p.Logger.Error("the name or currency of a property that is served cannot change; restart the process", "property", property.String())
 		return
 	}
@@ -43,6 +42,12 @@ func (p *process) reloadOne(property *property) {
 		p.Logger.Error("the Redis of a property that is served cannot change but for its user, password and certificates; restart the process",
 			"property", property.String(), "error", err)
 		return
+	}
+	if property.engines != nil {
+		if err := property.changeEngine(&loaded); err != nil {
+			p.Logger.Error("the changed history cannot be used; what was before goes on answering", "property", property.String(), "error", err)
+			return
+		}
 	}
 	property.settings = loaded
 	if property.appender != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,7 +46,7 @@ type Options struct {
 	Local *query.Local
 	// DrainDelay is for how long requests are still taken after readiness has turned false.
 	DrainDelay time.Duration
-	// Ready is called once everything can be served, the views' first replay included; its error ends the run. Nil
+	// Ready is called once everything can be served, views' first replay and histories' first filling included; its error ends the run. Nil
 	// for none.
 	Ready func() error
 
@@ -68,6 +69,8 @@ type process struct {
 	archive    map[*property]*archives
 	health     *server.Health
 	registry   *prometheus.Registry
+	// publishing is held while what the handlers serve changes.
+	publishing sync.Mutex
 }
 
 // Run serves until ctx ends, then drains: requests and deliveries in flight finish side by side; appends are
@@ -166,6 +169,14 @@ func (p *process) publish() {
 	}
 }
 
+// republish serves a property from the engine that answers now.
+func (p *process) republish(property *property) {
+	p.publishing.Lock()
+	defer p.publishing.Unlock()
+	p.publish()
+	p.Logger.Info("questions are answered by another engine from now on", "property", property.String(), "from", property.engines.now().String())
+}
+
 // serve runs everything until ctx ends or a server fails.
 func (p *process) serve(ctx context.Context, handler http.Handler) error {
 	// What stands behind the handlers outlives them: it is stopped when the last request has been answered.
@@ -177,8 +188,8 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 
 	for _, property := range p.properties {
 		back.Go(func() error { property.ledger.follow(behind, property.stream); return nil })
-		if property.view != nil {
-			back.Go(func() error { return property.follow(behind) })
+		if property.engines != nil {
+			back.Go(func() error { return property.engines.keep(behind, property, func() { p.republish(property) }) })
 		}
 		if d := p.deliver[property]; d != nil {
 			front.Go(func() error { return d.run(running) })
@@ -216,11 +227,11 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 	return errors.Join(err, back.Wait())
 }
 
-// announce calls Ready when every view has replayed its streams, or never where ctx ends before.
+// announce calls Ready when every property's questions are answered, or never where ctx ends before.
 func (p *process) announce(ctx context.Context) error {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
-	for slices.ContainsFunc(p.properties, func(property *property) bool { return property.replaying() }) {
+	for slices.ContainsFunc(p.properties, func(property *property) bool { return !property.answering() }) {
 		select {
 		case <-ctx.Done():
 			return nil

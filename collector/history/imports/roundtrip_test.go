@@ -66,7 +66,7 @@ func exportOf(t testing.TB, events int, order string) (*analytics.View, string) 
 	ready(t, view)
 	handler := query.New(query.Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now }})
 	handler.Serve([]query.Tenant{{
-		Property: p, Location: time.UTC, Engine: view, Entries: entries,
+		Property: p, Location: time.UTC, Engine: view, Events: query.StreamEvents{Stream: entries},
 		Tokens: []auth.Credential{{Name: "default", Hash: auth.HashOf("wt_shop"), Scope: auth.ScopeRead}},
 	}})
 	routes := chi.NewRouter()
