@@ -458,9 +458,10 @@ func TestImportRulesBite(t *testing.T) {
 				"collector/e/file.go": `"github.com/weir-dev/weir/collector/f"`,
 				"collector/f/file.go": `"github.com/weir-dev/weir/collector/g"`,
 				"collector/g/file.go": `"github.com/weir-dev/weir/collector/h"`,
-				"collector/h/file.go": ``,
+				"collector/h/file.go": `"github.com/weir-dev/weir/collector/i"`,
+				"collector/i/file.go": ``,
 			},
-			want: []string{". → collector/a → collector/b → collector/c → collector/d → collector/e → collector/f → collector/g → collector/h: 7 imports deep, at most 6"},
+			want: []string{". → collector/a → collector/b → collector/c → collector/d → collector/e → collector/f → collector/g → collector/h → collector/i: 8 imports deep, at most 7"},
 		},
 	}
 	for name, tt := range tests {
