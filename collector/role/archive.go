@@ -115,8 +115,9 @@ func (a *archives) runOne(ctx context.Context, way config.ClickHouse) {
 		return
 	}
 	defer client.Close()
-	forgets := &forgetting{stream: a.stream, ledger: a.ledger, kept: a.kept}
-	one := archive.New(archive.Options{
+	var one *archive.Archive
+	forgets := &forgetting{stream: a.stream, ledger: a.ledger, kept: a.kept, hidden: func() { one.Reread() }}
+	one = archive.New(archive.Options{
 		Property: a.name, Stream: a.stream, Client: client, Erased: a.ledger.Erased, Metrics: a.metrics, Logger: a.logger,
 		Beside: func(ctx context.Context) { forgets.run(ctx, client, a.logger) },
 	})

@@ -20,6 +20,8 @@ type forgetting struct {
 	ledger *ledger
 	// kept returns for how many days the history keeps events, and what tells whose they are: 0 for as long.
 	kept func() (days, identifiersDays int)
+	// hidden is told when rows were hidden.
+	hidden func()
 }
 
 const (
@@ -35,7 +37,7 @@ var (
 // run forgets until ctx ends.
 func (f *forgetting) run(ctx context.Context, client *clickhouse.Client, logger *slog.Logger) {
 	forgetter := forget.New(forget.Options{
-		Client: client, Ledger: f, Erasures: f.stream, Settled: f.settled, Current: f.current, Limits: f.limits, Logger: logger,
+		Client: client, Ledger: f, Erasures: f.stream, Settled: f.settled, Hidden: f.hidden, Current: f.current, Limits: f.limits, Logger: logger,
 	})
 	_ = forgetter.Run(ctx) // it returns when ctx ends
 }
@@ -52,7 +54,7 @@ func (f *forgetting) Known(ctx context.Context) ([]erasure.Entry, erasure.Salt, 
 	return known.Entries(), known.Salt, nil
 }
 
-// settled waits until the archive has brought a block to its end, or has found that there is none: what it reads after that it compares
+// settled waits until the archive has brought two blocks to their ends, or has found that there are none: what it reads after that it compares
 // with the ledger as it is now.
 func (f *forgetting) settled(ctx context.Context) error {
 	now, err := f.stream.Now(ctx)
@@ -67,7 +69,8 @@ func (f *forgetting) settled(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(settleLook)
 	defer ticker.Stop()
-	for state := before; state.Events == before.Events && !state.Current.After(now); {
+	// Of two blocks the second may have been read while the first was sent.
+	for state, blocks := before, 0; blocks < 2 && !state.Current.After(now); {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -75,6 +78,9 @@ func (f *forgetting) settled(ctx context.Context) error {
 		}
 		if state, err = f.stream.ArchiveState(ctx); err != nil {
 			return err
+		}
+		if state.Events != before.Events {
+			before, blocks = state, blocks+1
 		}
 	}
 	return nil

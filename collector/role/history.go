@@ -45,14 +45,14 @@ type historyEngine struct {
 	logger             *slog.Logger
 	metrics            *historyMetrics
 
-	// identifiers is for how many days it is told whose an event is; 0 for as long as there is the event.
-	identifiers atomic.Int64
+	// days is for how many days events are kept, identifiersDays for how many it is told whose they are; 0 for as long as the event.
+	days, identifiersDays atomic.Int64
 	// asked is what questions are asked of at the moment.
 	asked atomic.Pointer[dialled]
-	// current is the time up to which the history is known to have everything that was accepted; zero before it ever had. anonymous is
-	// the position before which events are nobody's.
-	current   atomic.Pointer[time.Time]
-	anonymous atomic.Uint64
+	// current is the time up to which the history is known to have everything that was accepted; zero before it ever had. oldest is the
+	// position before which none are kept, anonymous that before which they are nobody's.
+	current           atomic.Pointer[time.Time]
+	oldest, anonymous atomic.Uint64
 
 	mu sync.Mutex
 	// reached says that the history has answered, away that its last answer was none.
@@ -86,7 +86,9 @@ func newHistoryEngine(p *property, s *settings) (*historyEngine, error) {
 
 // change has the engine go by settings from now on.
 func (h *historyEngine) change(s *settings) error {
-	h.identifiers.Store(int64(s.config.Retention.IdentifiersDays))
+	days, identifiersDays := keptFor(&s.config)
+	h.days.Store(int64(days))
+	h.identifiersDays.Store(int64(identifiersDays))
 	return h.reach(*s.history)
 }
 
@@ -103,6 +105,7 @@ func (h *historyEngine) reach(how config.ClickHouse) error {
 	}
 	h.asked.Store(&dialled{how, client, history.New(history.Options{
 		Client: client, Currency: h.currency, MaxBytes: statementBytes, Anonymous: func() stream.Position { return stream.Position(h.anonymous.Load()) },
+		Oldest: func() stream.Position { return stream.Position(h.oldest.Load()) },
 	})})
 	if before != nil {
 		before.client.Close()
@@ -132,24 +135,25 @@ func (h *historyEngine) look(ctx context.Context) {
 	if !h.answers() {
 		h.try(ctx)
 	}
-	h.readAnonymous(ctx)
+	h.readLimits(ctx)
 	if state, err := h.stream.ArchiveState(ctx); err == nil && !state.Current.IsZero() {
 		h.current.Store(&state.Current)
 	}
 }
 
-// readAnonymous reads from when on events are somebody's. What has become nobody's stays so.
-func (h *historyEngine) readAnonymous(ctx context.Context) {
-	before := stream.Position(h.anonymous.Load())
-	if dropped, err := h.stream.Dropped(ctx); err == nil && !dropped.Identities.IsZero() {
-		before = max(before, stream.At(dropped.Identities))
+// readLimits reads from when on there are events, and from when on they are somebody's. What has become nobody's stays so.
+func (h *historyEngine) readLimits(ctx context.Context) {
+	now, err := h.stream.Now(ctx)
+	if err != nil {
+		return
 	}
-	if days := h.identifiers.Load(); days > 0 {
-		if now, err := h.stream.Now(ctx); err == nil {
-			before = max(before, stream.At(now.UTC().AddDate(0, 0, -int(days)).Truncate(24*time.Hour)))
-		}
+	dropped, err := h.stream.Dropped(ctx)
+	if err != nil {
+		return
 	}
-	h.anonymous.Store(uint64(before))
+	limits := limitsAt(now, dropped, func() (days, identifiersDays int) { return int(h.days.Load()), int(h.identifiersDays.Load()) })
+	h.oldest.Store(uint64(limits.Oldest))
+	h.anonymous.Store(max(h.anonymous.Load(), uint64(limits.Anonymous)))
 }
 
 // try asks the history something small, of each table.

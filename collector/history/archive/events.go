@@ -26,8 +26,11 @@ type events struct {
 	stream   *stream.Stream
 	erased   func(e *event.Event, received time.Time) bool
 	touches  *touches
-	names    *names
-	faulty   *faulty
+	visits   *visits
+	// stale is set when rows were taken out of the table from which touches and visits may know something.
+	stale  *atomic.Bool
+	names  *names
+	faulty *faulty
 }
 
 // faulty are the entries of a stream that cannot be read. Each is told once, however often it is come across.
@@ -98,9 +101,14 @@ func (s *events) Place(row *rows.Event) Place { return Place{Entry: stream.Posit
 
 // Prepare implements [Source].
 func (s *events) Prepare(ctx context.Context, after, last stream.Position, list []rows.Event) ([]rows.Event, error) {
+	if s.stale.Swap(false) {
+		s.touches.known, s.visits.known = false, false
+	}
 	if err := s.touches.fill(ctx, after, last, list); err != nil {
+		s.stale.Store(true)
 		return nil, err
 	}
+	s.visits.fill(after, last, list)
 	s.names.add(list)
 	return list, nil
 }

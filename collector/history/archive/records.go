@@ -18,6 +18,7 @@ type records struct {
 	// events is how far the events are: none of their records is archived before them, for it has their names.
 	events *progress
 	names  *names
+	said   *said
 	faulty *faulty
 }
 
@@ -64,7 +65,7 @@ func (s *records) Place(row *rows.Record) Place {
 
 // Prepare implements [Source]. It waits for the events of the records. Records of events that are not there any more, and of
 // platforms that these do not name, say nothing that anybody can ask for.
-func (s *records) Prepare(ctx context.Context, _, _ stream.Position, list []rows.Record) ([]rows.Record, error) {
+func (s *records) Prepare(ctx context.Context, after, last stream.Position, list []rows.Record) ([]rows.Record, error) {
 	if len(list) == 0 {
 		return list, nil
 	}
@@ -87,5 +88,5 @@ func (s *records) Prepare(ctx context.Context, _, _ stream.Position, list []rows
 			kept = append(kept, list[i])
 		}
 	}
-	return kept, nil
+	return kept, s.said.fill(ctx, after, last, kept)
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,7 @@ type Archive struct {
 	pace    *pace
 	health  *health
 	reached atomic.Bool
+	stale   atomic.Bool
 	// wrote says that a block has been copied since parts were looked at.
 	wrote atomic.Bool
 	// faultyEvents and faultyRecords outlive what comes and goes with an epoch.
@@ -61,6 +63,9 @@ func New(o Options) *Archive {
 
 // Reached says whether ClickHouse has answered, and was good.
 func (a *Archive) Reached() bool { return a.reached.Load() }
+
+// Reread has it remember nothing of the table's rows any more: some were taken out, or changed, by others.
+func (a *Archive) Reread() { a.stale.Store(true) }
 
 // Run archives until ctx ends. It survives both systems: what cannot be read or written is tried again. Several may run for a
 // property: the one that has begun last works, and the others stand by.
@@ -128,11 +133,11 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 	copied := map[Lane]*progress{Events: newProgress(), Records: newProgress()}
 	known := &names{client: o.Client}
 	eventsLane := newLane(a, epoch, Events, eventsTable(o.Client, o.Metrics), &events{
-		property: o.Property, stream: o.Stream, erased: o.Erased, touches: &touches{client: o.Client}, names: known, faulty: a.faultyEvents,
+		property: o.Property, stream: o.Stream, erased: o.Erased, touches: &touches{client: o.Client}, visits: &visits{}, stale: &a.stale, names: known, faulty: a.faultyEvents,
 	})
 	eventsLane.missed = a.missed
 	recordsLane := newLane(a, epoch, Records, recordsTable(o.Client, o.Metrics), &records{
-		stream: o.Stream, events: copied[Events], names: known, faulty: a.faultyRecords,
+		stream: o.Stream, events: copied[Events], names: known, said: &said{client: o.Client, seed: maphash.MakeSeed()}, faulty: a.faultyRecords,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runLane(ctx, a, eventsLane, copied[Events]) })

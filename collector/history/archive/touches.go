@@ -115,7 +115,7 @@ func (t *touches) read(ctx context.Context, at stream.Position) error {
 	t.latest = map[uint64]touch{}
 	query := clickhouse.Query{
 		SQL: `SELECT visitor, max(at) AS newest, argMax(toString(touch), at) AS what FROM events
-			WHERE at >= {from:UInt64} AND at <= {to:UInt64} AND touch != '' AND visitor != 0 GROUP BY visitor`,
+			WHERE at >= {from:UInt64} AND at <= {to:UInt64} AND touch != '' AND visitor != 0 AND at NOT IN (SELECT at FROM erased) GROUP BY visitor`,
 		Parameters: map[string]any{"from": uint64(oldest(at)), "to": uint64(at)},
 		Settings:   clickhouse.Settings{"max_bytes_before_external_group_by": int64(1 << 30)},
 	}

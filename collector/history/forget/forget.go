@@ -50,6 +50,8 @@ type Options struct {
 	// Settled returns when the blocks that were begun before are in the tables or have failed: later ones have nobody who stands in
 	// the ledger. Nil where nobody else writes.
 	Settled func(ctx context.Context) error
+	// Hidden is called when rows were hidden: whoever else writes is not to have new rows come from these. Nil where nobody does.
+	Hidden func()
 	// Current is the time up to which everything that was received is in the tables; nil where nobody else writes.
 	Current func(ctx context.Context) (time.Time, error)
 	// Limits are asked with each look; nil for none.
@@ -74,6 +76,7 @@ type Forgetter struct {
 	ledger   Ledger
 	erasures Erasures
 	settled  func(context.Context) error
+	hidden   func()
 	current  func(context.Context) (time.Time, error)
 	limits   func(context.Context) (Limits, error)
 	logger   *slog.Logger
@@ -106,11 +109,14 @@ type Forgetter struct {
 // New prepares a forgetter.
 func New(o Options) *Forgetter {
 	f := &Forgetter{
-		client: o.Client, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, current: o.Current, limits: o.Limits, logger: o.Logger, interval: o.Interval,
+		client: o.Client, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, hidden: o.Hidden, current: o.Current, limits: o.Limits, logger: o.Logger, interval: o.Interval,
 		elapsed: o.Monotonic, done: map[erasure.Digest]erasure.Entry{}, uncorrected: true, unfinished: true, leftover: true,
 	}
 	if f.settled == nil {
 		f.settled = func(context.Context) error { return nil }
+	}
+	if f.hidden == nil {
+		f.hidden = func() {}
 	}
 	if f.limits == nil {
 		f.limits = func(context.Context) (Limits, error) { return Limits{}, nil }

@@ -175,6 +175,12 @@ func (f *Forgetter) look(ctx context.Context, l *look) error {
 	if err := f.hide(ctx, l); err != nil {
 		return err
 	}
+	if l.hidden > 0 {
+		f.hidden()
+		if err := f.settled(ctx); err != nil { // blocks that were begun before may have rows that come from hidden ones
+			return err
+		}
+	}
 	var notes []stream.HistoryNote
 	for id, one := range l.unanswered {
 		notes = append(notes, stream.HistoryNote{ID: id, Ledgered: one.erasure.Ledgered, Step: stream.HistoryFound, Linked: l.linkedBy(id, one)})

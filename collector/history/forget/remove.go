@@ -53,13 +53,13 @@ func (f *Forgetter) hiddenPositions(ctx context.Context, to func([]uint64) error
 	}
 }
 
-// correct has what is left of the visitors whose touches are hidden come from where it would come from without these. Where there
-// is such a thing it begins to write it, and it is to be called again.
+// correct has what is left of the visitors of hidden rows come from where it would come from without these, and know of no hidden
+// row before it. Where there is such a thing it begins to write it, and it is to be called again.
 func (f *Forgetter) correct(ctx context.Context) error {
 	var changed []originRow
 	err := f.hiddenPositions(ctx, func(positions []uint64) error {
 		visitors, err := clickhouse.Select[uint64](ctx, f.client, clickhouse.Query{
-			SQL:      "SELECT DISTINCT visitor FROM events WHERE at IN (" + listed(positions) + ") AND touch != '' AND visitor != 0",
+			SQL:      "SELECT DISTINCT visitor FROM events WHERE at IN (" + listed(positions) + ") AND visitor != 0",
 			Settings: unlogged(),
 		})
 		if err != nil {
@@ -90,15 +90,17 @@ type originRow struct {
 	Touch     string `ch:"touch"`
 	Origin    string `ch:"origin"`
 	OriginAge uint32 `ch:"origin_age"`
+	Since     uint32 `ch:"since"`
 	Gone      uint8  `ch:"gone"`
 }
 
 // origins follows rows of visitors in order.
 type origins struct {
 	visitor uint64
-	// latest is the latest touch that stays, gone are those that do not.
+	// latest is the latest touch that stays, gone are those that do not; here is when the visitor's rows are that stay.
 	latest *originRow
 	gone   map[touched]bool
+	here   map[int64]bool
 }
 
 // touched is a touch as a row has it that comes from it.
@@ -107,30 +109,32 @@ type touched struct {
 	text string
 }
 
-// next returns the row as it shall be, where that is not as it is. A row that does not come from a touch that goes stays as it is:
-// the table may have lost what it came from by age.
+// next returns the row as it shall be, where that is not as it is. A row that does not come from a touch that goes keeps where it
+// comes from: the table may have lost that by age.
 func (o *origins) next(row originRow) (originRow, bool) {
 	if row.Visitor != o.visitor {
-		*o = origins{visitor: row.Visitor, gone: map[touched]bool{}}
+		*o = origins{visitor: row.Visitor, gone: map[touched]bool{}, here: map[int64]bool{}}
 	}
 	ms := stream.Position(row.At).Milliseconds()
-	switch {
-	case row.Gone == 1 && row.Touch != "":
-		o.gone[touched{ms, row.Touch}] = true
-		return row, false
-	case row.Gone == 1:
-		return row, false
-	case row.Touch != "":
-		o.latest = &row
-		return row, false
-	case row.Origin == "" || !o.gone[touched{ms - int64(row.OriginAge), row.Origin}]:
+	if row.Gone == 1 {
+		if row.Touch != "" {
+			o.gone[touched{ms, row.Touch}] = true
+		}
 		return row, false
 	}
 	before := row
-	row.Origin, row.OriginAge = "", 0
-	if o.latest != nil {
-		if age := ms - stream.Position(o.latest.At).Milliseconds(); age <= analytics.TouchLookback.Milliseconds() {
-			row.Origin, row.OriginAge = o.latest.Touch, uint32(age)
+	if row.Since > 0 && !o.here[ms-int64(row.Since)+1] {
+		row.Since = 0
+	}
+	o.here[ms] = true
+	if row.Touch != "" {
+		o.latest = &before
+	} else if row.Origin != "" && o.gone[touched{ms - int64(row.OriginAge), row.Origin}] {
+		row.Origin, row.OriginAge = "", 0
+		if o.latest != nil {
+			if age := ms - stream.Position(o.latest.At).Milliseconds(); age <= analytics.TouchLookback.Milliseconds() {
+				row.Origin, row.OriginAge = o.latest.Touch, uint32(age)
+			}
 		}
 	}
 	return row, row != before
@@ -140,7 +144,7 @@ func (o *origins) next(row originRow) (originRow, bool) {
 func (f *Forgetter) corrections(ctx context.Context, visitors []uint64, changed []originRow) ([]originRow, error) {
 	var follow origins
 	rows := clickhouse.Rows[originRow](ctx, f.client, clickhouse.Query{
-		SQL: "SELECT visitor, at, toString(touch) AS touch, toString(origin) AS origin, origin_age, at IN (SELECT at FROM erased) AS gone FROM events WHERE visitor IN (" +
+		SQL: "SELECT visitor, at, toString(touch) AS touch, toString(origin) AS origin, origin_age, since, at IN (SELECT at FROM erased) AS gone FROM events WHERE visitor IN (" +
 			listed(visitors) + ") ORDER BY visitor, at",
 		Settings: unlogged(),
 	})
@@ -160,10 +164,10 @@ func (f *Forgetter) corrections(ctx context.Context, visitors []uint64, changed 
 
 // setOrigins writes where some rows come from.
 func (f *Forgetter) setOrigins(ctx context.Context, changed []originRow) error {
-	positions, ages := make([]uint64, len(changed)), make([]uint32, len(changed))
+	positions, ages, sinces := make([]uint64, len(changed)), make([]uint32, len(changed)), make([]uint32, len(changed))
 	texts := "["
 	for i := range changed {
-		positions[i], ages[i] = changed[i].At, changed[i].OriginAge
+		positions[i], ages[i], sinces[i] = changed[i].At, changed[i].OriginAge, changed[i].Since
 		if i > 0 {
 			texts += ","
 		}
@@ -172,7 +176,8 @@ func (f *Forgetter) setOrigins(ctx context.Context, changed []originRow) error {
 	texts += "]"
 	at := listed(positions)
 	return f.mutate(ctx, schema.Events, "UPDATE origin = transform(at, ["+at+"], "+texts+", toString(origin)), "+
-		"origin_age = toUInt32(transform(at, ["+at+"], ["+listed(ages)+"], origin_age)) WHERE at IN ("+at+")")
+		"origin_age = toUInt32(transform(at, ["+at+"], ["+listed(ages)+"], origin_age)), "+
+		"since = toUInt32(transform(at, ["+at+"], ["+listed(sinces)+"], since)) WHERE at IN ("+at+")")
 }
 
 // remove removes what is hidden from the tables.
