@@ -28,7 +28,7 @@ func (m moment) recordBounds() map[string]any {
 // time may be from its event's is bounded, but not that of what is compared with it: see package columns.
 func countingSQL(kept string) string {
 	return `SELECT at, platform, name,
-	groupArray((entry, nth, status, attempts, latency, toString(reason), decided, again)) AS said,
+	groupArray((entry, nth, status, attempts, latency, toString(reason), toInt64(bitShiftRight(entry, 20)) + decided, again)) AS said,
 	toInt64(bitShiftRight(at, 20)) AS received,
 	if(length(said) = 1, said[1], arrayFold((known, r) -> if(
 		multiIf(known.3 = 2, 0, r.3 = 2, 1, r.3 >= 3 AND known.3 < 2, 1,

@@ -101,9 +101,9 @@ func tables() []table {
 				{"attempts", "UInt16"},
 				{"latency", "UInt32 CODEC(ZSTD(1))"}, // milliseconds
 				{"reason", "LowCardinality(String)"},
-				{"decided", "Int64 CODEC(Delta(8), ZSTD(1))"}, // milliseconds since 1970
-				{"name", "LowCardinality(String)"},            // the event's
-				{"again", "UInt8"},                            // 1 where the event has an earlier record of the platform
+				{"decided", "Int64 CODEC(T64, ZSTD(1))"}, // milliseconds from the entry to when it was decided, mostly a few below 0
+				{"name", "LowCardinality(String)"},       // the event's
+				{"again", "UInt8"},                       // 1 where the event has an earlier record of the platform
 			},
 		},
 		{name: Gaps, order: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
