@@ -52,13 +52,13 @@ format() {
   fi
 }
 
-# What serves tests is hack/browser, and collector/redisserver: weir dev starts such a Redis, too, but kills, restarts and
-# bends none. collector/history, what it stands on, and how pods are told of it, are there before a role uses them.
+# What serves tests is hack/browser, collector/clickhouse/clickhousetest, and collector/redisserver and clickhouseserver: weir dev
+# starts such servers, too, but kills, restarts and bends none.
 deadcode() {
   local found
   found=$("$1" ./...) || return
   found=$(sed '/^collector\/redisserver\//d; /^collector\/consent\/consenttest\//d; /^collector\/sources\/fakes\//d; /^hack\/browser\//d;
-    /^collector\/history\//d; /^collector\/clickhouse/d; /^collector\/connect\//d; /^collector\/config\/history.go/d; /^collector\/event\/wire\/rest.go/d' <<<"$found")
+    /^collector\/clickhouseserver\//d; /^collector\/clickhouse\/clickhousetest\//d' <<<"$found")
   if [ -n "$found" ]; then
     printf 'no program reaches these; remove them, or move what only tests need into tests:\n%s\n' "$found" >&2
     return 1
