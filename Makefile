@@ -111,6 +111,12 @@ READ_EVENTS ?= 10000000
 bench-read: check-go check-cc ## Ask the read API and DuckDB the same about READ_EVENTS (10 million: 4 GB, minutes). READ_ARGS: see hack/duckbench
 	@$(PHASE) bench-read hack/bench-read.sh -events $(READ_EVENTS) $(READ_ARGS)
 
+HISTORY_EVENTS ?= 100000000
+
+.PHONY: bench-history
+bench-history: check-go check-cc ## Ask a history of HISTORY_EVENTS (100 million: 10 GB of disk, half an hour) and SQL by hand the same. HISTORY_ARGS: see hack/bench/history
+	@server=$$(hack/clickhouse.sh); $(PHASE) bench-history go run ./hack/bench/history -server "$$server" -events $(HISTORY_EVENTS) $(HISTORY_ARGS)
+
 SOAK_KILLS ?= 200
 SOAK_DELIVERERS ?= 100
 SOAK_EVENTS ?= 10000

@@ -153,16 +153,16 @@ func (f *Forgetter) behind(current time.Time, one stream.HistoryErasure) bool {
 }
 
 // add adds those entries that are wanted, and says whether there are any.
-func (l *look) add(entries []erasure.Entry, wanted func(erasure.Entry) bool) (any bool) {
+func (l *look) add(entries []erasure.Entry, wanted func(erasure.Entry) bool) (some bool) {
 	for _, entry := range entries {
 		t, isHeld := l.targets[entry.Digest]
 		if isNew := wanted(entry); isNew || isHeld {
 			t.entry = entry
 			l.targets[entry.Digest] = t
-			any = any || isNew
+			some = some || isNew
 		}
 	}
-	return any
+	return some
 }
 
 // look finds the rows that are to go and hides them, and notes what was seen with those subjects of which it is asked.

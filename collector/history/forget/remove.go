@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics"
@@ -165,15 +166,12 @@ func (f *Forgetter) corrections(ctx context.Context, visitors []uint64, changed 
 // setOrigins writes where some rows come from.
 func (f *Forgetter) setOrigins(ctx context.Context, changed []originRow) error {
 	positions, ages, sinces := make([]uint64, len(changed)), make([]uint32, len(changed)), make([]uint32, len(changed))
-	texts := "["
+	origins := make([]string, len(changed))
 	for i := range changed {
 		positions[i], ages[i], sinces[i] = changed[i].At, changed[i].OriginAge, changed[i].Since
-		if i > 0 {
-			texts += ","
-		}
-		texts += quoted(changed[i].Origin)
+		origins[i] = quoted(changed[i].Origin)
 	}
-	texts += "]"
+	texts := "[" + strings.Join(origins, ",") + "]"
 	at := listed(positions)
 	return f.mutate(ctx, schema.Events, "UPDATE origin = transform(at, ["+at+"], "+texts+", toString(origin)), "+
 		"origin_age = toUInt32(transform(at, ["+at+"], ["+listed(ages)+"], origin_age)), "+

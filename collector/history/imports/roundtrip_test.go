@@ -134,7 +134,9 @@ func ready(t testing.TB, view *analytics.View) {
 		}
 	}
 	cancel()
-	<-ended
+	if err := <-ended; err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
 }
 
 // answerer is what both engines are, of which the history answers these.

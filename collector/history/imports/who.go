@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weir-dev/weir/collector/event"
@@ -60,8 +61,8 @@ func (p *people) turn(ms int64) {
 
 // of returns whom an identifier stands for, and whether that is remembered for long.
 func (p *people) of(id event.Identifier) (person event.Person, lasts, found bool) {
-	for i := len(p.buckets) - 1; i >= 0; i-- {
-		if person, found = p.buckets[i].persons[id]; found {
+	for i, bucket := range slices.Backward(p.buckets) {
+		if person, found = bucket.persons[id]; found {
 			return person, i == len(p.buckets)-1, true
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // ask asks all questions, the engine and the SQL in turns, and prints medians.
 func (p *past) ask(ctx context.Context) error {
 	engine := history.New(history.Options{Client: p.client, Currency: "EUR", MaxBytes: p.memory})
-	fmt.Printf("%-28s %10s %10s %7s %9s\n", "question", "engine", "SQL", "ratio", "goal")
+	fmt.Fprintf(p.out, "%-28s %10s %10s %7s %9s\n", "question", "engine", "SQL", "ratio", "goal")
 	for _, q := range p.questions() {
 		var own, byHand []time.Duration
 		for range p.rounds {
@@ -40,7 +40,7 @@ func (p *past) ask(ctx context.Context) error {
 		} else {
 			line += fmt.Sprintf(" %10s %7s", "", "")
 		}
-		fmt.Printf("%s %9s\n", line, q.goal)
+		fmt.Fprintf(p.out, "%s %9s\n", line, q.goal)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (p *past) size(ctx context.Context) error {
 		}
 	}
 	for _, one := range parts {
-		fmt.Printf("%-28s %12d rows %14d bytes, %6.2f an event\n", one.Name, one.Rows, one.Bytes, float64(one.Bytes)/float64(events))
+		fmt.Fprintf(p.out, "%-28s %12d rows %14d bytes, %6.2f an event\n", one.Name, one.Rows, one.Bytes, float64(one.Bytes)/float64(events))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/weir-dev/weir/collector/analytics"
@@ -25,6 +26,7 @@ const block = 100_000
 // past is what is asked about.
 type past struct {
 	options
+	out    io.Writer
 	client *clickhouse.Client
 	// from and to are its ends.
 	from, to time.Time
@@ -49,7 +51,7 @@ func (p *past) fill(ctx context.Context) error {
 		if err := p.repeat(ctx); err != nil {
 			return err
 		}
-		fmt.Printf("made in %s\n", time.Since(began).Round(time.Second))
+		fmt.Fprintf(p.out, "made in %s\n", time.Since(began).Round(time.Second))
 	}
 	ends, err := clickhouse.One[struct {
 		First uint64 `ch:"first"`

@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -21,7 +22,7 @@ import (
 type options struct {
 	events, base, rounds int
 	seed                 uint64
-	server, dir, keep    string
+	server, dir          string
 	memory               int64
 }
 
@@ -36,14 +37,15 @@ func main() {
 	flag.Int64Var(&o.memory, "memory", 8<<30, "how many bytes of memory one statement may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
+	err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-history:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if o.dir == "" {
 		if o.dir, err = os.MkdirTemp("", "weir-history-"); err != nil {
 			return err
@@ -64,7 +66,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer client.Close()
-	p := &past{options: o, client: client}
+	p := &past{options: o, out: out, client: client}
 	if err := p.fill(ctx); err != nil {
 		return err
 	}
