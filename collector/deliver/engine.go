@@ -29,7 +29,7 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Options are what an [Engine] needs. All but Ledger, Now and DrainTimeout are required.
+// Options are what an [Engine] needs. All but Past, Ledger, Now and DrainTimeout are required.
 type Options struct {
 	// Stream is the property's.
 	Stream *stream.Stream
@@ -46,6 +46,8 @@ type Options struct {
 	// Changed says that an engine of another configuration, or with other credentials, ran before this one: events that
 	// wait for another attempt are tried soon.
 	Changed bool
+	// Past is the property's history; nil where it has none, or where that is not reached from here.
+	Past Past
 	// Ledger says who has been erased. Nobody is, where it is nil.
 	Ledger Ledger
 	// Audit is told which erasures are done; nil for none.
@@ -332,9 +334,16 @@ func (e *Engine) group(cfg platforms.Platform, logger *slog.Logger) *group {
 	}
 }
 
+func (e *Engine) pastOf(platform string, logger *slog.Logger) *pastReader {
+	return &pastReader{
+		stream: e.options.Stream, platform: platform, past: e.options.Past, kept: e.options.Property.History != nil, now: e.clock.Now, logger: logger,
+	}
+}
+
 func (e *Engine) queue(cfg platforms.Platform, logger *slog.Logger) *queue {
 	return &queue{
 		stream: e.options.Stream, platform: cfg.Name, consumer: e.options.Consumer, timing: e.timing, now: e.clock.Now, logger: logger,
+		past:   e.pastOf(cfg.Name, logger),
 		active: map[stream.Position]struct{}{},
 	}
 }
