@@ -91,6 +91,8 @@ type timing struct {
 	// forward bounds a request that has persons erased at a platform, and forwardPass all of these to one platform on one way
 	// through the events.
 	forward, forwardPass time.Duration
+	// past is after how long what a replay has put back from the history is due again where that did not answer.
+	past time.Duration
 	// trim is how often the streams are trimmed.
 	trim time.Duration
 	// lag is how often it is measured what platforms still have to be handed.
@@ -123,6 +125,7 @@ func defaultTiming() timing {
 		replay:      time.Second,
 		erase:       time.Second, eraseGrace: 3 * time.Second, erasePatience: 30 * time.Second,
 		forward: 5 * time.Second, forwardPass: 15 * time.Second,
+		past:        15 * time.Second,
 		trim:        time.Minute,
 		lag:         5 * time.Second,
 		redis:       backoff{unit: 500 * time.Millisecond, cap: 15 * time.Second, floor: 100 * time.Millisecond},
@@ -336,7 +339,7 @@ func (e *Engine) group(cfg platforms.Platform, logger *slog.Logger) *group {
 
 func (e *Engine) pastOf(platform string, logger *slog.Logger) *pastReader {
 	return &pastReader{
-		stream: e.options.Stream, platform: platform, past: e.options.Past, kept: e.options.Property.History != nil, now: e.clock.Now, logger: logger,
+		stream: e.options.Stream, platform: platform, past: e.options.Past, kept: e.options.Property.History != nil, pause: e.timing.past, now: e.clock.Now, logger: logger,
 	}
 }
 

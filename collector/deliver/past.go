@@ -24,8 +24,6 @@ var errPastUnknown = errors.New("it is not known yet how the history is reached"
 const (
 	// pastTimeout is how long the history may take for events that are due, far less than they are leased for.
 	pastTimeout = 15 * time.Second
-	// pastPause is when those are due again that it did not give.
-	pastPause = 15 * time.Second
 	// pastAtOnce is how many are asked for at once, and pastBytes about how much is read in one go.
 	pastAtOnce, pastBytes = 100, 4 << 20
 )
@@ -36,8 +34,10 @@ type pastReader struct {
 	stream   *stream.Stream
 	platform string
 	// past is nil where the history is not reached, kept says that the property has one.
-	past   Past
-	kept   bool
+	past Past
+	kept bool
+	// pause is after how long those are due again that the history did not give.
+	pause  time.Duration
 	now    func() time.Time
 	logger *slog.Logger
 	// away says that the history did not answer the last time.
@@ -73,7 +73,7 @@ func (r *pastReader) read(ctx context.Context, due []stream.Delivery) ([]stream.
 		if !r.away.Swap(true) {
 			r.logger.Warn("events that a replay put back cannot be read from the history; they wait until they can", "error", err)
 		}
-		return present, r.stream.Postpone(ctx, r.platform, past, r.now().Add(pastPause))
+		return present, r.stream.Postpone(ctx, r.platform, past, r.now().Add(r.pause))
 	}
 	if r.away.Swap(false) {
 		r.logger.Info("events that a replay put back are read from the history again")
