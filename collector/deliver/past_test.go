@@ -197,8 +197,8 @@ func TestADelivererThatIsKilledLosesNothingThatWasPutBack(t *testing.T) {
 	l.await("all of them", func() string { return cmp.Diff(events, len(l.receiver.acceptances())) })
 	l.await("that nothing waits", func() string { return cmp.Diff(int64(0), l.group("crm").Waiting) })
 	for _, position := range l.positions {
-		if got := l.last("crm", position).Status; got != "delivered" {
-			t.Errorf("the record says %q", got)
+		if got := l.last("crm", position); got.Status != "delivered" {
+			t.Errorf("the record says %+v", got)
 		}
 	}
 }
