@@ -29,7 +29,7 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// Options are what an [Engine] needs. All but Ledger, Now and DrainTimeout are required.
+// Options are what an [Engine] needs. All but Past, Ledger, Now and DrainTimeout are required.
 type Options struct {
 	// Stream is the property's.
 	Stream *stream.Stream
@@ -46,6 +46,8 @@ type Options struct {
 	// Changed says that an engine of another configuration, or with other credentials, ran before this one: events that
 	// wait for another attempt are tried soon.
 	Changed bool
+	// Past is the property's history; nil where it has none, or where that is not reached from here.
+	Past Past
 	// Ledger says who has been erased. Nobody is, where it is nil.
 	Ledger Ledger
 	// Audit is told which erasures are done; nil for none.
@@ -89,6 +91,8 @@ type timing struct {
 	// forward bounds a request that has persons erased at a platform, and forwardPass all of these to one platform on one way
 	// through the events.
 	forward, forwardPass time.Duration
+	// past is after how long what a replay has put back from the history is due again where that did not answer.
+	past time.Duration
 	// trim is how often the streams are trimmed.
 	trim time.Duration
 	// lag is how often it is measured what platforms still have to be handed.
@@ -121,6 +125,7 @@ func defaultTiming() timing {
 		replay:      time.Second,
 		erase:       time.Second, eraseGrace: 3 * time.Second, erasePatience: 30 * time.Second,
 		forward: 5 * time.Second, forwardPass: 15 * time.Second,
+		past:        15 * time.Second,
 		trim:        time.Minute,
 		lag:         5 * time.Second,
 		redis:       backoff{unit: 500 * time.Millisecond, cap: 15 * time.Second, floor: 100 * time.Millisecond},
@@ -332,9 +337,16 @@ func (e *Engine) group(cfg platforms.Platform, logger *slog.Logger) *group {
 	}
 }
 
+func (e *Engine) pastOf(platform string, logger *slog.Logger) *pastReader {
+	return &pastReader{
+		stream: e.options.Stream, platform: platform, past: e.options.Past, kept: e.options.Property.History != nil, pause: e.timing.past, now: e.clock.Now, logger: logger,
+	}
+}
+
 func (e *Engine) queue(cfg platforms.Platform, logger *slog.Logger) *queue {
 	return &queue{
 		stream: e.options.Stream, platform: cfg.Name, consumer: e.options.Consumer, timing: e.timing, now: e.clock.Now, logger: logger,
+		past:   e.pastOf(cfg.Name, logger),
 		active: map[stream.Position]struct{}{},
 	}
 }

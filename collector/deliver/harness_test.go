@@ -272,7 +272,7 @@ func quickTiming() timing {
 		poll: 10 * time.Millisecond, idlePoll: 30 * time.Millisecond, lease: 2 * time.Second,
 		pendingIdle: 2 * time.Second, reclaim: 50 * time.Millisecond, trim: 50 * time.Millisecond, replay: 20 * time.Millisecond,
 		erase: 20 * time.Millisecond, eraseGrace: 50 * time.Millisecond, erasePatience: 500 * time.Millisecond,
-		forward: 2 * time.Second, forwardPass: 3 * time.Second,
+		past: 30 * time.Millisecond, forward: 2 * time.Second, forwardPass: 3 * time.Second,
 		redis: quick, reopen: 20 * time.Millisecond, lag: 10 * time.Millisecond,
 		removal: 100 * time.Millisecond, removalPoll: 20 * time.Millisecond, settle: time.Second,
 	}

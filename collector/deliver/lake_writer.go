@@ -48,7 +48,9 @@ type lakeWriter struct {
 	metrics     *Metrics
 	erased      func(e *event.Event, position stream.Position) bool
 	timing      timing
-	logger      *slog.Logger
+	// past reads what a replay has put back from the history.
+	past   *pastReader
+	logger *slog.Logger
 
 	// checked says that the bucket's server honours conditions.
 	checked bool
@@ -65,7 +67,7 @@ func (e *Engine) writeLake(taking context.Context, cfg platforms.Platform, opene
 		stream: o.Stream, platform: opened, settings: cfg.S3, name: cfg.Name, property: o.Property.Namespace + "/" + o.Property.Name,
 		consumer: o.Consumer, identifiers: cfg.S3.KeepIdentifiers || !o.Property.Retention.SealsIdentity(), group: g,
 		scheduler: scheduler{e.timing.backoff, e.clock.Now, e.clock.Latest}, pauses: pauses, metrics: o.Metrics,
-		erased: e.erased, timing: e.timing, logger: logger,
+		erased: e.erased, timing: e.timing, past: e.pastOf(cfg.Name, logger), logger: logger,
 	}
 	client := NewHTTPClient(o.Property.Egress, lakeRequest)
 	defer client.CloseIdleConnections()
@@ -214,7 +216,9 @@ func (w *lakeWriter) left(ctx context.Context, at stream.Group) (more bool, err 
 		if err != nil {
 			return false, err
 		}
-		list = append(list, due...)
+		if list, err = w.past.read(ctx, append(list, due...)); err != nil {
+			return false, err
+		}
 	}
 	if at.Pending > 0 && len(list) == 0 && time.Since(w.reclaimed) >= w.timing.reclaim {
 		if list, _, err = w.stream.Reclaim(ctx, w.name, w.consumer, w.timing.pendingIdle, lakeSettle); err != nil {

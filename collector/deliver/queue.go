@@ -19,6 +19,8 @@ type queue struct {
 	platform string
 	consumer string
 	timing   timing
+	// past reads what a replay has put back from the history.
+	past *pastReader
 	// now is the clock by which events are dated.
 	now    func() time.Time
 	logger *slog.Logger
@@ -80,7 +82,10 @@ func (q *queue) lease(
 			q.logger.Warn("events that are due come again when their lease ends", "events", len(busy), "error", err)
 		}
 	}
-	return due, err
+	if err != nil {
+		return due, err
+	}
+	return q.past.read(ctx, due)
 }
 
 // begin marks an event as active; false means that it is already.

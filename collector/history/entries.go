@@ -12,7 +12,7 @@ import (
 )
 
 // Entries returns the events at the positions as entries of their stream, in their order, without those that are gone. What tells
-// of the visitors' devices is in none.
+// of the visitors' devices is in none, and nothing of whose they are in those that have become nobody's.
 func (e *Engine) Entries(ctx context.Context, positions []stream.Position) ([]stream.Entry, error) {
 	wanted := make([]uint64, len(positions))
 	for i, position := range positions {
@@ -25,6 +25,9 @@ func (e *Engine) Entries(ctx context.Context, positions []stream.Position) ([]st
 			return nil, err
 		}
 		for i := range found {
+			if found[i].At < uint64(e.anonymous()) {
+				withoutPerson(&found[i])
+			}
 			restored, err := found[i].Restore()
 			if err != nil {
 				return nil, err

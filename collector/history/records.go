@@ -62,7 +62,7 @@ func (e *Engine) recordsOf(ctx context.Context, m moment, positions []uint64) (m
 }
 
 // isListed keeps rows of some positions. The parameters are those of [atPositions].
-const isListed = "at >= {from:UInt64} AND at <= {to:UInt64} AND at IN (SELECT arrayJoin({positions:Array(UInt64)}))"
+const isListed = "at >= {from:UInt64} AND at <= {to:UInt64} AND at IN (SELECT arrayJoin({positions:Array(UInt64)})) AND at NOT IN (SELECT at FROM erased)"
 
 func atPositions(positions []uint64) map[string]any {
 	return map[string]any{"from": slices.Min(positions), "to": slices.Max(positions), "positions": positions}

@@ -31,6 +31,8 @@ type Tenant struct {
 	Engine Engine
 	// Replayer is the property's stream.
 	Replayer Replayer
+	// Reach says how far back a replay may go; nil for as far as anybody asks.
+	Reach Reach
 	// Eraser is the property's stream.
 	Eraser Eraser
 	// Events has the events themselves, of which a view keeps what it counts by.

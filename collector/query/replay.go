@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/server"
@@ -16,8 +17,18 @@ type Replayer interface {
 	Replay(ctx context.Context, request stream.ReplayRequest) (int, error)
 }
 
-// maxReplayBody bounds a replay's body, in bytes.
-const maxReplayBody = 16 << 10
+// Reach says how far back a property's events are there.
+type Reach interface {
+	// Earliest returns the time from which on no event is missing; zero where none is.
+	Earliest(ctx context.Context) (time.Time, error)
+}
+
+const (
+	// maxReplayBody bounds a replay's body, in bytes.
+	maxReplayBody = 16 << 10
+	// reachSlack is by how much a period may begin before the earliest time: that moves on, and whoever was told it asks a little later.
+	reachSlack = 10 * time.Minute
+)
 
 // replayable are the statuses that may be made again, by their spelling.
 var replayable = []stream.Status{stream.Failed, stream.Expired, stream.Skipped}
@@ -36,6 +47,17 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		server.Invalid(w, errs)
 		return
 	}
+	earliest, err := earliestOf(r.Context(), t)
+	if err != nil {
+		h.logger.ErrorContext(r.Context(), "it cannot be told how far back a replay reaches", "platform", request.Platform, "error", err)
+		server.Unavailable(w, "The deliveries cannot be put back now. Those that were are not put back again.", replayRetryAfter)
+		return
+	}
+	if request.From.Add(reachSlack).Before(earliest) {
+		errs.Add("from", "Events from before "+instant(earliest)+" are not there any more; that is the earliest time from which on deliveries can be put back.")
+		server.Invalid(w, errs)
+		return
+	}
 	replayed, err := t.Replayer.Replay(r.Context(), request)
 	h.noteReplay(r, t, request, replayed, err)
 	if err != nil {
@@ -49,6 +71,14 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	server.JSON(w, http.StatusAccepted, struct {
 		Data answer `json:"data"`
 	}{answer{replayed}})
+}
+
+// earliestOf returns the earliest time from which on a property's deliveries can be put back.
+func earliestOf(ctx context.Context, t *Tenant) (time.Time, error) {
+	if t.Reach == nil {
+		return time.Time{}, nil
+	}
+	return t.Reach.Earliest(ctx)
 }
 
 // replayRequest reads a replay's body.

@@ -31,6 +31,14 @@ func (r *replayer) Replay(_ context.Context, request stream.ReplayRequest) (int,
 	return 7, r.err
 }
 
+// earliestAt is a property whose events are there from a time on.
+type earliestAt struct {
+	at  time.Time
+	err error
+}
+
+func (e earliestAt) Earliest(context.Context) (time.Time, error) { return e.at, e.err }
+
 func TestReplay(t *testing.T) {
 	day := func(day, hour int) time.Time { return time.Date(2026, time.October, day, hour, 0, 0, 0, time.UTC) }
 	all := []stream.Status{stream.Failed, stream.Expired}
@@ -41,6 +49,7 @@ func TestReplay(t *testing.T) {
 	for name, test := range map[string]struct {
 		token, body, kind string
 		err               error
+		reach             Reach
 		status            int
 		answer            string
 		asked             []stream.ReplayRequest
@@ -57,6 +66,24 @@ func TestReplay(t *testing.T) {
 			body:   `{"platform": "crm", "from": "2026-10-20T01:00:00Z", "to": "2026-10-20T04:00:00+02:00", "status": ["expired"]}`,
 			status: 202, answer: accepted,
 			asked: []stream.ReplayRequest{{Platform: "crm", From: day(20, 1), To: day(20, 2), Statuses: all[1:]}},
+		},
+		"a period that begins where everything is still there": {
+			body: `{"platform": "crm", "from": "2026-10-20T01:00:00Z", "to": "2026-10-20T02:00:00Z"}`, status: 202, answer: accepted,
+			reach: earliestAt{at: day(20, 1)},
+			asked: []stream.ReplayRequest{{Platform: "crm", From: day(20, 1), To: day(20, 2), Statuses: all}},
+		},
+		"one that begins a moment before, as that moves on": {
+			body: `{"platform": "crm", "from": "2026-10-20T01:00:00Z", "to": "2026-10-20T02:00:00Z"}`, status: 202, answer: accepted,
+			reach: earliestAt{at: day(20, 1).Add(reachSlack)},
+			asked: []stream.ReplayRequest{{Platform: "crm", From: day(20, 1), To: day(20, 2), Statuses: all}},
+		},
+		"one from before everything that is there is told the earliest time": {
+			body: `{"platform": "crm", "from": "2026-10-20T01:00:00Z"}`, status: 422, reach: earliestAt{at: day(21, 7).Add(time.Millisecond)},
+			answer: fieldErr("from", "Events from before 2026-10-21T07:00:00.001Z are not there any more; that is the earliest time from which on deliveries can be put back."),
+		},
+		"nothing is put back where that is not known": {
+			body: `{"platform": "crm", "from": "2026-10-20T01:00:00Z"}`, status: 503, reach: earliestAt{err: errors.New("away")},
+			answer: `{"message":"The deliveries cannot be put back now. Those that were are not put back again."}`,
 		},
 		"a token that may only read is refused": {token: "wt_read", body: `{}`, status: 403, answer: scopeMissing},
 		"an unknown token is refused":           {token: "wt_nobody", body: `{}`, status: 401, answer: `{"message":"Unauthenticated."}`},
@@ -104,7 +131,7 @@ func TestReplay(t *testing.T) {
 			r := &replayer{err: test.err}
 			handler := New(Options{Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return fixtureNow }})
 			handler.Serve([]Tenant{{
-				Property: config.Property{Name: "shop", Platforms: []platforms.Platform{{Name: "crm"}}}, Location: berlin, Replayer: r,
+				Property: config.Property{Name: "shop", Platforms: []platforms.Platform{{Name: "crm"}}}, Location: berlin, Replayer: r, Reach: test.reach,
 				Tokens: []auth.Credential{
 					{Name: "a", Hash: auth.HashOf("wt_write"), Scope: auth.ScopeWrite}, {Name: "b", Hash: auth.HashOf("wt_read"), Scope: auth.ScopeRead},
 				},

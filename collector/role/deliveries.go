@@ -60,8 +60,11 @@ func (d *deliveries) run(ctx context.Context) error {
 	}
 	engines, ctx := errgroup.WithContext(ctx)
 	for resume := true; ctx.Err() == nil; resume = false {
-		running, engine, fetcher := d.next(ctx, resume)
-		engines.Go(func() error { return engine.Run(running) })
+		running, engine, fetcher, end := d.next(ctx, resume)
+		engines.Go(func() error {
+			defer end()
+			return engine.Run(running)
+		})
 		engines.Go(func() error { fetcher.Run(running); return nil })
 		<-running.Done()
 	}
@@ -71,10 +74,11 @@ func (d *deliveries) run(ctx context.Context) error {
 // shopTimeout bounds a request to a shop.
 const shopTimeout = 30 * time.Second
 
-// next makes an engine and a fetcher of the configuration as it is now, and the context that ends with ctx or when that changes.
+// next makes an engine and a fetcher of the configuration as it is now, the context that ends with ctx or when that changes, and
+// what is to be done when the engine has ended.
 // Only the process's first engine may take what the consumer holds for that of a process that was killed; the others run
 // because something has changed.
-func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *deliver.Engine, *fetch.Fetcher) {
+func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *deliver.Engine, *fetch.Fetcher, func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stop()
@@ -85,8 +89,9 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 		Property: property, Positions: d.stream, Taker: d.taker, Doer: deliver.NewHTTPClient(property.Egress, shopTimeout), Logger: d.logger,
 		Credentials: func(source string) (map[string]string, error) { return config.SourceCredentials(d.directory, source) },
 	})
+	past, end := d.past(&property)
 	engine := deliver.New(deliver.Options{
-		Stream: d.stream, Property: property, Ledger: d.ledger, Audit: d.audit, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
+		Past: past, Stream: d.stream, Property: property, Ledger: d.ledger, Audit: d.audit, Consumer: d.consumer, Resume: resume, Changed: !resume, Metrics: d.metrics, Tracing: d.tracing, Logger: d.logger,
 		Credentials: func(platform string) (map[string]string, error) {
 			if own := property.Platform(platform); own != nil {
 				if traits, _ := own.Type.Traits(); len(traits.Credentials) == 0 {
@@ -96,5 +101,5 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 			return config.PlatformCredentials(d.directory, platform)
 		},
 	})
-	return running, engine, d.fetcher
+	return running, engine, d.fetcher, end
 }

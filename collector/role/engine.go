@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/query"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // engine is what answers a property's questions: its view in memory, or its history on disk.
@@ -106,6 +107,30 @@ func (e *engine) ready() error {
 		return errReplaying
 	}
 	return nil
+}
+
+// reach implements [query.Reach]: with a history it is that which has the oldest events, without one the stream.
+type reach struct {
+	*engine
+	stream *stream.Stream
+}
+
+// Earliest implements [query.Reach].
+func (r reach) Earliest(ctx context.Context) (time.Time, error) {
+	if r.history != nil {
+		now := time.Now()
+		found, err := r.history.Summary(ctx, analytics.Range{From: now, To: now}, nil)
+		return found.CompleteFrom, err
+	}
+	if r.view.Status(ctx).CompleteFrom.IsZero() {
+		return time.Time{}, nil // nothing has left the stream
+	}
+	// The view may have fewer events than the stream, where its memory does not suffice.
+	bounds, err := r.stream.Bounds(ctx)
+	if bounds.First == 0 {
+		return bounds.Newest.Time(), err
+	}
+	return bounds.First.Time(), err
 }
 
 // engines are the engine that answers a property's questions and, where another one is to, that one until it is ready: the one before

@@ -382,7 +382,7 @@ func answering(t *testing.T, s *Stream) {
 		ticker := time.NewTicker(5 * time.Millisecond)
 		defer ticker.Stop()
 		for ctx.Err() == nil {
-			if err := s.AnswerReplay(ctx, time.Now(), func(name string) bool { return name == "meta" }); err != nil && ctx.Err() == nil {
+			if err := s.AnswerReplay(ctx, time.Now(), &archived{}, func(name string) bool { return name == "meta" }); err != nil && ctx.Err() == nil {
 				t.Log(err)
 			}
 			<-ticker.C

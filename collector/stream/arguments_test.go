@@ -17,6 +17,7 @@ import (
 // The functions that only callers of an older version call.
 const (
 	functionDue    = "weir_due"
+	functionLease  = "weir_lease"
 	functionSettle = "weir_settle"
 	functionTrim   = "weir_trim"
 )
@@ -46,8 +47,9 @@ func callsOf(k keys) map[string]call {
 		functionAllow:        {keys: []string{k.rate(0)}, args: []any{10, 1}},
 		functionEnsureGroup:  {keys: append([]string{k.events()}, retries...), args: []any{"meta", "0-0", 0, 0, "1-1", 0}, repeated: 2, empty: []int{1}, events: 4},
 		functionDestroyGroup: {keys: append([]string{k.events()}, retries...), args: []any{"meta"}},
-		functionLease:        {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
+		functionTake:         {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
 		functionDue:          {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
+		functionLease:        {keys: append([]string{k.events()}, retries...), args: []any{1, 2, 3, 1}},
 		functionConclude: {
 			keys: append([]string{k.events(), k.deliveries()}, retries...),
 			args: []any{"meta", "head", "1-1", "1-1", "1-1", 1, 1, "record", "1 ticket", strings.Repeat("d", digestSize) + "refund 0"}, repeated: 6,
@@ -61,6 +63,10 @@ func callsOf(k keys) map[string]call {
 			args: []any{"meta", "head", "1-1", "1-1", "1-1", 1, 1, "record"}, repeated: 4, empty: []int{5}, free: []int{1, 7},
 		},
 		functionReplay: {
+			keys: append([]string{k.events(), k.deliveries()}, retries...),
+			args: []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"}, repeated: 3, events: 6, free: []int{2, 5, 8},
+		},
+		functionReplayPast: {
 			keys: append([]string{k.events(), k.deliveries()}, retries...),
 			args: []any{"meta", "0-0", "head", 1, 1, "head", "1-1", 1, "record"}, repeated: 3, events: 6, free: []int{2, 5, 8},
 		},

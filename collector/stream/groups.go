@@ -97,7 +97,7 @@ func (s *Stream) Groups(ctx context.Context) ([]Group, error) {
 		if err != nil {
 			return nil, fmt.Errorf("consumer group of platform %s: %w", info.Name, err)
 		}
-		waiting, err := s.redis.ZCard(ctx, s.keys.open(info.Name)).Result()
+		waiting, err := s.redis.ZCard(ctx, s.keys.due(info.Name)).Result()
 		if err != nil {
 			return nil, fmt.Errorf("count retries of platform %s: %w", info.Name, err)
 		}

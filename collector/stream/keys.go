@@ -95,11 +95,12 @@ func (k keys) ownRates() []string { return []string{k.prefix + "rate:[1-9]", k.p
 // which it is due, or at which the lease of whoever makes it ends. It lives as long as one waits.
 func (k keys) due(platform string) string { return k.prefix + "retry:" + platform + ":due" }
 
-// open is a sorted set: the same stream ids by their own millisecond, so that trimming finds the oldest.
+// open is a sorted set: the same stream ids by their own millisecond, so that trimming finds the oldest; without those of which
+// the stream has no event any more.
 func (k keys) open(platform string) string { return k.prefix + "retry:" + platform + ":open" }
 
-// attempts is a hash: the same stream ids → attempts made, ":" and the millisecond where a replay put it back, and where the
-// platform has queued it a blank, the millisecond when it did, another blank, and the platform's ticket.
+// attempts is a hash: the same stream ids → attempts made, ":" and the millisecond where a replay put it back, "h" where
+// it did so from the history, and where the platform has queued it a blank, the millisecond when it did, another blank, and the platform's ticket.
 func (k keys) attempts(platform string) string { return k.prefix + "retry:" + platform + ":attempts" }
 
 // order is a hash of what is known of an order on a platform that restates purchases by their refunds, by 10 bytes of the

@@ -192,7 +192,7 @@ func parseTicket(text string) (Ticket, error) {
 	at, id, found := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || !found {
-		return Ticket{}, malformedReply(functionLease)
+		return Ticket{}, malformedReply(functionTake)
 	}
 	return Ticket{ID: id, At: time.UnixMilli(ms).UTC()}, nil
 }

@@ -19,6 +19,15 @@ type ReplayRequest struct {
 	Statuses []Status
 	// Now is when the replay is made, by [Clock]; whoever has a deliverer make it leaves it out.
 	Now time.Time
+	// Past finds what the stream no longer has; nil where nothing does.
+	Past Past
+}
+
+// Past is what a property's history knows of how deliveries ended.
+type Past interface {
+	// Ended returns deliveries to a platform of events behind one position and below another, in order, whose last record has one
+	// of the statuses, as [ReplayRequest] has them, and whose events are there; and the position to go on behind, 0 at the end.
+	Ended(ctx context.Context, platform string, statuses []Status, after, end Position) ([]Record, Position, error)
 }
 
 // ReasonReplayed is the reason of the record that a replay writes.
@@ -37,23 +46,35 @@ const (
 )
 
 // Replay puts events back whose last record on the platform has one of the statuses: each gets a record of status
-// [Retrying] and is due at once, in one atomic step of 512. It returns how many. Only what the stream still has, and no
-// deliverer or retry is busy with, is put back; whatever others do at the same time, nothing is put back twice or after
-// it was delivered. It fails with [ErrNoGroup].
+// [Retrying] and is due at once, in one atomic step of 512. It returns how many. Only what the stream still has, or the
+// history in its place, and no deliverer or retry is busy with, is put back; whatever others do at the same time, nothing is put
+// back twice or after it was delivered. From the history so many are put back that [MostPast] wait, the oldest first: the same
+// again puts more back when these have gone. It fails with [ErrNoGroup].
 func (s *Stream) Replay(ctx context.Context, request ReplayRequest) (int, error) {
 	first := At(request.From)
 	if request.From.UnixMilli() < 0 {
 		first = 0
 	}
-	r := replay{stream: s, request: request, first: first, end: At(request.To), found: map[Position]finished{}}
+	r := replay{stream: s, request: request, first: first, end: At(request.To), found: map[Position]finished{}, told: map[Position]bool{}}
 	if margin := At(time.UnixMilli(replayClock.Milliseconds())); first > margin {
 		r.known = first - margin // an event's records come after it
+	}
+	if err := r.findPast(ctx); err != nil {
+		return 0, err
 	}
 	if err := r.read(ctx); err != nil {
 		return 0, err
 	}
-	positions := slices.Sorted(maps.Keys(r.found))
-	total := 0
+	past, err := r.replayPast(ctx)
+	if err != nil {
+		return past, err
+	}
+	present, err := r.replayAll(ctx, functionReplay, slices.Sorted(maps.Keys(r.found)))
+	return past + present, err
+}
+
+// replayAll puts back those of the positions that are found.
+func (r *replay) replayAll(ctx context.Context, function string, positions []Position) (total int, err error) {
 	for tries := 0; ; {
 		// Of those that have got another record meanwhile, it may be that somebody else put them back.
 		positions = slices.DeleteFunc(positions, func(p Position) bool { _, still := r.found[p]; return !still })
@@ -61,7 +82,7 @@ func (s *Stream) Replay(ctx context.Context, request ReplayRequest) (int, error)
 			return total, nil
 		}
 		step := positions[:min(len(positions), settleCap)]
-		n, err := r.putBack(ctx, step)
+		n, err := r.putBack(ctx, function, step)
 		if err != nil {
 			return total, err
 		}
@@ -70,7 +91,7 @@ func (s *Stream) Replay(ctx context.Context, request ReplayRequest) (int, error)
 			continue
 		}
 		if tries++; tries == replayTries {
-			return total, fmt.Errorf("replay deliveries of platform %s: its records change faster than they are read", request.Platform)
+			return total, fmt.Errorf("replay deliveries of platform %s: its records change faster than they are read", r.request.Platform)
 		}
 		if err := r.read(ctx); err != nil {
 			return total, err
@@ -87,6 +108,10 @@ type replay struct {
 	// found are the events to put back, as far as the records up to known tell.
 	found map[Position]finished
 	known Position
+	// before is the stream's first event, where there is a history to look for those before it; of these told has the ones that
+	// another record in Redis counts of.
+	before Position
+	told   map[Position]bool
 }
 
 // finished is how an event ended.
@@ -107,8 +132,12 @@ func (r *replay) read(ctx context.Context) error {
 			case record.Platform != r.request.Platform || record.Event < r.first || record.Event >= r.end:
 			case slices.Contains(r.request.Statuses, record.Status) && (record.Status != Skipped || record.Reason == ReasonShadow):
 				r.found[record.Event] = finished{record.Attempts, record.At}
+				delete(r.told, record.Event)
 			default:
 				delete(r.found, record.Event)
+				if record.Event < r.before {
+					r.told[record.Event] = true
+				}
 			}
 		}
 		if records.Last == r.known {
@@ -119,7 +148,7 @@ func (r *replay) read(ctx context.Context) error {
 }
 
 // putBack puts events back; it returns -1 where there are records that it does not know.
-func (r *replay) putBack(ctx context.Context, positions []Position) (int, error) {
+func (r *replay) putBack(ctx context.Context, function string, positions []Position) (int, error) {
 	name, now := r.request.Platform, r.request.Now
 	base := positions[0]
 	args := make([]any, 0, 6+3*len(positions))
@@ -133,6 +162,6 @@ func (r *replay) putBack(ctx context.Context, positions []Position) (int, error)
 		args = append(args, p.String(), end.attempts, appendRecord(nil, base, &record))
 	}
 	names := append([]string{r.stream.keys.events(), r.stream.keys.deliveries()}, r.stream.keys.retries(name)...)
-	n, err := r.stream.redis.FCall(ctx, functionReplay, names, args...).Int()
+	n, err := r.stream.redis.FCall(ctx, function, names, args...).Int()
 	return n, describe("replay deliveries of platform "+name, err)
 }

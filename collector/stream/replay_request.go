@@ -45,15 +45,15 @@ func (r ReplayRequester) Replay(ctx context.Context, request ReplayRequest) (int
 
 // AnswerReplay takes a request for a replay, where there is one, makes it and answers. The platform must be one of
 // platforms; a request for another one, and one that cannot be read, is dropped. An error says what failed; whoever
-// asked has been told so. now is when the replay is made: that of who asked is another clock's.
-func (s *Stream) AnswerReplay(ctx context.Context, now time.Time, platforms func(name string) bool) error {
+// asked has been told so. now is when the replay is made: that of who asked is another clock's; past is the property's history, nil for none.
+func (s *Stream) AnswerReplay(ctx context.Context, now time.Time, past Past, platforms func(name string) bool) error {
 	return s.replays().serve(ctx, func(text []byte) (work, bool) {
 		var message replayMessage
 		if err := json.Unmarshal(text, &message); err != nil || !platforms(message.Platform) {
 			return work{}, false
 		}
 		request := ReplayRequest{
-			Platform: message.Platform, From: time.UnixMilli(message.From), To: time.UnixMilli(message.To), Now: now,
+			Platform: message.Platform, From: time.UnixMilli(message.From), To: time.UnixMilli(message.To), Now: now, Past: past,
 		}
 		for _, status := range []Status{Failed, Expired, Skipped} {
 			if slices.Contains(message.Statuses, int(status)) {

@@ -16,7 +16,8 @@ var unsent = time.Time{}.Add(-time.Hour)
 
 // Due takes up to count of the platform's waiting events whose next attempt is due at now, the longest overdue
 // first, except those of [Stream.PutBack]. Each is leased until now+lease: unless it is settled by then it comes again,
-// so that a deliverer that died loses nothing. gone are positions whose events were trimmed away meanwhile.
+// so that a deliverer that died loses nothing. gone are positions whose events were trimmed away meanwhile. Of events that are
+// in the history alone there are no data: see [Delivery].
 func (s *Stream) Due(
 	ctx context.Context, platform string, now time.Time, lease time.Duration, count int,
 ) (taken []Delivery, gone []Position, err error) {
@@ -42,20 +43,20 @@ func (s *Stream) Hasten(ctx context.Context, platform string, since, to, earlier
 func (s *Stream) lease(
 	ctx context.Context, platform string, since, now, until time.Time, count int,
 ) (taken []Delivery, gone []Position, err error) {
-	reply, err := s.redis.FCall(ctx, functionLease,
+	reply, err := s.redis.FCall(ctx, functionTake,
 		[]string{s.keys.events(), s.keys.due(platform), s.keys.open(platform), s.keys.attempts(platform)},
 		since.UnixMilli(), now.UnixMilli(), until.UnixMilli(), count).Slice()
 	if err != nil {
 		return nil, nil, describe("take due events of platform "+platform, err)
 	}
 	if len(reply) != 2 {
-		return nil, nil, malformedReply(functionLease)
+		return nil, nil, malformedReply(functionTake)
 	}
 	entries, _ := reply[0].([]any)
 	for _, entry := range entries {
 		fields, ok := entry.([]any)
-		if !ok || len(fields) != 5 {
-			return nil, nil, malformedReply(functionLease)
+		if !ok || len(fields) != 6 {
+			return nil, nil, malformedReply(functionTake)
 		}
 		p, err := positionOf(fields[0])
 		if err != nil {
@@ -67,6 +68,7 @@ func (s *Stream) lease(
 		if replayed, _ := fields[3].(int64); replayed > 0 {
 			delivery.Replayed = time.UnixMilli(replayed).UTC()
 		}
+		delivery.Past = fields[5] == int64(1)
 		text, _ := fields[4].(string)
 		if delivery.Ticket, err = parseTicket(text); err != nil {
 			return nil, nil, err
@@ -91,7 +93,7 @@ func (s *Stream) lease(
 //
 // A settlement of an event that is neither pending in the group nor waiting is passed over: it has been settled
 // already, by this call's first sending or by another deliverer. So Settle may be repeated, and an event gets one final
-// record however many deliverers held it.
+// record however many deliverers held it. One that is final and silent leaves no record: of an event that is there no more.
 func (s *Stream) Settle(ctx context.Context, platform string, settlements []Settlement) error {
 	for len(settlements) > 0 {
 		n := min(len(settlements), settleCap)

@@ -95,6 +95,9 @@ type Delivery struct {
 	Replayed time.Time
 	// Ticket is what the platform gave for the event when it queued it; zero where it has to be sent.
 	Ticket Ticket
+	// Past says that a replay has put the event back from the history, since the stream does not have it any more: there are no
+	// Data, and whoever delivers it reads it from there.
+	Past bool
 }
 
 // Ticket is by what a platform is asked what has become of events that it has queued. It tells of no person.

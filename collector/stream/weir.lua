@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 19
+local VERSION = 20
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -764,10 +764,14 @@ local function forget(due, open, attempts, id)
   redis.call('HDEL', attempts, id)
 end
 
--- wait schedules an event; again is the ms at which it is due, tried its field of the attempts.
+-- is_past says, by an event's field of the attempts, whether the history has it in place of the stream.
+local function is_past(tried) return string.find(tried, '^%d+:%d+h') ~= nil end
+
+-- wait schedules an event; again is the ms at which it is due, tried its field of the attempts. What the stream does not have
+-- keeps nothing of it from being trimmed, and is not trimmed with it.
 local function wait(due, open, attempts, id, again, tried)
   redis.call('ZADD', due, again, id)
-  redis.call('ZADD', open, (split(id)), id)
+  if not is_past(tried) then redis.call('ZADD', open, (split(id)), id) end
   redis.call('HSET', attempts, id, tried)
 end
 
@@ -828,10 +832,8 @@ local function destroy_group(keys, args)
   return redis.call('UNLINK', keys[2], keys[3], keys[4])
 end
 
--- weir_lease: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the
--- lease in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts,
--- entry, ms at which it was put back by a replay or 0, ticket or ""} and a list of ids whose entries are gone.
-local function lease(keys, args)
+-- take_due is weir_take.
+local function take_due(keys, args)
   expect_retries(keys, platform_of(keys[2]), 'events')
   local events, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4]
   local since, now, until_ms = time(args[1], 'the earliest time'), time(args[2], 'now'), time(args[3], 'the end of the lease')
@@ -841,17 +843,37 @@ local function lease(keys, args)
     if bytes > MOST_READ then break end
     local known = readable(id)
     local entry = known and redis.call('XRANGE', events, id, id)[1]
-    if entry then
-      local tried, replayed, ticket = string.match(attempts_of(attempts, id), '^(%d+):?(%d*) ?(.*)$')
-      taken[#taken + 1] = { id, tonumber(tried) or 0, entry[2][2], tonumber(replayed) or 0, ticket or '' }
+    local kept = known and attempts_of(attempts, id) or ''
+    if entry or is_past(kept) then
+      local tried, replayed, past, ticket = string.match(kept, '^(%d+):?(%d*)(h?) ?(.*)$')
+      taken[#taken + 1] = { id, tonumber(tried) or 0, entry and entry[2][2] or '', tonumber(replayed) or 0, ticket or '', past == 'h' and not entry and 1 or 0 }
       redis.call('ZADD', due_key, 'XX', number(until_ms), id)
-      bytes = bytes + weight(entry)
+      bytes = bytes + (entry and weight(entry) or FIELD)
     else
       if known then gone[#gone + 1] = id end
       forget(due_key, open, attempts, id)
     end
   end
   return { taken, gone }
+end
+
+-- weir_take: KEYS events, due, open, attempts; ARGV the earliest time that is asked for in ms, the latest, end of the
+-- lease in ms, count. Leases the events that are due from the one to the other. Replies with a list of {id, attempts,
+-- entry, ms at which it was put back by a replay or 0, ticket or "", 1 where the history has the entry and the stream does
+-- not, else 0} and a list of ids whose entries are gone.
+local function take(keys, args) return take_due(keys, args) end
+
+-- weir_lease is weir_take for callers that know of no history: what that has is left to others, a lease later.
+local function lease(keys, args)
+  local reply, known = take_due(keys, args), {}
+  for _, taken in ipairs(reply[1]) do
+    if taken[6] == 0 then
+      taken[6] = nil
+      known[#known + 1] = taken
+    end
+  end
+  reply[1] = known
+  return reply
 end
 
 -- weir_due is weir_lease for callers that know no tickets.
@@ -959,7 +981,7 @@ local function settle_all(keys, args, size)
       if size > 4 and args[i + 5] ~= '' then note_order(events, group, id, args[i + 5]) end
       if again ~= '' then
         local tried = args[i + 2]
-        if waits[id] then tried = tried .. (string.match(attempts_of(attempts, id), '^%d+(:%d+)') or '') end
+        if waits[id] then tried = tried .. (string.match(attempts_of(attempts, id), '^%d+(:%d+h?)') or '') end
         if size > 4 and args[i + 4] ~= '' then tried = tried .. ' ' .. args[i + 4] end
         wait(due_key, open, attempts, id, again, tried)
         waits[id] = again
@@ -1041,12 +1063,8 @@ local function check_replay(args)
   end
 end
 
--- weir_replay: KEYS events, deliveries, due, open, attempts; ARGV group, id of the last delivery records that the
--- caller knows, how the platform's records begin behind their version, ms at which the events are due, now in ms, head
--- of the record entry, then for each event: id, attempts, encoded record. Puts back events that are final. Replies with
--- -1 and does nothing where the platform has records that the caller does not know, else with the number of events that
--- were put back: those that the stream still has and that are not under way.
-local function replay(keys, args)
+-- put_back is weir_replay and, where past says so, weir_replay_past.
+local function put_back(keys, args, past)
   expect_retries(keys, args[1], 'events', 'deliveries')
   check_replay(args)
   local events, deliveries, due_key, open, attempts = keys[1], keys[2], keys[3], keys[4], keys[5]
@@ -1055,20 +1073,33 @@ local function replay(keys, args)
   for _, entry in ipairs(newer) do
     if string.sub(entry[2][2], 3, 2 + #args[3]) == args[3] then return -1 end
   end
-  local record, again = { args[6] }, {}
+  local record, again, from_past = { args[6] }, {}, {}
   for i = 7, #args, 3 do
     local id = args[i]
     local under_way = redis.call('ZSCORE', due_key, id) or #redis.call('XPENDING', events, args[1], id, id, 1) > 0
-    if not under_way and #redis.call('XRANGE', events, id, id) > 0 then
+    local there = not under_way and #redis.call('XRANGE', events, id, id) > 0
+    if there or past and not under_way then
+      from_past[i] = not there
       record[#record + 1] = args[i + 2]
       again[#again + 1] = i
     end
   end
   if #again == 0 then return 0 end
-  for _, i in ipairs(again) do wait(due_key, open, attempts, args[i], args[4], args[i + 1] .. ':' .. args[5]) end
+  for _, i in ipairs(again) do wait(due_key, open, attempts, args[i], args[4], args[i + 1] .. ':' .. args[5] .. (from_past[i] and 'h' or '')) end
   redis.call('XADD', deliveries, '*', 'd', table.concat(record))
   return #again
 end
+
+-- weir_replay: KEYS events, deliveries, due, open, attempts; ARGV group, id of the last delivery records that the
+-- caller knows, how the platform's records begin behind their version, ms at which the events are due, now in ms, head
+-- of the record entry, then for each event: id, attempts, encoded record. Puts back events that are final. Replies with
+-- -1 and does nothing where the platform has records that the caller does not know, else with the number of events that
+-- were put back: those that the stream still has and that are not under way.
+local function replay(keys, args) return put_back(keys, args, false) end
+
+-- weir_replay_past is weir_replay for events that the history has: those that the stream does not have are put back too, and
+-- are marked so.
+local function replay_past(keys, args) return put_back(keys, args, true) end
 
 ----------------------------------------------------------------------------------------------------------------
 -- The archive (archive.go)
@@ -1583,10 +1614,12 @@ redis.register_function('weir_append', append)
 redis.register_function('weir_allow', allow)
 redis.register_function('weir_seal', seal)
 redis.register_function('weir_replay', replay)
+redis.register_function('weir_replay_past', replay_past)
 -- What frees memory or closes what is under way must go on when memory is full.
 redis.register_function { function_name = 'weir_look', callback = look, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_due', callback = due, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_settle', callback = settle, flags = { 'allow-oom' } }
+redis.register_function { function_name = 'weir_take', callback = take, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_lease', callback = lease, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_conclude', callback = conclude, flags = { 'allow-oom' } }
 redis.register_function { function_name = 'weir_refund', callback = refund, flags = { 'allow-oom' } }

@@ -90,7 +90,7 @@ func (r Role) traits() roleTraits {
 		}
 	case Deliverer:
 		return roleTraits{
-			serves: "deliver", delivers: true, settings: []string{config.PropertyFile}, sourceSecret: readingSecret, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
+			serves: "deliver", delivers: true, reads: access.Query, settings: []string{config.PropertyFile}, sourceSecret: readingSecret, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
 			spec: func(s *v1alpha1.PropertySpec) roleSpec {
 				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil}
 			},
