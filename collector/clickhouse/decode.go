@@ -17,13 +17,16 @@ import (
 )
 
 const (
-	// mostColumns, mostRows and longestText bound what an answer has its reader keep.
+	// mostColumns, mostRows and longestText bound what a block of an answer has its reader keep. A server's blocks have some 65,000
+	// rows; those that are made of arrays have more.
 	mostColumns = 1000
-	mostRows    = 1 << 24
-	longestText = 256 << 20
+	mostRows    = 1 << 20
+	longestText = 64 << 20
+	// firstRows is for how many rows room is made before any has come: their number may be a lie.
+	firstRows = 1 << 10
 )
 
-// mismatch says that a query's columns are not those that its reader is for.
+// mismatch says that a query's columns are not those that its reader is for, in words that have nothing of the server's.
 type mismatch struct{ message string }
 
 // Error implements error.
@@ -49,15 +52,13 @@ func readBlock[T any](in *bufio.Reader) ([]T, error) {
 	if columns > mostColumns {
 		return nil, errNonsense
 	}
-	rows := make([]T, count)
+	var rows growing[T]
 	t := reflect.TypeFor[T]()
 	names, fields := fieldsOf(t)
-	place := func(i, row int) reflect.Value {
-		return reflect.ValueOf(&rows[row]).Elem().FieldByIndex(fields[i].Index)
-	}
+	place := func(i, row int) reflect.Value { return rows.at(row, count).FieldByIndex(fields[i].Index) }
 	if len(fields) == 0 {
 		names, fields = []string{""}, []reflect.StructField{{Type: t}}
-		place = func(_, row int) reflect.Value { return reflect.ValueOf(&rows[row]).Elem() }
+		place = func(_, row int) reflect.Value { return rows.at(row, count) }
 	}
 	seen := 0
 	for range columns {
@@ -74,7 +75,7 @@ func readBlock[T any](in *bufio.Reader) ([]T, error) {
 			i = 0
 		}
 		if i < 0 {
-			return nil, &mismatch{"the answer has a column " + strconv.Quote(name) + ", which " + t.String() + " does not"}
+			return nil, &mismatch{fmt.Sprintf("column %d of the answer is none of %s", seen+1, t)}
 		}
 		seen++
 		if count == 0 {
@@ -83,7 +84,7 @@ func readBlock[T any](in *bufio.Reader) ([]T, error) {
 		column := reader{in: in}
 		if err := column.read(kind, fields[i].Type, count, func(row int) reflect.Value { return place(i, row) }); err != nil {
 			if _, ok := errors.AsType[*mismatch](err); ok {
-				return nil, &mismatch{"column " + strconv.Quote(name) + ": " + err.Error()}
+				return nil, &mismatch{"column " + strconv.Quote(names[i]) + ": " + err.Error()}
 			}
 			return nil, unexpected(err)
 		}
@@ -91,7 +92,22 @@ func readBlock[T any](in *bufio.Reader) ([]T, error) {
 	if columns > 0 && seen != len(fields) {
 		return nil, &mismatch{fmt.Sprintf("the answer has %d columns, and %s %d", seen, t, len(fields))}
 	}
-	return rows, nil
+	if count > 0 && columns > 0 {
+		rows.at(count-1, count) // the last may have nothing but NULL
+	}
+	return rows.rows, nil
+}
+
+// growing are the rows of a block, as far as something of them has come.
+type growing[T any] struct{ rows []T }
+
+// at returns a row of count.
+func (g *growing[T]) at(row, count int) reflect.Value {
+	if row >= len(g.rows) {
+		size := min(count, max(firstRows, 2*len(g.rows), row+1))
+		g.rows = append(g.rows, make([]T, size-len(g.rows))...)
+	}
+	return reflect.ValueOf(&g.rows[row]).Elem()
 }
 
 func unexpected(err error) error {
@@ -296,7 +312,7 @@ func (r reader) scalar(kind string, t reflect.Type) (func(reflect.Value) error, 
 }
 
 func fits(kind string, t reflect.Type) error {
-	return &mismatch{"a " + kind + " cannot be had as " + t.String()}
+	return &mismatch{"the answer's type cannot be had as " + t.String()}
 }
 
 func (r reader) big(size int, signed bool, into *big.Int) error {

@@ -89,9 +89,6 @@ func read[T any](ctx context.Context, c *Client, query Query, to func(T) bool) e
 
 // broken is what is wrong with an answer that cannot be read on: an error that the server has added, perhaps.
 func broken(ctx context.Context, rest *bufio.Reader, err error) error {
-	if known, ok := errors.AsType[*mismatch](err); ok { // a mistake of the statement's author
-		return known
-	}
 	text, readErr := io.ReadAll(io.LimitReader(rest, longestError))
 	if found := exceptionIn(text); found != nil {
 		return found
@@ -101,6 +98,10 @@ func broken(ctx context.Context, rest *bufio.Reader, err error) error {
 	}
 	if readErr != nil || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &Problem{Kind: Unreachable, Message: "it breaks off in the middle of an answer"}
+	}
+	// A mistake of the statement's author, or of no ClickHouse.
+	if known, ok := errors.AsType[*mismatch](err); ok {
+		return &Problem{Kind: Nonsense, Message: known.message}
 	}
 	return explain(ctx, err)
 }

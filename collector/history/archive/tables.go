@@ -16,8 +16,6 @@ import (
 const (
 	// insertTimeout is how long a block may take. A table remembers the tokens of far more blocks than it is sent meanwhile.
 	insertTimeout = time.Minute
-	// imported is set in the positions of events that were imported: no stream has them.
-	imported = 1 << 19
 )
 
 // table is one of ClickHouse's.
@@ -47,7 +45,7 @@ func recordsTable(client *clickhouse.Client, metrics *Metrics) *table[rows.Recor
 func (t *table[Row]) Last(ctx context.Context, behind stream.Position) (stream.Position, error) {
 	for _, from := range []stream.Position{behind, 0} {
 		last, err := clickhouse.One[uint64](ctx, t.client, clickhouse.Query{
-			SQL:        fmt.Sprintf("SELECT max(%[1]s) FROM %[2]s WHERE %[1]s >= {from:UInt64} AND bitAnd(%[1]s, %[3]d) = 0", t.entry, t.name, imported),
+			SQL:        fmt.Sprintf("SELECT max(%[1]s) FROM %[2]s WHERE %[1]s >= {from:UInt64} AND bitAnd(%[1]s, %[3]d) = 0", t.entry, t.name, schema.Imported),
 			Parameters: map[string]any{"from": uint64(from)},
 		})
 		if err != nil || last > 0 {
@@ -66,7 +64,7 @@ func (t *table[Row]) Places(ctx context.Context, after, last stream.Position) (m
 	there := map[Place]bool{}
 	query := clickhouse.Query{
 		SQL: fmt.Sprintf("SELECT %[1]s AS place, %[2]s AS row FROM %[3]s WHERE %[1]s > {after:UInt64} AND %[1]s <= {last:UInt64} AND bitAnd(%[1]s, %[4]d) = 0",
-			t.entry, t.nth, t.name, imported),
+			t.entry, t.nth, t.name, schema.Imported),
 		Parameters: map[string]any{"after": uint64(after), "last": uint64(last)},
 	}
 	for row, err := range clickhouse.Rows[place](ctx, t.client, query) {

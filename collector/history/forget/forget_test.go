@@ -241,6 +241,24 @@ func TestWhoseRowsGo(t *testing.T) {
 }
 
 // Whoever is killed is followed by one that knows nothing of it.
+// TestAnImportedEventGoesWithItsVisitor: an export says whose an event was, and not by what that was known.
+func TestAnImportedEventGoesWithItsVisitor(t *testing.T) {
+	h := newHistory(t)
+	visitor := rows.Number(who(client("ada")))
+	var table []rows.Event
+	for order, at := range map[string]stream.Position{"imported": stream.At(noon.Add(-time.Hour)) | schema.Imported, "live, and told by others": stream.At(noon.Add(-time.Hour))} {
+		table = append(table, rows.Event{At: uint64(at), Name: "lead", OrderID: order, Visitor: visitor, Identifiers: []uint64{0}})
+	}
+	if err := clickhouse.Insert(t.Context(), h.client, schema.Events, table, ""); err != nil {
+		t.Fatal(err)
+	}
+	h.erase("one", client("ada"), false)
+	h.step(h.forgetter())
+	if got := h.ask("SELECT order_id FROM events"); len(got) != 1 || got[0] != "live, and told by others" {
+		t.Errorf("left are %q", got)
+	}
+}
+
 func TestWhoeverIsKilledBetweenTwoStatementsIsFollowed(t *testing.T) {
 	for name, isKilled := range map[string]bool{"by another one": true, "by itself": false} {
 		t.Run(name, func(t *testing.T) {

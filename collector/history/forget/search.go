@@ -132,9 +132,11 @@ type whoseRow struct {
 	Identifiers []uint64 `ch:"identifiers"`
 }
 
-// all are the identifiers of the event. The visitor is one of them unless a 0 says that it is not.
+// all are the identifiers of the event. The visitor is one of them unless a 0 says that it is not; and of an event that was imported,
+// of which an export says no more than who it was.
 func (r *whoseRow) all() []uint64 {
-	if r.Visitor == 0 || len(r.Identifiers) > 0 && r.Identifiers[0] == 0 {
+	isOther := len(r.Identifiers) > 0 && r.Identifiers[0] == 0
+	if r.Visitor == 0 || isOther && r.At&schema.Imported == 0 {
 		return r.Identifiers
 	}
 	return append(r.Identifiers, r.Visitor)

@@ -10,14 +10,12 @@ import (
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// imported marks the positions of rows that were imported: no stream has given one that high.
-const imported = 1 << 19
-
 // mostAtOnce is how many imported events a millisecond has room for.
-const mostAtOnce = imported
+const mostAtOnce = schema.Imported
 
 // pending is an event that is about to be added.
 type pending struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/ingest"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -131,7 +132,7 @@ func TestLinesAreBounded(t *testing.T) {
 // TestTheSameMillisecondHasRoom: positions that collide move on, and what is taken stays.
 func TestTheSameMillisecondHasRoom(t *testing.T) {
 	events := []pending{{id: "a", ms: 5, key: 9}, {id: "b", ms: 5, key: 9}, {id: "there", ms: 5, key: 9}, {id: "c", ms: 5, key: mostAtOnce - 1}}
-	base := positionOf(5) | imported
+	base := positionOf(5) | schema.Imported
 	m := &millisecond{at: map[string]uint64{"there": positionOf(5) + 1}, taken: map[uint64]bool{positionOf(5) + 1: true, base | (mostAtOnce - 1): true}}
 	if err := settle(events, m); err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func TestTheSameMillisecondHasRoom(t *testing.T) {
 	for _, p := range events {
 		got = append(got, p.row.At-positionOf(5))
 	}
-	if diff := cmp.Diff([]uint64{imported, imported | 9, 1, imported | 10}, got); diff != "" {
+	if diff := cmp.Diff([]uint64{schema.Imported, schema.Imported | 9, 1, schema.Imported | 10}, got); diff != "" {
 		t.Errorf("positions in the millisecond (-want +got):\n%s", diff)
 	}
 }

@@ -59,7 +59,7 @@ func (w *writer) mendDoubled(ctx context.Context, month int) error {
 		doubled, err := clickhouse.Select[uint64](ctx, w.client, clickhouse.Query{
 			SQL: "SELECT at FROM events WHERE at >= {from:UInt64} AND at < {to:UInt64} AND bitAnd(at, {imported:UInt64}) != 0 " +
 				"GROUP BY at HAVING count() > 1 ORDER BY at LIMIT " + strconv.Itoa(mostDoubled),
-			Parameters: map[string]any{"from": positionOf(from.UnixMilli()), "to": positionOf(to.UnixMilli()), "imported": uint64(imported)},
+			Parameters: map[string]any{"from": positionOf(from.UnixMilli()), "to": positionOf(to.UnixMilli()), "imported": uint64(schema.Imported)},
 		})
 		if err != nil || len(doubled) == 0 {
 			return err
@@ -114,7 +114,7 @@ func (w *writer) mendOrigins(ctx context.Context, month int) error {
 	from, to := boundsOf(month)
 	parameters := map[string]any{
 		"from": positionOf(from.UnixMilli()), "to": positionOf(to.UnixMilli()), "earlier": positionOf(from.Add(-analytics.TouchLookback).UnixMilli()),
-		"lookback": uint64(analytics.TouchLookback.Milliseconds()), "imported": uint64(imported),
+		"lookback": uint64(analytics.TouchLookback.Milliseconds()), "imported": uint64(schema.Imported),
 	}
 	count, err := clickhouse.One[uint64](ctx, w.client, clickhouse.Query{
 		SQL: "SELECT count() FROM events WHERE at >= {earlier:UInt64} AND at < {to:UInt64}", Parameters: parameters,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -13,7 +14,7 @@ import (
 func recordsOf(b *block) (list []rows.Record, known []uint64) {
 	for i := range b.events {
 		p := &b.events[i]
-		if p.row.At&imported == 0 {
+		if p.row.At&schema.Imported == 0 {
 			continue
 		}
 		before := len(list)
@@ -25,7 +26,7 @@ func recordsOf(b *block) (list []rows.Record, known []uint64) {
 				Event: stream.Position(p.row.At), Platform: d.platform, Status: d.status, Attempts: int(min(d.attempts, 1<<20)),
 				Latency: time.Duration(min(d.latency, 1<<40)) * time.Millisecond, Reason: d.reason, At: time.UnixMilli(int64(d.at)).UTC(),
 			}
-			entry := stream.Position(positionOf(int64(d.at)) | imported | keyOf(p.id+"\x00"+d.platform)%mostAtOnce)
+			entry := stream.Position(positionOf(int64(d.at)) | schema.Imported | keyOf(p.id+"\x00"+d.platform)%mostAtOnce)
 			list = append(list, rows.FromRecord(entry, 0, &record, p.row.Name))
 		}
 		if p.there && len(list) > before {

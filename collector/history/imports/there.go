@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -120,7 +121,7 @@ func settle(events []pending, m *millisecond) error {
 	if len(fresh)+len(taken) > mostAtOnce {
 		return fmt.Errorf("%w: the history has no room for so many events of one millisecond", ErrInput)
 	}
-	base, places := positionOf(events[0].ms)|imported, make([]uint64, 0, len(fresh))
+	base, places := positionOf(events[0].ms)|schema.Imported, make([]uint64, 0, len(fresh))
 	byKey := slices.Clone(fresh)
 	slices.SortFunc(byKey, func(x, y *pending) int { return strings.Compare(x.id, y.id) })
 	for _, p := range byKey {

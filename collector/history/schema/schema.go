@@ -21,6 +21,9 @@ const (
 	Erased = "erased"
 )
 
+// Imported is set in the positions of rows that were imported: no stream gives one that high.
+const Imported = 1 << 19
+
 // Database is the name of a property's database. Neither namespaces nor names have a "_", so no two properties share one.
 func Database(namespace, name string) string { return "weir_" + namespace + "_" + name }
 
