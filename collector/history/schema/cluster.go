@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
 )
@@ -21,6 +22,14 @@ func (c Cluster) Local(table string) string {
 		return table
 	}
 	return table + localSuffix
+}
+
+// Whole is the name of the table of which another has the rows.
+func (c Cluster) Whole(local string) string {
+	if c == "" {
+		return local
+	}
+	return strings.TrimSuffix(local, localSuffix)
 }
 
 // Alter is how a statement begins that changes rows of a table wherever they lie.
@@ -54,10 +63,9 @@ func (c Cluster) Settings() clickhouse.Settings {
 		"distributed_product_mode": "global",
 		// A shard of which no replica answers makes an error of an answer that would lack its rows.
 		"skip_unavailable_shards": false,
-		// Rows are there when most replicas of their shard have them, and who asks a replica that has not got them is told so: what was
-		// confirmed, or hidden, must not be undone by which replica is asked, or lost.
-		"insert_quorum": "auto", "insert_quorum_parallel": false, "select_sequential_consistency": true,
-		"fallback_to_stale_replicas_for_distributed_queries": false,
+		// All ask and write the first replica of each shard that answers, whichever server they reach: so what was written, or hidden, is
+		// seen by whoever asks next, and not only when it has reached the other replicas.
+		"load_balancing": "in_order", "prefer_localhost_replica": false, "fallback_to_stale_replicas_for_distributed_queries": false,
 	}
 }
 
