@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/clickhouseserver"
@@ -29,7 +31,12 @@ const shards = `<remote_servers>
 // dial reaches a database of a server, the way a pod of a property with a history in a cluster does.
 func dial(t *testing.T, address string, cluster schema.Cluster) *clickhouse.Client {
 	t.Helper()
-	client, err := clickhouse.Dial(address, clickhouse.Options{Settings: cluster.Settings()})
+	settings := maps.Clone(cluster.Settings())
+	if settings == nil {
+		settings = clickhouse.Settings{}
+	}
+	settings["prefer_localhost_replica"] = true // the test server is all shards, and has no port at which others could ask it
+	client, err := clickhouse.Dial(address, clickhouse.Options{Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +74,26 @@ func TestAClusterAnswersAsOneServer(t *testing.T) {
 	server := clickhousetest.StartWith(t, clickhouseserver.Options{Config: shards})
 	const perPast = 30
 	names := slices.Sorted(maps.Keys(allKinds()))
-	for n := range max(1, *questions/perPast/2) {
-		p := newPastIn(t, server.Database(t), first+uint64(n), 1+n%5*60)
+	for n := range max(1, *questions/perPast/10) {
+		p := newPastIn(t, server.Database(t), first+uint64(n), 121)
 		client := spread(t, server, "three", 3, p.client.Database())
 		p.history = history.New(history.Options{Client: client, Currency: p.currency,
 			Anonymous: func() stream.Position { return p.anonymous }, Oldest: func() stream.Position { return p.oldest }})
 		for range perPast {
 			p.compare(t, pick(p.Rand, names...), fmt.Sprintf("-seed %d -questions 1", first+uint64(n)))
 		}
+	}
+}
+
+// TestAnAnswerThatLacksAShardIsNone: half of the numbers would be taken for all.
+func TestAnAnswerThatLacksAShardIsNone(t *testing.T) {
+	server := clickhousetest.StartWith(t, clickhouseserver.Options{Config: shards})
+	rows := dial(t, server.Database(t), "")
+	if _, err := schema.Ensure(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	e := history.New(history.Options{Client: spread(t, server, "broken", 2, rows.Database()), Currency: "EUR"})
+	if _, err := e.Summary(t.Context(), analytics.Range{From: begin, To: begin.AddDate(0, 0, 1)}, nil); !errors.Is(err, analytics.ErrUnavailable) {
+		t.Errorf("got %v, want %v", err, analytics.ErrUnavailable)
 	}
 }

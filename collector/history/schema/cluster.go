@@ -33,10 +33,15 @@ func (c Cluster) Whole(local string) string {
 }
 
 // Alter is how a statement begins that changes rows of a table wherever they lie.
-func (c Cluster) Alter(table string) string { return "ALTER TABLE " + c.named(table) }
+func (c Cluster) Alter(table string) string { return "ALTER TABLE " + Quote(c.Local(table)) + c.on() }
 
-// named is the table that has the rows as it stands in a statement about tables.
-func (c Cluster) named(table string) string { return Quote(c.Local(table)) + c.on() }
+// in is a table as it stands in a statement that makes it. On a cluster it has its database: the other servers begin in another.
+func (c Cluster) in(database, table string) string {
+	if c == "" {
+		return Quote(table)
+	}
+	return Quote(database) + "." + Quote(table)
+}
 
 func (c Cluster) on() string {
 	if c == "" {
@@ -98,7 +103,7 @@ func (c Cluster) settings() string {
 // spread is the statement that makes the table which stands for all shards, where there is none.
 func (c Cluster) spread(database string, t *table) string {
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s ENGINE = Distributed(%s, %s, %s, intHash64(%s))",
-		Quote(t.name), c.on(), Quote(c.Local(t.name)), Quote(string(c)), Quote(database), Quote(c.Local(t.name)), t.shard)
+		c.in(database, t.name), c.on(), c.in(database, c.Local(t.name)), Quote(string(c)), Quote(database), Quote(c.Local(t.name)), t.shard)
 }
 
 // Shards is, of each table, the SQL of the number that tells on which shard of a cluster a row lies: the rest of intHash64 of it.

@@ -117,7 +117,7 @@ func tables() []table {
 // told so, engine 26.5 left the deleted rows in them.
 func (t *table) create(database string, c Cluster) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s (", c.named(t.name))
+	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s%s (", c.in(database, c.Local(t.name)), c.on())
 	for i, c := range t.columns {
 		if i > 0 {
 			b.WriteString(", ")
