@@ -22,7 +22,9 @@ const (
 
 // part is one of the table of events.
 type part struct {
-	// Place is where blocks are counted: the table, or a month of it on a server of a cluster. Month is the partition.
+	// Made tells a table on a server of a cluster from another one of the name; it is "" elsewhere.
+	Made string `ch:"made"`
+	// Place is where blocks are counted: a month of that, or the table. Month is the partition.
 	Place string `ch:"place"`
 	Month string `ch:"partition_id"`
 	Name  string `ch:"name"`
@@ -43,12 +45,12 @@ func (f *Forgetter) read(ctx context.Context) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := "''"
-	if f.cluster != "" {
-		place = "concat(hostName(), '/', partition_id)"
+	made, place := "''", "''"
+	if f.cluster != "" { // the folder has the table's own number in it
+		made, place = "concat(hostName(), extract(path, '/store/[^/]*/[^/]*/'))", "concat(made, partition_id)"
 	}
 	parts, err := clickhouse.Select[part](ctx, f.client, clickhouse.Query{
-		SQL: "SELECT " + place + " AS place, partition_id, name, rows, max_block_number FROM " + f.cluster.System("parts") +
+		SQL: "SELECT " + made + " AS made, " + place + " AS place, partition_id, name, rows, max_block_number FROM " + f.cluster.System("parts") +
 			" WHERE active AND database = {database:String} AND table = '" + f.cluster.Local(schema.Events) + "'",
 		Parameters: map[string]any{"database": f.client.Database()},
 	})
@@ -67,6 +69,11 @@ func (t *tables) newest() map[string]int64 {
 
 // isAnother says whether the table, or its server, may be another one than it was before.
 func (t *tables) isAnother(before *tables) bool {
+	if slices.ContainsFunc(t.parts, func(one part) bool {
+		return one.Made != "" && !slices.ContainsFunc(before.parts, func(other part) bool { return other.Made == one.Made })
+	}) {
+		return true
+	}
 	now := t.newest()
 	for place, block := range before.newest() {
 		if last, there := now[place]; last < block && (there || place == "") { // months go by age
