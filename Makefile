@@ -122,6 +122,10 @@ SOAK_DELIVERERS ?= 100
 SOAK_EVENTS ?= 10000
 SOAK_REPEATS ?= 10
 
+.PHONY: shards
+shards: check-go ## Prove how a history's tables lie in a cluster, on Debian's ClickHouse and ZooKeeper, which it fetches; half a minute
+	@$(PHASE) shards go test -tags shards -count=1 $(TEST_ARGS) ./hack/shards
+
 .PHONY: soak
 soak: check-go ## Kill collectors and Redis again and again under load, and prove exactness at full size; takes minutes
 	@$(PHASE) soak go test ./collector -count=1 -v -parallel 1 -timeout 60m \

@@ -322,7 +322,7 @@ func ensureTables(ctx context.Context, kept *keptHistory, how clickhouse.Options
 		return err
 	}
 	defer client.Close()
-	_, err = schema.Ensure(ctx, client)
+	_, err = schema.EnsureOn(ctx, client, schema.Cluster(kept.place.Cluster))
 	if _, known := errors.AsType[*clickhouse.Problem](err); err != nil && !known && ctx.Err() == nil {
 		return errHistoryTables // whose words have the server's
 	}

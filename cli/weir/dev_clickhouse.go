@@ -182,7 +182,7 @@ func ensureTables(ctx context.Context, server string, how clickhouse.Options, pl
 		return err
 	}
 	defer client.Close()
-	_, err = schema.Ensure(ctx, client)
+	_, err = schema.EnsureOn(ctx, client, schema.Cluster(place.Cluster))
 	return err
 }
 

@@ -25,6 +25,8 @@ type ClickHouse struct {
 	// URL is http(s)://USER:PASSWORD@HOST:PORT/DATABASE.
 	URL string
 	TLS connect.TLS
+	// Cluster is [History.Cluster]; it is in none of the files.
+	Cluster string
 }
 
 // History says how the events of a Property are kept in ClickHouse.

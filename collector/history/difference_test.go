@@ -88,7 +88,13 @@ type happened struct {
 // newPast makes up some events.
 func newPast(t *testing.T, seed uint64, events int) *past {
 	t.Helper()
-	client, err := clickhouse.Dial(clickhousetest.Shared(t), clickhouse.Options{})
+	return newPastIn(t, clickhousetest.Shared(t), seed, events)
+}
+
+// newPastIn makes up some events in a database.
+func newPastIn(t *testing.T, address string, seed uint64, events int) *past {
+	t.Helper()
+	client, err := clickhouse.Dial(address, clickhouse.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/history/archive"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -70,6 +71,7 @@ func (a *archives) reload(property config.Property) {
 			a.logger.Error("how the history is reached cannot be read; nothing else than before is archived until it can", "error", err)
 			return
 		}
+		loaded.Cluster = property.History.Cluster
 		way = &loaded
 	}
 	a.mu.Lock()
@@ -109,7 +111,7 @@ func (a *archives) run(ctx context.Context) error {
 
 // runOne archives by one way.
 func (a *archives) runOne(ctx context.Context, way config.ClickHouse) {
-	client, err := clickhouse.Dial(way.URL, clickhouse.Options{TLS: way.TLS})
+	client, err := clickhouse.Dial(way.URL, clickhouse.Options{TLS: way.TLS, Settings: schema.Cluster(way.Cluster).Settings()})
 	if err != nil { // it was looked at when it was loaded
 		a.logger.Error("the history cannot be reached by its URL", "error", err)
 		return
@@ -118,8 +120,8 @@ func (a *archives) runOne(ctx context.Context, way config.ClickHouse) {
 	var one *archive.Archive
 	forgets := &forgetting{stream: a.stream, ledger: a.ledger, kept: a.kept, hidden: func() { one.Reread() }}
 	one = archive.New(archive.Options{
-		Property: a.name, Stream: a.stream, Client: client, Erased: a.ledger.Erased, Metrics: a.metrics, Logger: a.logger,
-		Beside: func(ctx context.Context) { forgets.run(ctx, client, a.logger) },
+		Property: a.name, Stream: a.stream, Client: client, Cluster: schema.Cluster(way.Cluster), Erased: a.ledger.Erased, Metrics: a.metrics, Logger: a.logger,
+		Beside: func(ctx context.Context) { forgets.run(ctx, client, schema.Cluster(way.Cluster), a.logger) },
 	})
 	a.set(one)
 	defer a.set(nil)

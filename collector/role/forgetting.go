@@ -35,9 +35,9 @@ var (
 )
 
 // run forgets until ctx ends.
-func (f *forgetting) run(ctx context.Context, client *clickhouse.Client, logger *slog.Logger) {
+func (f *forgetting) run(ctx context.Context, client *clickhouse.Client, cluster schema.Cluster, logger *slog.Logger) {
 	forgetter := forget.New(forget.Options{
-		Client: client, Ledger: f, Erasures: f.stream, Settled: f.settled, Hidden: f.hidden, Current: f.current, Limits: f.limits, Logger: logger,
+		Client: client, Cluster: cluster, Ledger: f, Erasures: f.stream, Settled: f.settled, Hidden: f.hidden, Current: f.current, Limits: f.limits, Logger: logger,
 	})
 	_ = forgetter.Run(ctx) // it returns when ctx ends
 }

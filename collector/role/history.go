@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/history"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -99,7 +100,7 @@ func (h *historyEngine) reach(how config.ClickHouse) error {
 	if before != nil && before.how == how {
 		return nil
 	}
-	client, err := clickhouse.Dial(how.URL, clickhouse.Options{TLS: how.TLS})
+	client, err := clickhouse.Dial(how.URL, clickhouse.Options{TLS: how.TLS, Settings: schema.Cluster(how.Cluster).Settings()})
 	if err != nil {
 		return err
 	}

@@ -149,6 +149,7 @@ func (p *property) loadHistory(history *config.History) (*config.ClickHouse, err
 	if err != nil || !found {
 		return nil, err
 	}
+	how.Cluster = history.Cluster
 	return &how, nil
 }
 

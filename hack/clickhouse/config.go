@@ -25,6 +25,12 @@ type configuration struct {
 	Clusters struct {
 		XML string `xml:",innerxml"`
 	} `xml:"remote_servers"`
+	Keeper struct {
+		XML string `xml:",innerxml"`
+	} `xml:"zookeeper"`
+	Macros struct {
+		XML string `xml:",innerxml"`
+	} `xml:"macros"`
 }
 
 // configuredUsers are the users of a users.xml. They may do everything, as those with access_management may.
@@ -61,13 +67,21 @@ func readXML(path string, into any) error {
 	return nil
 }
 
-// engineConfiguration writes what the engine is given: the data directory and the clusters. Its only user is "default", whose
-// rights are all: who may do what is decided in front of it.
+// enginePort is the port of ClickHouse's own protocol at which the engine takes servers of a cluster on this machine for itself. It does
+// not listen there: another machine, or 127.0.0.2, is a server that is away.
+const enginePort = 9000
+
+// engineConfiguration writes what the engine is given: the data directory, the clusters, Keeper and its macros. Its only user is
+// "default", whose rights are all: who may do what is decided in front of it.
 func engineConfiguration(config configuration) (path string, err error) {
 	if err := os.MkdirAll(config.Path, 0o700); err != nil {
 		return "", err
 	}
 	path = filepath.Join(config.Path, "engine.xml")
-	text := "<clickhouse><remote_servers>" + config.Clusters.XML + "</remote_servers></clickhouse>\n"
+	text := fmt.Sprintf("<clickhouse><tcp_port>%d</tcp_port><remote_servers>%s</remote_servers>", enginePort, config.Clusters.XML)
+	if config.Keeper.XML != "" {
+		text += "<zookeeper>" + config.Keeper.XML + "</zookeeper>"
+	}
+	text += "<macros>" + config.Macros.XML + "</macros></clickhouse>\n"
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }

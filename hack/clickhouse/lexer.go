@@ -151,3 +151,20 @@ func (p *parser) names() []string {
 	}
 	return names
 }
+
+// hereOnly is a statement about tables without ON CLUSTER name: the engine knows no statements that are for several servers.
+func hereOnly(sql string) string {
+	tokens := tokensOf(sql[:min(len(sql), 1024)])
+	if len(tokens) == 0 || !tokens[0].is("CREATE") && !tokens[0].is("ALTER") && !tokens[0].is("DROP") {
+		return sql
+	}
+	for i := 1; i+2 < len(tokens); i++ {
+		if tokens[i].is("ON") && tokens[i+1].is("CLUSTER") {
+			return sql[:tokens[i].begin] + sql[tokens[i+2].end:]
+		}
+		if tokens[i].is("(") {
+			break
+		}
+	}
+	return sql
+}

@@ -20,7 +20,7 @@ import (
 
 // Server answers ClickHouse's HTTP interface. Each request has a session of its own, so that requests run side by side and one's
 // settings are not another's. What is different from a real server: an answer is sent when it is complete, statements of several
-// requests share no session (session_id), blocks are not compressed (compress, decompress), and query_id() is another than the header's.
+// requests share no session (session_id), ON CLUSTER is this server alone, blocks are not compressed (compress, decompress), and query_id() is another than the header's.
 type Server struct {
 	engine *Engine
 	access *Access
@@ -160,7 +160,7 @@ func (s *Server) run(ctx context.Context, sql string, begin []string, format str
 		comment := begin[slices.IndexFunc(begin, func(s string) bool { return strings.HasPrefix(s, "SET log_comment = ") })]
 		go s.killWhenLeft(ctx, done, strings.TrimPrefix(comment, "SET log_comment = "))
 	}
-	return connection.Query(s.access.Rewrite(sql), format, parameters)
+	return connection.Query(s.access.Rewrite(hereOnly(sql)), format, parameters)
 }
 
 // killWhenLeft kills a statement when ctx ends before it is done. It is asked for again and again: the statement may not have begun.

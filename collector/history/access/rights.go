@@ -47,6 +47,12 @@ func (p Place) rightsOf(role Role) []right {
 	for _, table := range []string{"mutations", "parts"} {
 		list = append(list, right{"SELECT", &system, &table})
 	}
+	if p.Cluster != "" {
+		// It changes rows, and looks at those tables of the system, on all servers.
+		for _, privilege := range clusterPrivileges() {
+			list = append(list, right{privilege, nil, nil})
+		}
+	}
 	return list
 }
 
@@ -136,7 +142,10 @@ func AdminGrants(user string, cluster bool) []string {
 		"GRANT CREATE USER, ALTER USER, DROP USER, CREATE QUOTA, ALTER QUOTA, DROP QUOTA, SHOW ACCESS ON *.* TO " + own,
 	}
 	if cluster {
-		statements = append(statements, "GRANT CLUSTER, REMOTE ON *.* TO "+own+" WITH GRANT OPTION")
+		statements = append(statements, "GRANT "+strings.Join(clusterPrivileges(), ", ")+" ON *.* TO "+own+" WITH GRANT OPTION")
 	}
 	return statements
 }
+
+// clusterPrivileges are those that statements need which reach all servers of a cluster.
+func clusterPrivileges() []string { return []string{"CLUSTER", "REMOTE", "CREATE TEMPORARY TABLE"} }

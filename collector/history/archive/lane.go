@@ -28,6 +28,8 @@ type lane[Row any] struct {
 	missed func(ctx context.Context, after, next, lost stream.Position) error
 	// readsAhead says that a block is read while the one before is sent.
 	readsAhead bool
+	// spread says that the table is one of a cluster: see [lane.complete].
+	spread bool
 
 	// at is up to where all rows are in the table, where settled says that this is known.
 	at      stream.Position
@@ -249,6 +251,10 @@ func (l *lane[Row]) between(ctx context.Context, after, last stream.Position) (b
 // complete sends those rows of an intent that the table lacks: under the intent's token as long as it has none of the block's. Where
 // they are not there afterwards the table knows the token, so that no copy of the block can come any more, but has lost the rows
 // since. Further tokens follow from the first, for another writer may come to send the same rows.
+//
+// Of a table that is spread over shards each has its piece of the block, there wholly or not at all, and its own memory of tokens. What
+// is missing are pieces, which go under the block's token too. Where they are not there afterwards, the replica that is asked has not
+// got them yet from another that has, and they come: another token would have them twice.
 func (l *lane[Row]) complete(ctx context.Context, intent Intent, rows []Row) error {
 	rows, err := l.source.Prepare(ctx, l.at, intent.Last, rows)
 	if err != nil {
@@ -265,7 +271,7 @@ func (l *lane[Row]) complete(ctx context.Context, intent Intent, rows []Row) err
 			return nil
 		}
 		token := intent.Token
-		if attempt > 0 || len(there) > 0 && len(missing) != intent.rows() {
+		if !l.spread && (attempt > 0 || len(there) > 0 && len(missing) != intent.rows()) {
 			token += "/" + strconv.Itoa(len(missing)) + "/" + strconv.Itoa(attempt)
 		}
 		if err := l.table.Insert(ctx, missing, token); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/history/schema"
 )
 
 // timing is how long an archive waits for what.
@@ -105,10 +106,11 @@ func (p *pace) set(change func(time.Duration) time.Duration) {
 	p.gauge.Set(p.delay.Seconds())
 }
 
-// partsOf returns how many parts that partition of a database has that has most.
-func partsOf(ctx context.Context, client *clickhouse.Client) (uint64, error) {
+// partsOf returns how many parts that partition of a database has that has most, on any server.
+func partsOf(ctx context.Context, client *clickhouse.Client, cluster schema.Cluster) (uint64, error) {
 	return clickhouse.One[uint64](ctx, client, clickhouse.Query{
-		SQL:        "SELECT max(parts) FROM (SELECT count() AS parts FROM system.parts WHERE database = {database:String} AND active GROUP BY table, partition_id)",
+		SQL: "SELECT max(parts) FROM (SELECT count() AS parts FROM " + cluster.System("parts") +
+			" WHERE database = {database:String} AND active GROUP BY hostName(), table, partition_id)",
 		Parameters: map[string]any{"database": client.Database()},
 	})
 }

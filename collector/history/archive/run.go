@@ -14,6 +14,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Stream *stream.Stream
 	// Client reaches the database with the property's tables. Its owner closes it.
 	Client *clickhouse.Client
+	// Cluster is over which shards the tables are spread.
+	Cluster schema.Cluster
 	// Erased says of an event that was received at a time that its person was erased: it never gets into the history. Nil for none.
 	Erased func(e *event.Event, received time.Time) bool
 	// Beside runs for as long as this archive is the one that works. Nil for nothing.
@@ -152,7 +155,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 
 func newLane[Row rows.Event | rows.Record](a *Archive, epoch uint64, name Lane, to *table[Row], from Source[Row]) *lane[Row] {
 	return &lane[Row]{
-		name: name, notes: a.notes, source: from, table: to, epoch: epoch, limit: a.limit, readsAhead: true, token: uuid.NewString,
+		name: name, notes: a.notes, source: from, table: to, epoch: epoch, limit: a.limit, readsAhead: true, spread: a.options.Cluster != "", token: uuid.NewString,
 	}
 }
 
@@ -226,7 +229,7 @@ func (a *Archive) measure(ctx context.Context, copied map[Lane]*progress) error 
 	for {
 		// What fails here fails elsewhere too, and is told there. Who writes nothing asks nothing.
 		if a.wrote.Swap(false) || a.pace.pressed() {
-			if parts, err := partsOf(ctx, a.options.Client); err == nil {
+			if parts, err := partsOf(ctx, a.options.Client, a.options.Cluster); err == nil {
 				a.pace.see(parts)
 			}
 		}

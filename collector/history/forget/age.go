@@ -55,7 +55,8 @@ func (f *Forgetter) drop(ctx context.Context, oldest stream.Position) error {
 	}
 	month := schema.MonthOf(oldest)
 	partitions, err := clickhouse.Select[partition](ctx, f.client, clickhouse.Query{
-		SQL:        "SELECT DISTINCT table, partition FROM system.parts WHERE active AND database = {database:String} AND table IN ('" + schema.Events + "', '" + schema.Records + "')",
+		SQL: "SELECT DISTINCT table, partition FROM " + f.cluster.System("parts") + " WHERE active AND database = {database:String} AND table IN ('" +
+			f.cluster.Local(schema.Events) + "', '" + f.cluster.Local(schema.Records) + "')",
 		Parameters: map[string]any{"database": f.client.Database()},
 	})
 	if err != nil {
@@ -66,7 +67,7 @@ func (f *Forgetter) drop(ctx context.Context, oldest stream.Position) error {
 		if err != nil || number >= month {
 			continue
 		}
-		if err := f.client.Exec(ctx, clickhouse.Query{SQL: fmt.Sprintf("ALTER TABLE %s DROP PARTITION %d", schema.Quote(one.Table), number)}); err != nil {
+		if err := f.client.Exec(ctx, clickhouse.Query{SQL: fmt.Sprintf("%s DROP PARTITION %d", f.cluster.Alter(f.cluster.Whole(one.Table)), number)}); err != nil {
 			return fmt.Errorf("drop a month of table %s: %w", one.Table, err)
 		}
 	}

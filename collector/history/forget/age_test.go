@@ -13,7 +13,10 @@ import (
 
 const day = 24 * time.Hour
 
-func TestWhatIsOlderThanItIsKeptGoes(t *testing.T) {
+func TestWhatIsOlderThanItIsKeptGoes(t *testing.T) { whatIsOlderThanItIsKeptGoes(t, newHistory) }
+
+func whatIsOlderThanItIsKeptGoes(t *testing.T, newHistory func(testing.TB) *history) {
+	t.Helper()
 	past := map[time.Duration]event.Event{
 		100 * day: client("a"), 41 * day: client("a"), 39 * day: client("a"), 10 * day: client("a"), 9 * day: client("a"), 8 * day: client("a"), time.Hour: client("a"),
 	}
@@ -50,6 +53,11 @@ func TestWhatIsOlderThanItIsKeptGoes(t *testing.T) {
 }
 
 func TestWhatIsTooOldToBeAnybodysIsNobodys(t *testing.T) {
+	whatIsTooOldToBeAnybodysIsNobodys(t, newHistory)
+}
+
+func whatIsTooOldToBeAnybodysIsNobodys(t *testing.T, newHistory func(testing.TB) *history) {
+	t.Helper()
 	h := newHistory(t)
 	older, newer := email(1), email(2)
 	older.ClientID, newer.ClientID = "a", "a"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/event/erasure"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -44,7 +45,9 @@ type Limits struct {
 // Options configure a [Forgetter].
 type Options struct {
 	// Client reaches the database with the property's tables, as the archive's user.
-	Client   *clickhouse.Client
+	Client *clickhouse.Client
+	// Cluster is over which shards the tables are spread.
+	Cluster  schema.Cluster
 	Ledger   Ledger
 	Erasures Erasures
 	// Settled returns when the blocks that were begun before are in the tables or have failed: later ones have nobody who stands in
@@ -73,6 +76,7 @@ const (
 // Forgetter keeps one property's history. It is not safe for concurrent use.
 type Forgetter struct {
 	client   *clickhouse.Client
+	cluster  schema.Cluster
 	ledger   Ledger
 	erasures Erasures
 	settled  func(context.Context) error
@@ -109,7 +113,8 @@ type Forgetter struct {
 // New prepares a forgetter.
 func New(o Options) *Forgetter {
 	f := &Forgetter{
-		client: o.Client, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, hidden: o.Hidden, current: o.Current, limits: o.Limits, logger: o.Logger, interval: o.Interval,
+		client: o.Client, cluster: o.Cluster, ledger: o.Ledger, erasures: o.Erasures, settled: o.Settled, hidden: o.Hidden, current: o.Current, limits: o.Limits,
+		logger: o.Logger, interval: o.Interval,
 		elapsed: o.Monotonic, done: map[erasure.Digest]erasure.Entry{}, uncorrected: true, unfinished: true, leftover: true,
 	}
 	if f.settled == nil {

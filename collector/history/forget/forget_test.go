@@ -30,6 +30,7 @@ var noon = time.Date(2026, 5, 10, 12, 0, 0, 0, time.UTC)
 type history struct {
 	t       testing.TB
 	client  *clickhouse.Client
+	cluster schema.Cluster
 	address string
 	proxy   *clickhousetest.Proxy
 	erasure.Ledger
@@ -47,18 +48,21 @@ type history struct {
 
 func newHistory(t testing.TB) *history {
 	t.Helper()
-	address := clickhousetest.Shared(t)
+	return newHistoryIn(t, clickhousetest.Shared(t), "", nil)
+}
+
+// newHistoryIn is one in a database whose tables are spread over a cluster, "" for none.
+func newHistoryIn(t testing.TB, address string, cluster schema.Cluster, settings clickhouse.Settings) *history {
+	t.Helper()
 	proxy := clickhousetest.StartProxy(t, address)
-	client, err := clickhouse.Dial(proxy.URL(), clickhouse.Options{})
+	client, err := clickhouse.Dial(proxy.URL(), clickhouse.Options{Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	if _, err := schema.Ensure(t.Context(), client); err != nil {
-		t.Fatal(err)
-	}
-	h := &history{t: t, client: client, address: address, proxy: proxy, parts: map[string][]erasure.Entry{}, interrupt: func(string) error { return nil }}
+	h := &history{t: t, client: client, cluster: cluster, address: address, proxy: proxy, parts: map[string][]erasure.Entry{}, interrupt: func(string) error { return nil }}
 	h.Salt[3] = 9
+	h.makeTables()
 	return h
 }
 
@@ -96,7 +100,7 @@ func (h *history) NoteHistory(_ context.Context, notes []stream.HistoryNote) err
 // forgetter is a process that begins.
 func (h *history) forgetter() *forget.Forgetter {
 	return forget.New(forget.Options{
-		Client: h.client, Ledger: h, Erasures: h, Logger: slog.New(slog.DiscardHandler), Monotonic: func() time.Duration { return h.passed },
+		Client: h.client, Cluster: h.cluster, Ledger: h, Erasures: h, Logger: slog.New(slog.DiscardHandler), Monotonic: func() time.Duration { return h.passed },
 		Settled: func(context.Context) error { return h.interrupt("settled") },
 		Current: func(context.Context) (time.Time, error) { return h.current, nil },
 		Limits:  func(context.Context) (forget.Limits, error) { return h.limits, h.interrupt("limits") },
@@ -193,7 +197,10 @@ func email(n byte) event.Event {
 	return event.Event{User: event.Hashes{event.EmailLower: event.Hash{n}}}
 }
 
-func TestWhoseRowsGo(t *testing.T) {
+func TestWhoseRowsGo(t *testing.T) { whoseRowsGo(t, newHistory) }
+
+func whoseRowsGo(t *testing.T, newHistory func(testing.TB) *history) {
+	t.Helper()
 	both := func(c, u string) event.Event { return event.Event{ClientID: c, UserID: u} }
 	known := client("b")
 	known.Person = who(client("a"))
@@ -392,15 +399,20 @@ func (h *history) eventually(what string, holds func() bool) {
 	}
 }
 
-func TestWhatComesBackGoesAgain(t *testing.T) {
+func TestWhatComesBackGoesAgain(t *testing.T) { whatComesBackGoesAgain(t, newHistory) }
+
+func whatComesBackGoesAgain(t *testing.T, newHistory func(testing.TB) *history) {
+	t.Helper()
 	for name, test := range map[string]struct {
 		comeBack func(h *history)
 		passes   time.Duration
 		another  bool
 	}{
-		"as with an import, within a minute":    {passes: 2 * time.Minute},
-		"before another one begins":             {another: true},
-		"in a table that was made anew":         {comeBack: func(h *history) { clickhousetest.Exec(h.t, h.address, "TRUNCATE TABLE events") }},
+		"as with an import, within a minute": {passes: 2 * time.Minute},
+		"before another one begins":          {another: true},
+		"in a table that was made anew": {comeBack: func(h *history) {
+			clickhousetest.Exec(h.t, h.address, "TRUNCATE TABLE "+h.cluster.Local(schema.Events))
+		}},
 		"without a sign of it, within two days": {passes: 48 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -415,7 +427,7 @@ func TestWhatComesBackGoesAgain(t *testing.T) {
 				h.passed += 2 * time.Minute
 				h.step(f)
 				test.comeBack(h)
-				clickhousetest.Exec(t, h.address, "TRUNCATE TABLE records")
+				clickhousetest.Exec(t, h.address, "TRUNCATE TABLE "+h.cluster.Local(schema.Records))
 				h.recreate()
 				h.insert(past)
 			} else {
@@ -434,8 +446,6 @@ func TestWhatComesBackGoesAgain(t *testing.T) {
 // recreate makes the table of events anew, as whoever restores it.
 func (h *history) recreate() {
 	h.t.Helper()
-	clickhousetest.Exec(h.t, h.address, "DROP TABLE events SYNC")
-	if _, err := schema.Ensure(h.t.Context(), h.client); err != nil {
-		h.t.Fatal(err)
-	}
+	clickhousetest.Exec(h.t, h.address, "DROP TABLE "+h.cluster.Local(schema.Events)+" SYNC")
+	h.makeTables()
 }

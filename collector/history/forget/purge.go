@@ -21,8 +21,8 @@ type purge struct {
 // files returns the parts that are in use no more and still there.
 func (f *Forgetter) files(ctx context.Context) (map[string]bool, error) {
 	names, err := clickhouse.Select[string](ctx, f.client, clickhouse.Query{
-		SQL: "SELECT concat(table, '/', name) AS file FROM system.parts WHERE NOT active AND database = {database:String} AND table IN ('" +
-			schema.Events + "', '" + schema.Records + "')",
+		SQL: "SELECT concat(hostName(), '/', table, '/', name) AS file FROM " + f.cluster.System("parts") +
+			" WHERE NOT active AND database = {database:String} AND table IN ('" + f.cluster.Local(schema.Events) + "', '" + f.cluster.Local(schema.Records) + "')",
 		Parameters: map[string]any{"database": f.client.Database()},
 	})
 	files := map[string]bool{}

@@ -17,9 +17,14 @@ import (
 const (
 	// visitorsAtOnce is how many visitors' rows are read by one statement, changesAtOnce how many rows one changes.
 	visitorsAtOnce, changesAtOnce = 1000, 10_000
+	// positionBytes is about how long a statement is for each position in it, changeBytes for each row that it changes.
+	positionBytes, changeBytes = 21, 512
 	// mutationLook is how often it is looked whether a change of a table is done.
 	mutationLook = time.Second
 )
+
+// changesAtOnce is how many rows one statement changes.
+func (f *Forgetter) changesAtOnce() int { return f.cluster.MostNamed(changesAtOnce, changeBytes) }
 
 // errMutation says that a change of a table fails again and again.
 var errMutation = errors.New("ClickHouse cannot finish a change of a table that is under way")
@@ -42,7 +47,7 @@ func (f *Forgetter) hiddenPositions(ctx context.Context, to func([]uint64) error
 	for after := uint64(0); ; {
 		positions, err := clickhouse.Select[uint64](ctx, f.client, clickhouse.Query{
 			SQL:        "SELECT DISTINCT at FROM erased WHERE at > {after:UInt64} ORDER BY at LIMIT {limit:UInt64}",
-			Parameters: map[string]any{"after": after, "limit": positionsAtOnce},
+			Parameters: map[string]any{"after": after, "limit": f.cluster.MostNamed(positionsAtOnce, positionBytes)},
 		})
 		if err != nil || len(positions) == 0 {
 			return err
@@ -67,7 +72,7 @@ func (f *Forgetter) correct(ctx context.Context) error {
 			return err
 		}
 		for some := range slices.Chunk(visitors, visitorsAtOnce) {
-			if len(changed) < changesAtOnce {
+			if len(changed) < f.changesAtOnce() {
 				if changed, err = f.corrections(ctx, some, changed); err != nil {
 					return err
 				}
@@ -156,7 +161,7 @@ func (f *Forgetter) corrections(ctx context.Context, visitors []uint64, changed 
 		if row, differs := follow.next(row); differs {
 			changed = append(changed, row)
 		}
-		if len(changed) == changesAtOnce {
+		if len(changed) == f.changesAtOnce() {
 			break
 		}
 	}
@@ -207,7 +212,7 @@ func (f *Forgetter) mutate(ctx context.Context, table, change string) error {
 	}
 	settings := unlogged()
 	settings["mutations_sync"] = 2
-	if err := f.client.Exec(ctx, clickhouse.Query{SQL: "ALTER TABLE " + table + " " + change, Settings: settings}); err != nil {
+	if err := f.client.Exec(ctx, clickhouse.Query{SQL: f.cluster.Alter(table) + " " + change, Settings: settings}); err != nil {
 		return fmt.Errorf("change table %s: %w", table, err)
 	}
 	return nil
@@ -221,9 +226,9 @@ func (f *Forgetter) idle(ctx context.Context, table string) error {
 	}
 	for {
 		now, err := clickhouse.One[underWay](ctx, f.client, clickhouse.Query{
-			SQL: "SELECT count() AS number, countIf(latest_fail_reason != '') AS failed FROM system.mutations " +
-				"WHERE NOT is_done AND database = {database:String} AND table = {table:String}",
-			Parameters: map[string]any{"database": f.client.Database(), "table": table},
+			SQL: "SELECT count() AS number, countIf(latest_fail_reason != '') AS failed FROM " + f.cluster.System("mutations") +
+				" WHERE NOT is_done AND database = {database:String} AND table = {table:String}",
+			Parameters: map[string]any{"database": f.client.Database(), "table": f.cluster.Local(table)},
 		})
 		if err != nil || now.Number == 0 {
 			return err

@@ -3,6 +3,7 @@ package forget
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,11 @@ const (
 
 // part is one of the table of events.
 type part struct {
+	// Made tells a table on a server of a cluster from another one of the name; it is "" elsewhere.
+	Made string `ch:"made"`
+	// Place is where blocks are counted: a month of that, or the table. Month is the partition.
+	Place string `ch:"place"`
+	Month string `ch:"partition_id"`
 	Name  string `ch:"name"`
 	Rows  uint64 `ch:"rows"`
 	Block int64  `ch:"max_block_number"`
@@ -39,31 +45,49 @@ func (f *Forgetter) read(ctx context.Context) (*tables, error) {
 	if err != nil {
 		return nil, err
 	}
+	made, place := "''", "''"
+	if f.cluster != "" { // the folder has the table's own number in it
+		made, place = "concat(hostName(), extract(path, '/store/[^/]*/[^/]*/'))", "concat(made, partition_id)"
+	}
 	parts, err := clickhouse.Select[part](ctx, f.client, clickhouse.Query{
-		SQL:        "SELECT name, rows, max_block_number FROM system.parts WHERE active AND database = {database:String} AND table = '" + schema.Events + "'",
+		SQL: "SELECT " + made + " AS made, " + place + " AS place, partition_id, name, rows, max_block_number FROM " + f.cluster.System("parts") +
+			" WHERE active AND database = {database:String} AND table = '" + f.cluster.Local(schema.Events) + "'",
 		Parameters: map[string]any{"database": f.client.Database()},
 	})
 	return &tables{parts, uptime}, err
 }
 
-// newest is the number of the newest block, 0 where there is none.
-func (t *tables) newest() (block int64) {
+// newest is the number of the newest block of each place.
+func (t *tables) newest() map[string]int64 {
+	newest := map[string]int64{}
 	for i := range t.parts {
-		block = max(block, t.parts[i].Block)
+		place := t.parts[i].Place
+		newest[place] = max(newest[place], t.parts[i].Block)
 	}
-	return block
+	return newest
 }
 
 // isAnother says whether the table, or its server, may be another one than it was before.
 func (t *tables) isAnother(before *tables) bool {
-	return t.uptime < before.uptime || t.newest() < before.newest()
+	if slices.ContainsFunc(t.parts, func(one part) bool {
+		return one.Made != "" && !slices.ContainsFunc(before.parts, func(other part) bool { return other.Made == one.Made })
+	}) {
+		return true
+	}
+	now := t.newest()
+	for place, block := range before.newest() {
+		if last, there := now[place]; last < block && (there || place == "") { // months go by age
+			return true
+		}
+	}
+	return t.uptime < before.uptime
 }
 
 // since returns the parts that have rows which came since.
 func (t *tables) since(before *tables) (list []part) {
 	newest := before.newest()
 	for _, one := range t.parts {
-		if one.Block > newest {
+		if last, known := newest[one.Place]; !known && one.Place != "" || one.Block > last {
 			list = append(list, one)
 		}
 	}
@@ -82,6 +106,13 @@ func rowsOf(parts []part) (n uint64) {
 func (l *look) among() string {
 	if l.parts == nil {
 		return "1"
+	}
+	if l.parts[0].Place != "" { // each replica of a cluster has parts of its own
+		months := map[string]bool{}
+		for i := range l.parts {
+			months[quoted(l.parts[i].Month)] = true
+		}
+		return "_partition_id IN (" + strings.Join(slices.Sorted(maps.Keys(months)), ", ") + ")"
 	}
 	names := make([]string, len(l.parts))
 	for i := range l.parts {

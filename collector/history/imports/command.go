@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/collector/bots"
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/schema"
 )
 
 // The ways in which a command ends.
@@ -157,7 +158,7 @@ func (c *command) load() error {
 	case !found:
 		return fmt.Errorf("%s: is missing; say by --url where the history is", config.HistoryURLFile)
 	}
-	if o.Client, err = clickhouse.Dial(reached.URL, clickhouse.Options{TLS: reached.TLS}); err != nil {
+	if o.Client, err = clickhouse.Dial(reached.URL, clickhouse.Options{TLS: reached.TLS, Settings: schema.Cluster(o.Property.History.Cluster).Settings()}); err != nil {
 		return fmt.Errorf("--url: %w", err)
 	}
 	o.Now, o.Workers = time.Now, runtime.GOMAXPROCS(0)

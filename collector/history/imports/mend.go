@@ -22,6 +22,8 @@ const (
 	// mostChanged is how many rows one mutation changes, mostDoubled how many are looked at that are there twice.
 	mostChanged = 50_000
 	mostDoubled = 10_000
+	// positionBytes is about how long a statement is for each position in it, changeBytes for each row that it changes.
+	positionBytes, changeBytes = 21, 512
 )
 
 // mend puts right what depends on more than a block: rows that a block has brought which came late, when its writer had been killed
@@ -58,7 +60,7 @@ func (w *writer) mendDoubled(ctx context.Context, month int) error {
 	for {
 		doubled, err := clickhouse.Select[uint64](ctx, w.client, clickhouse.Query{
 			SQL: "SELECT at FROM events WHERE at >= {from:UInt64} AND at < {to:UInt64} AND bitAnd(at, {imported:UInt64}) != 0 " +
-				"GROUP BY at HAVING count() > 1 ORDER BY at LIMIT " + strconv.Itoa(mostDoubled),
+				"GROUP BY at HAVING count() > 1 ORDER BY at LIMIT " + strconv.Itoa(w.cluster.MostNamed(mostDoubled, positionBytes)),
 			Parameters: map[string]any{"from": positionOf(from.UnixMilli()), "to": positionOf(to.UnixMilli()), "imported": uint64(schema.Imported)},
 		})
 		if err != nil || len(doubled) == 0 {
@@ -84,7 +86,7 @@ func (w *writer) mutate(ctx context.Context, month int, what, where string) erro
 	settings := longStatement()
 	settings["mutations_sync"] = 2
 	return w.client.Exec(ctx, clickhouse.Query{
-		SQL: "ALTER TABLE events " + what + " IN PARTITION " + strconv.Itoa(month) + " WHERE " + where, Settings: settings,
+		SQL: w.cluster.Alter(schema.Events) + " " + what + " IN PARTITION " + strconv.Itoa(month) + " WHERE " + where, Settings: settings,
 	})
 }
 
@@ -130,7 +132,7 @@ func (w *writer) mendOrigins(ctx context.Context, month int) error {
 		if err != nil {
 			return err
 		}
-		for some := range slices.Chunk(list, mostChanged) {
+		for some := range slices.Chunk(list, w.cluster.MostNamed(mostChanged, changeBytes)) {
 			if err := w.mutate(ctx, month, "UPDATE "+assignments(some), "at IN "+listOf(some)); err != nil {
 				return err
 			}

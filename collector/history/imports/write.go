@@ -17,13 +17,15 @@ import (
 type writer struct {
 	*run
 	client *clickhouse.Client
+	// cluster is over which shards the tables are spread.
+	cluster schema.Cluster
 	// months are those in which there are events of the files, by the numbers of [monthOf].
 	months map[int]bool
 }
 
 // write is the second pass: while one block is added the next is made.
 func (r *run) write(ctx context.Context) error {
-	w := &writer{run: r, client: r.Client, months: map[int]bool{}}
+	w := &writer{run: r, client: r.Client, cluster: schema.Cluster(r.Property.History.Cluster), months: map[int]bool{}}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	made, done := make(chan block), make(chan error, 1)

@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,16 +24,22 @@ type State struct{ Columns, Projections []Existing }
 // so a newer Weir goes on with the tables of an older one, and what somebody has dropped comes back. The database has to be
 // there. It returns the statements that it ran beside those that make tables.
 func Ensure(ctx context.Context, client *clickhouse.Client) (repaired []string, err error) {
-	for _, t := range tables() {
-		if err := client.Exec(ctx, clickhouse.Query{SQL: t.create()}); err != nil {
-			return nil, fmt.Errorf("make table %s: %w", t.name, err)
+	return EnsureOn(ctx, client, "")
+}
+
+// EnsureOn is [Ensure] for tables that are spread over a cluster. What each shard has is taken to be what the server has that is asked:
+// what somebody has changed on one alone is not seen.
+func EnsureOn(ctx context.Context, client *clickhouse.Client, c Cluster) (repaired []string, err error) {
+	for _, statement := range Creates(client.Database(), c) {
+		if err := client.Exec(ctx, clickhouse.Query{SQL: statement}); err != nil {
+			return nil, fmt.Errorf("make the tables: %w", err)
 		}
 	}
 	state, err := read(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	statements, err := Repairs(state)
+	statements, err := RepairsOn(state, c)
 	if err != nil {
 		return nil, err
 	}
@@ -65,30 +72,56 @@ func read(ctx context.Context, client *clickhouse.Client) (state State, err erro
 
 // Repairs are the statements that make of what there is what there has to be. A column of another type is an error: its
 // values would have to be read again.
-func Repairs(state State) ([]string, error) {
+func Repairs(state State) ([]string, error) { return RepairsOn(state, "") }
+
+// RepairsOn is [Repairs] for tables that are spread over a cluster: those that have rows come first.
+func RepairsOn(state State, c Cluster) ([]string, error) {
 	var statements []string
 	for _, t := range tables() {
-		for i, c := range t.columns {
-			at := slices.IndexFunc(state.Columns, func(e Existing) bool { return e.Table == t.name && e.Name == c.name })
-			if at < 0 {
-				place := "FIRST"
-				if i > 0 {
-					place = "AFTER " + Quote(t.columns[i-1].name)
-				}
-				statements = append(statements, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS %s %s %s", Quote(t.name), Quote(c.name), c.kind, place))
-				continue
+		columns, err := t.missingColumns(state, c.Local(t.name), c.Alter(t.name))
+		if err != nil {
+			return nil, err
+		}
+		statements = append(statements, columns...)
+		if c != "" {
+			columns, err := t.missingColumns(state, t.name, "ALTER TABLE "+Quote(t.name)+c.on())
+			if err != nil {
+				return nil, err
 			}
-			if want, got := c.dataType(), state.Columns[at].Kind; want != got {
-				return nil, fmt.Errorf("column %s of table %s has the type %s; it must be %s", c.name, t.name, got, want)
+			for i := range columns { // it has no files, and so nothing to compress
+				columns[i] = uncompressed.ReplaceAllString(columns[i], "")
 			}
+			statements = append(statements, columns...)
 		}
 		for _, p := range t.projections {
-			if slices.ContainsFunc(state.Projections, func(e Existing) bool { return e.Table == t.name && e.Name == p.name }) {
+			if slices.ContainsFunc(state.Projections, func(e Existing) bool { return e.Table == c.Local(t.name) && e.Name == p.name }) {
 				continue
 			}
 			statements = append(statements,
-				fmt.Sprintf("ALTER TABLE %s ADD PROJECTION IF NOT EXISTS %s (%s)", Quote(t.name), Quote(p.name), p.query),
-				fmt.Sprintf("ALTER TABLE %s MATERIALIZE PROJECTION %s", Quote(t.name), Quote(p.name)))
+				fmt.Sprintf("%s ADD PROJECTION IF NOT EXISTS %s (%s)", c.Alter(t.name), Quote(p.name), p.query),
+				fmt.Sprintf("%s MATERIALIZE PROJECTION %s", c.Alter(t.name), Quote(p.name)))
+		}
+	}
+	return statements, nil
+}
+
+// uncompressed is what a column of a table without files has not.
+var uncompressed = regexp.MustCompile(` CODEC\(([^()]|\([^()]*\))*\)`)
+
+// missingColumns are the statements that add to a table the columns that it lacks, given how these begin.
+func (t *table) missingColumns(state State, name, alter string) (statements []string, err error) {
+	for i, c := range t.columns {
+		at := slices.IndexFunc(state.Columns, func(e Existing) bool { return e.Table == name && e.Name == c.name })
+		if at < 0 {
+			place := "FIRST"
+			if i > 0 {
+				place = "AFTER " + Quote(t.columns[i-1].name)
+			}
+			statements = append(statements, fmt.Sprintf("%s ADD COLUMN IF NOT EXISTS %s %s %s", alter, Quote(c.name), c.kind, place))
+			continue
+		}
+		if want, got := c.dataType(), state.Columns[at].Kind; want != got {
+			return nil, fmt.Errorf("column %s of table %s has the type %s; it must be %s", c.name, name, got, want)
 		}
 	}
 	return statements, nil

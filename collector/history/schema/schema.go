@@ -44,8 +44,8 @@ type table struct {
 	name        string
 	columns     []column
 	projections []projection
-	// partition and order are SQL; partition is "" for none.
-	partition, order string
+	// partition, order and shard are SQL: partition is "" for none, shard the number that tells on which shard of a cluster a row lies.
+	partition, order, shard string
 }
 
 type column struct{ name, kind string }
@@ -62,7 +62,8 @@ func monthOf(position string) string {
 func tables() []table {
 	return []table{
 		{
-			name: Events, partition: monthOf("at"), order: "at",
+			// A visitor's events lie on one shard, and those of nobody on all.
+			name: Events, partition: monthOf("at"), order: "at", shard: "if(visitor = 0, at, visitor)",
 			columns: []column{
 				{"at", "UInt64 CODEC(Delta(8), ZSTD(1))"},
 				{"name", "LowCardinality(String)"},
@@ -94,7 +95,7 @@ func tables() []table {
 			},
 		},
 		{
-			name: Records, partition: monthOf("entry"), order: "at, platform, entry, nth",
+			name: Records, partition: monthOf("entry"), order: "at, platform, entry, nth", shard: "at",
 			columns: []column{
 				{"at", "UInt64 CODEC(Delta(8), ZSTD(1))"},    // the event's position
 				{"entry", "UInt64 CODEC(Delta(8), ZSTD(1))"}, // the position in the deliveries stream
@@ -109,20 +110,17 @@ func tables() []table {
 				{"again", "UInt8"},                       // 1 where the event has an earlier record of the platform
 			},
 		},
-		{name: Gaps, order: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
-		{name: Erased, order: "at", columns: []column{{"at", "UInt64"}, {"batch", "UInt32"}}}, // those of one batch go together
+		{name: Gaps, order: "begin", shard: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
+		{name: Erased, order: "at", shard: "at", columns: []column{{"at", "UInt64"}, {"batch", "UInt32"}}}, // those of one batch go together
 	}
 }
 
-// settings of all tables: how many blocks' tokens a table remembers. Rows are deleted by ALTER TABLE … DELETE, which makes the
-// projections of each part anew. ClickHouse refuses DELETE FROM on tables with projections, unless it is told to make them anew;
+// create is the statement that makes a table which has rows, where there is none. Rows are deleted by ALTER TABLE … DELETE, which makes
+// the projections of each part anew. ClickHouse refuses DELETE FROM on tables with projections, unless it is told to make them anew;
 // told so, engine 26.5 left the deleted rows in them.
-const settings = "non_replicated_deduplication_window = 10000"
-
-// create is the statement that makes a table where there is none.
-func (t *table) create() string {
+func (t *table) create(database string, c Cluster) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s (", Quote(t.name))
+	fmt.Fprintf(&b, "CREATE TABLE IF NOT EXISTS %s%s (", c.in(database, c.Local(t.name)), c.on())
 	for i, c := range t.columns {
 		if i > 0 {
 			b.WriteString(", ")
@@ -132,10 +130,22 @@ func (t *table) create() string {
 	for _, p := range t.projections {
 		fmt.Fprintf(&b, ", PROJECTION %s (%s)", Quote(p.name), p.query)
 	}
-	b.WriteString(") ENGINE = MergeTree ")
+	b.WriteString(") ENGINE = " + c.engine(database, t.name) + " ")
 	if t.partition != "" {
 		b.WriteString("PARTITION BY " + t.partition + " ")
 	}
-	fmt.Fprintf(&b, "ORDER BY (%s) SETTINGS %s", t.order, settings)
+	fmt.Fprintf(&b, "ORDER BY (%s) SETTINGS %s", t.order, c.settings())
 	return b.String()
+}
+
+// Creates are the statements that make the tables of a database where they are missing, in their order.
+func Creates(database string, c Cluster) (statements []string) {
+	list := tables()
+	for i := range list {
+		statements = append(statements, list[i].create(database, c))
+		if c != "" {
+			statements = append(statements, c.spread(database, &list[i]))
+		}
+	}
+	return statements
 }

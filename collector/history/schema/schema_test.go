@@ -2,6 +2,8 @@ package schema_test
 
 import (
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +145,56 @@ func TestNoTwoPropertiesShareAName(t *testing.T) {
 				t.Errorf("%v and %s share %s", property, other, name)
 			}
 			seen[name] = property[0] + "/" + property[1]
+		}
+	}
+}
+
+// TestTheTablesOfACluster holds the statements as they are sent: a table that has rows is replicated, and one stands for all shards.
+func TestTheTablesOfACluster(t *testing.T) {
+	columns := regexp.MustCompile(`\(.*\) ENGINE`)
+	var got []string
+	for _, statement := range schema.Creates("weir_a_shop", "main") {
+		got = append(got, columns.ReplaceAllString(statement, "(…) ENGINE"))
+	}
+	local := func(table, tail string) string {
+		return "CREATE TABLE IF NOT EXISTS `weir_a_shop`.`" + table + "_local` ON CLUSTER `main` (…) ENGINE = " +
+			"ReplicatedMergeTree('/clickhouse/tables/{shard}/weir_a_shop/" + table + "', '{replica}') " + tail +
+			" SETTINGS replicated_deduplication_window = 10000, replicated_deduplication_window_seconds = 604800"
+	}
+	all := func(table, shard string) string {
+		return "CREATE TABLE IF NOT EXISTS `weir_a_shop`.`" + table + "` ON CLUSTER `main` AS `weir_a_shop`.`" + table + "_local` " +
+			"ENGINE = Distributed(`main`, `weir_a_shop`, `" + table + "_local`, intHash64(" + shard + "))"
+	}
+	const month = "PARTITION BY toYYYYMM(toDateTime(intDiv(bitShiftRight("
+	want := []string{
+		local("events", month+"at, 20), 1000), 'UTC')) ORDER BY (at)"), all("events", "if(visitor = 0, at, visitor)"),
+		local("records", month+"entry, 20), 1000), 'UTC')) ORDER BY (at, platform, entry, nth)"), all("records", "at"),
+		local("gaps", "ORDER BY (begin)"), all("gaps", "begin"),
+		local("erased", "ORDER BY (at)"), all("erased", "at"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("statements (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatAClusterLacksIsAddedToBothOfATable: the table that has rows first, with how it is compressed; the other has no files.
+func TestWhatAClusterLacksIsAddedToBothOfATable(t *testing.T) {
+	statements, err := schema.RepairsOn(schema.State{}, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"ALTER TABLE `events_local` ON CLUSTER `main` ADD COLUMN IF NOT EXISTS `at` UInt64 CODEC(Delta(8), ZSTD(1)) FIRST",
+		"ALTER TABLE `events` ON CLUSTER `main` ADD COLUMN IF NOT EXISTS `at` UInt64 FIRST",
+		"ALTER TABLE `events_local` ON CLUSTER `main` MATERIALIZE PROJECTION `totals`",
+	} {
+		if !slices.Contains(statements, want) {
+			t.Errorf("the repairs lack %s", want)
+		}
+	}
+	for _, statement := range statements {
+		if strings.HasPrefix(statement, "ALTER TABLE `events` ") && (strings.Contains(statement, "CODEC") || strings.Contains(statement, "PROJECTION")) {
+			t.Errorf("%s: is for a table that has rows", statement)
 		}
 	}
 }
