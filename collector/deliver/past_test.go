@@ -196,11 +196,15 @@ func TestADelivererThatIsKilledLosesNothingThatWasPutBack(t *testing.T) {
 	}
 	l.await("all of them", func() string { return cmp.Diff(events, len(l.receiver.acceptances())) })
 	l.await("that nothing waits", func() string { return cmp.Diff(int64(0), l.group("crm").Waiting) })
-	for _, position := range l.positions {
-		if got := l.last("crm", position); got.Status != "delivered" {
-			t.Errorf("the record says %+v", got)
+	l.await("that each is delivered", func() string {
+		open := 0
+		for _, position := range l.positions {
+			if l.last("crm", position).Status != "delivered" {
+				open++
+			}
 		}
-	}
+		return cmp.Diff(0, open)
+	})
 }
 
 func TestNothingOfErasedPersonsIsDeliveredFromTheHistory(t *testing.T) {

@@ -92,12 +92,15 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 		first: found.First, last: found.Last, count: found.Count, records: found.Records, oldest: uint64(e.oldest()), anonymous: uint64(e.anonymous()),
 		hidden: found.Hidden > 0,
 	}
-	if m.first < m.oldest && m.count > 0 {
-		old, err := one[uint64](ctx, e, clickhouse.Query{SQL: "SELECT count() FROM events WHERE at < {oldest:UInt64}", Parameters: map[string]any{"oldest": m.oldest}})
+	if m.count > 0 && (m.hidden || m.first < m.oldest) {
+		gone, err := one[uint64](ctx, e, clickhouse.Query{
+			SQL:        "SELECT count() FROM events WHERE at < {oldest:UInt64} OR at IN (SELECT at FROM erased)",
+			Parameters: map[string]any{"oldest": m.oldest},
+		})
 		if err != nil {
 			return moment{}, err
 		}
-		m.first, m.count = m.oldest, m.count-min(old, m.count)
+		m.first, m.count = max(m.first, m.oldest), m.count-min(gone, m.count)
 	}
 	// How long ago a touch was is known in milliseconds, and no millisecond is kept in part.
 	m.known = max(m.anonymous, uint64(stream.At(stream.Position(m.first).Time())))
