@@ -90,7 +90,7 @@ func TestAHistoryIsMade(t *testing.T) {
 	}
 	database := "weir_" + namespace + "_shop"
 	for sentence, test := range map[string]struct{ sql, want string }{
-		"the database has its tables":            {"SELECT arrayStringConcat(arraySort(groupArray(name)), ' ') FROM system.tables WHERE database = '" + database + "'", "events gaps records"},
+		"the database has its tables":            {"SELECT arrayStringConcat(arraySort(groupArray(name)), ' ') FROM system.tables WHERE database = '" + database + "'", "erased events gaps records"},
 		"each role that reaches it has its user": {"SELECT count() FROM system.users WHERE startsWith(name, '" + database + "_')", "2"},
 		"a plain Property has no database":       {"SELECT count() FROM system.databases WHERE name = 'weir_" + namespace + "_plain'", "0"},
 		"who asks has a quota":                   {"SELECT count() FROM system.quotas WHERE name = '" + database + "'", "1"},

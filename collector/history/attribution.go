@@ -54,9 +54,9 @@ func (e *Engine) newAttribution(m moment, q analytics.AttributionQuery) *attribu
 	maps.Copy(parameters, m.bounds(q.Range))
 	parameters["conversion"], parameters["currency"], parameters["lookback"] = q.ConversionEvent, e.currency, q.Lookback.Milliseconds()
 	// Touches count from here on.
-	parameters["begin"] = m.anonymous
+	parameters["begin"] = m.known
 	if q.Lookback > 0 {
-		parameters["begin"] = max(m.anonymous, uint64(analytics.FirstAt(q.Range.From.Add(-q.Lookback))))
+		parameters["begin"] = max(m.known, uint64(analytics.FirstAt(q.Range.From.Add(-q.Lookback))))
 	}
 	return &attribution{
 		engine: e, query: q, converts: "class = 0 AND name = {conversion:String} AND " + inRange + " AND " + kept, parameters: parameters,
@@ -159,7 +159,7 @@ func (a *attribution) creditJourneys(ctx context.Context) error {
 	query := clickhouse.Query{
 		SQL: `SELECT visitor, at, own_touch, converts, worth FROM (
 			SELECT visitor, at, touch AS own_touch, toUInt8(0) AS converts, toInt64(0) AS worth FROM events
-			WHERE touch != '' AND visitor != 0 AND at >= {begin:UInt64} AND at < {to:UInt64} AND visitor IN (SELECT visitor FROM events WHERE ` + converts + `)
+			WHERE touch != '' AND visitor != 0 AND at >= {begin:UInt64} AND at < {to:UInt64} AND ` + notErased + ` AND visitor IN (SELECT visitor FROM events WHERE ` + converts + `)
 			UNION ALL SELECT visitor, at, toLowCardinality('') AS own_touch, toUInt8(1) AS converts, toInt64(` + reportedSQL + `) AS worth
 			FROM events WHERE ` + converts + `) ORDER BY visitor, at, converts`,
 		Parameters: a.parameters,

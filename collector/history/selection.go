@@ -16,7 +16,8 @@ const (
 	visitorSQL = "if(at < {anonymous:UInt64}, 0, visitor)"
 	originSQL  = "if(at - bitShiftLeft(toUInt64(origin_age), 20) < {known:UInt64}, '', origin)"
 	// Positions in erased are of persons who are erased and whose rows have still to go.
-	inRange = "at >= {from:UInt64} AND at < {to:UInt64} AND at NOT IN (SELECT at FROM erased)"
+	notErased = "at NOT IN (SELECT at FROM erased)"
+	inRange   = "at >= {from:UInt64} AND at < {to:UInt64} AND " + notErased
 )
 
 // touchParts are the places of what a touch has, from 1, and what is said of an event without a touch.

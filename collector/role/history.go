@@ -23,6 +23,8 @@ const (
 	stateInterval = 500 * time.Millisecond
 	// stateTimeout is how long Redis and ClickHouse may take to answer that.
 	stateTimeout = 5 * time.Second
+	// tryInterval is how often one that answers is asked whether it still does, tryTimeout how long it may take to say so.
+	tryInterval, tryTimeout = 2 * time.Second, 3 * time.Second
 	// freshWithin is how old a history may be that takes over from a view which has everything.
 	freshWithin = 30 * time.Second
 	// statementBytes is how much of ClickHouse's memory one statement may take. What does not fit is sorted and grouped on its disk.
@@ -54,6 +56,8 @@ type historyEngine struct {
 	// position before which none are kept, anonymous that before which they are nobody's.
 	current           atomic.Pointer[time.Time]
 	oldest, anonymous atomic.Uint64
+	// tried is when the history was tried last; it is follow's alone.
+	tried time.Time
 
 	mu sync.Mutex
 	// reached says that the history has answered, away that its last answer was none.
@@ -133,9 +137,7 @@ func (h *historyEngine) follow(ctx context.Context) {
 func (h *historyEngine) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
-	if !h.answers() {
-		h.try(ctx)
-	}
+	h.try(ctx)
 	h.readLimits(ctx)
 	if state, err := h.stream.ArchiveState(ctx); err == nil && !state.Current.IsZero() {
 		h.current.Store(&state.Current)
@@ -157,15 +159,33 @@ func (h *historyEngine) readLimits(ctx context.Context) {
 	h.anonymous.Store(max(h.anonymous.Load(), uint64(limits.Anonymous)))
 }
 
-// try asks the history something small, of each table.
+// try asks one that is away, or was never reached, something small, of each table; and now and then one that answers whether it
+// still does: who asks one that hangs would wait for as long as a question may take.
 func (h *historyEngine) try(ctx context.Context) {
+	answers := h.answers()
+	if answers && time.Since(h.tried) < tryInterval {
+		return
+	}
+	h.tried = time.Now()
+	asking, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
 	asked := h.asked.Load()
-	err := asked.client.Ping(ctx)
-	if err == nil {
+	err := asked.client.Ping(asking)
+	if err == nil && !answers {
 		now := time.Now()
-		_, err = asked.engine.Summary(ctx, analytics.Range{From: now, To: now}, nil)
+		_, err = asked.engine.Summary(asking, analytics.Range{From: now, To: now}, nil)
+	}
+	if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		err = &clickhouse.Problem{Kind: clickhouse.Unreachable, Message: "it does not answer in time"}
 	}
 	h.noticed(ctx, err)
+}
+
+// isAway says whether the history has answered once and did not when it was asked last.
+func (h *historyEngine) isAway() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.away
 }
 
 // answers says whether the history answered when it was asked last.
@@ -288,6 +308,9 @@ func (h *historyEngine) RecordsOf(ctx context.Context, of *analytics.Record) ([]
 // ask asks the history a question of a kind.
 func ask[A any](ctx context.Context, h *historyEngine, kind string, question func(*history.Engine) (A, error)) (A, error) {
 	began := time.Now()
+	if h.isAway() {
+		return *new(A), analytics.ErrUnavailable
+	}
 	answer, err := question(h.asked.Load().engine)
 	h.metrics.observe(kind, time.Since(began), err)
 	h.noticed(ctx, err)
