@@ -63,10 +63,10 @@ func (q *request) dimension() analytics.Dimension {
 		q.errs.Add(name, fmt.Sprintf("The %s field is required.", name))
 		return ""
 	case len(named) > 1 || strings.Contains(named[0], ","):
-		q.errs.Add(name, fmt.Sprintf("The %s field can name more than one dimension only where the Property has a history.", name))
+		q.errs.Add(name, fmt.Sprintf("The %s field must name one dimension, not several.", name))
 		return ""
 	case strings.HasPrefix(named[0], customProperty):
-		q.errs.Add(name, fmt.Sprintf("The %s field can name a custom property only where the Property has a history.", name))
+		q.errs.Add(name, fmt.Sprintf("The %s field names a custom property, which is neither a dimension nor a filter.", name))
 		return ""
 	}
 	at := slices.IndexFunc(dimensionChoices, func(c choice[analytics.Dimension]) bool { return c.text == named[0] })

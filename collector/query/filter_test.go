@@ -122,8 +122,8 @@ func TestWrongFiltersAreNamed(t *testing.T) {
 		"a value that is no text":         {"source=%ff", "source.0", "The source.0 field format is invalid."},
 		"a name that no event has":        {"event=" + strings.Repeat("a", 101), "event.0", "The event.0 field must not be greater than 100 characters."},
 		"keys in place of a list":         {"product[a]=1", "product", "The product field must be a list."},
-		"a custom property":               {"properties.plan=gold", "properties.plan", "The properties.plan field can name a custom property only where the Property has a history."},
-		"a custom property with brackets": {"properties.plan[]=gold", "properties.plan[]", "The properties.plan[] field can name a custom property only where the Property has a history."},
+		"a custom property":               {"properties.plan=gold", "properties.plan", "The properties.plan field names a custom property, which is neither a dimension nor a filter."},
+		"a custom property with brackets": {"properties.plan[]=gold", "properties.plan[]", "The properties.plan[] field names a custom property, which is neither a dimension nor a filter."},
 		"a dimension that there is not":   {"country=CH", "country", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,9 +152,9 @@ func TestWhatFiguresCannotBeAskedForIsNamed(t *testing.T) {
 		"a breakdown by nothing":              {"breakdown", typeJSON, "by", "The by field is required."},
 		"a breakdown by what there is not":    {"breakdown?by=country", typeJSON, "by", "The selected by is invalid: it can be " + dimensions},
 		"a breakdown by a name in capitals":   {"breakdown?by=Page", typeJSON, "by", "The selected by is invalid: it can be " + dimensions},
-		"a breakdown by two at once":          {"breakdown?by=page,channel", typeJSON, "by", "The by field can name more than one dimension only where the Property has a history."},
-		"a breakdown by two, each for itself": {"breakdown?by=page&by=channel", typeCSV, "by", "The by field can name more than one dimension only where the Property has a history."},
-		"a breakdown by a custom property":    {"breakdown?by=properties.plan", typeJSON, "by", "The by field can name a custom property only where the Property has a history."},
+		"a breakdown by two at once":          {"breakdown?by=page,channel", typeJSON, "by", "The by field must name one dimension, not several."},
+		"a breakdown by two, each for itself": {"breakdown?by=page&by=channel", typeCSV, "by", "The by field must name one dimension, not several."},
+		"a breakdown by a custom property":    {"breakdown?by=properties.plan", typeJSON, "by", "The by field names a custom property, which is neither a dimension nor a filter."},
 		"a breakdown by a list of names":      {"breakdown?by[x]=page", typeJSON, "by", "The by field must be a list."},
 		"an order that there is not":          {"breakdown?by=page&order_by=pageviews", typeJSON, "order_by", "The selected order_by is invalid: it can be events, unique_visitors, purchases, revenue."},
 		"more results than there can be":      {"breakdown?by=page&limit=1001", typeJSON, "limit", "The limit field must be between 1 and 1000."},

@@ -122,7 +122,7 @@ func withoutParameters(w http.ResponseWriter, r *http.Request) bool {
 func unknown(name string, known []string, filters bool) string {
 	switch {
 	case filters && strings.HasPrefix(name, customProperty):
-		return fmt.Sprintf("The %s field can name a custom property only where the Property has a history.", name)
+		return fmt.Sprintf("The %s field names a custom property, which is neither a dimension nor a filter.", name)
 	case len(known) == 0:
 		return fmt.Sprintf("The %s parameter is unknown; the call takes none.", name)
 	}
