@@ -296,24 +296,11 @@ func (h *harness) records(platform string) map[stream.Position]record {
 	h.t.Helper()
 	last := map[stream.Position]record{}
 	finals := map[stream.Position]int{}
-	for after := stream.Position(0); ; {
-		list, err := h.stream.ReadRecords(h.t.Context(), after, 1000, 0)
-		if err != nil {
-			h.t.Fatal(err)
+	for _, r := range h.recordsOf(platform) {
+		last[r.Event] = record{r.Status.String(), r.Attempts, r.Reason}
+		if r.Status.Final() {
+			finals[r.Event]++
 		}
-		for _, r := range list.Records {
-			if r.Platform != platform {
-				continue
-			}
-			last[r.Event] = record{r.Status.String(), r.Attempts, r.Reason}
-			if r.Status.Final() {
-				finals[r.Event]++
-			}
-		}
-		if list.Last == after {
-			break
-		}
-		after = list.Last
 	}
 	for position, n := range finals {
 		if n > 1 {

@@ -234,14 +234,32 @@ func (h *harness) take(platform string) {
 func (h *harness) last(platform string, position stream.Position) record {
 	h.t.Helper()
 	var last record
-	list, err := h.stream.ReadRecords(h.t.Context(), 0, 1000, 0)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	for _, r := range list.Records {
-		if r.Platform == platform && r.Event == position {
+	for _, r := range h.recordsOf(platform) {
+		if r.Event == position {
 			last = record{r.Status.String(), r.Attempts, r.Reason}
 		}
 	}
 	return last
+}
+
+// recordsOf returns all of a platform's records in order. The stream gives only so many of its entries at once, whatever
+// it is asked for.
+func (h *harness) recordsOf(platform string) []stream.Record {
+	h.t.Helper()
+	var all []stream.Record
+	for after := stream.Position(0); ; {
+		list, err := h.stream.ReadRecords(h.t.Context(), after, 1000, 0)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		for _, r := range list.Records {
+			if r.Platform == platform {
+				all = append(all, r)
+			}
+		}
+		if list.Last == after {
+			return all
+		}
+		after = list.Last
+	}
 }
