@@ -26,6 +26,8 @@ type lane[Row any] struct {
 	// missed is told before the lane goes on from one entry to another that is not the next any more: entries up to lost may have
 	// been taken from between. Nil for nobody.
 	missed func(ctx context.Context, after, next, lost stream.Position) error
+	// lacks is told up to where the table is where it has less than is noted. Nil for nobody.
+	lacks func(ctx context.Context, last stream.Position) error
 	// readsAhead says that a block is read while the one before is sent.
 	readsAhead bool
 	// spread says that the table is one of a cluster: see [lane.complete].
@@ -191,6 +193,11 @@ func (l *lane[Row]) settle(ctx context.Context) error {
 	switch {
 	case last < note.Confirmed:
 		l.doubted = note.Confirmed
+		if l.lacks != nil {
+			if err := l.lacks(ctx, last); err != nil {
+				return err
+			}
+		}
 	case last == 0:
 		l.doubted = math.MaxUint64 // nobody has looked before at what the stream has had
 	}

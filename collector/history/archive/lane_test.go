@@ -283,3 +283,25 @@ func TestADeposedWriterBeginsNoBlock(t *testing.T) {
 		t.Errorf("%d rows are there, want none", len(w.stored))
 	}
 }
+
+func TestATableThatLacksWhatIsNotedIsToldOf(t *testing.T) {
+	w := newWorld()
+	w.run(t)
+	rewindTable(w, 4)
+	want, err := w.Last(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []stream.Position
+	writer := w.writer()
+	writer.lacks = func(_ context.Context, last stream.Position) error {
+		told = append(told, last)
+		return nil
+	}
+	if _, err := writer.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0] != want {
+		t.Errorf("told of %v, want %v alone", told, want)
+	}
+}

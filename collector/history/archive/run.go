@@ -139,6 +139,10 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 		property: o.Property, stream: o.Stream, erased: o.Erased, touches: &touches{client: o.Client}, visits: &visits{}, stale: &a.stale, names: known, faulty: a.faultyEvents,
 	})
 	eventsLane.missed = a.missed
+	eventsLane.lacks = func(ctx context.Context, last stream.Position) error {
+		// Until it is filled again answers are to say so.
+		return a.notes.beat(ctx, epoch, last.Time().Add(time.Millisecond))
+	}
 	recordsLane := newLane(a, epoch, Records, recordsTable(o.Client, o.Metrics), &records{
 		stream: o.Stream, events: copied[Events], names: known, said: &said{client: o.Client, seed: maphash.MakeSeed()}, faulty: a.faultyRecords,
 	})
