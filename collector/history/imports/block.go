@@ -19,8 +19,8 @@ const mostAtOnce = schema.Imported
 
 // pending is an event that is about to be added.
 type pending struct {
+	identity
 	row        rows.Event
-	id         string
 	ms         int64
 	key        uint64
 	deliveries []delivery
@@ -104,7 +104,7 @@ func (b *blocks) endGroup(ctx context.Context) error {
 		}
 		return cmp.Or(cmp.Compare(x.file, y.file), order)
 	})
-	seen := make(map[string]bool, len(b.group))
+	seen := make(map[identity]bool, len(b.group))
 	for n := range b.group {
 		if err := b.take(&b.group[n], seen); err != nil {
 			return err
@@ -115,22 +115,23 @@ func (b *blocks) endGroup(ctx context.Context) error {
 }
 
 // take makes a row of an item, unless its event is to stay out.
-func (b *blocks) take(i *item, seen map[string]bool) error {
+func (b *blocks) take(i *item, seen map[identity]bool) error {
 	e, err := wire.Decode(i.entry)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errItem, err)
 	}
-	if seen[e.ID] {
+	own := identity{e.ID, e.Class}
+	if seen[own] {
 		b.r.report.Repeated++
 		return nil
 	}
-	seen[e.ID] = true
+	seen[own] = true
 	at := time.UnixMilli(i.ms).UTC()
 	if b.isErased(&e, at) {
 		b.r.report.Erased++
 		return nil
 	}
-	p := pending{id: e.ID, ms: i.ms, key: i.key, deliveries: i.deliveries}
+	p := pending{identity: own, ms: i.ms, key: i.key, deliveries: i.deliveries}
 	if p.nobodys = at.Before(b.anonymous); p.nobodys {
 		e.DropIdentity()
 		e.Anonymous = false // it has nothing that could tell anybody

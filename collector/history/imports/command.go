@@ -55,9 +55,11 @@ func Command(ctx context.Context, name string, args []string, stdin io.Reader, s
 
 // command is one call.
 type command struct {
-	name           string
-	dir, url       string
-	options        Options
+	name     string
+	dir, url string
+	options  Options
+	// nobodyErased says that nobody was erased where nothing else tells.
+	nobodyErased   bool
 	stdout, stderr io.Writer
 	// shown is how many bad lines were shown.
 	shown int
@@ -77,6 +79,7 @@ func parse(name string, args []string, stdout, stderr io.Writer) (*command, int)
 	set.StringVar(&before, "before", "", "import events before this `TIME` alone, as in 2026-01-31T00:00:00Z")
 	set.IntVar(&c.options.SkipBad, "skip-bad", 0, "leave out up to `N` lines that are bad; with more nothing is imported")
 	set.BoolVar(&c.options.DryRun, "dry-run", false, "read and judge everything and say what would be imported, and import nothing")
+	set.BoolVar(&c.nobodyErased, "nobody-erased", false, "import although the configuration has neither erasures/ledger nor redis/url: nobody's data was erased")
 	set.IntVar(&memory, "memory", defaultMemory>>20, "how many `MIB` of events are held in memory; more go to files")
 	set.StringVar(&c.options.TempDir, "temp-dir", "", "`DIRECTORY` for these; default: the system's")
 	switch err := set.Parse(args); {
@@ -182,6 +185,9 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	defer erased.close()
+	if !erased.tells() && !c.nobodyErased {
+		return errLedger
+	}
 	c.options.Erased, c.options.Refresh = erased.erased, erased.refresh
 	var mu sync.Mutex
 	said := time.Now()

@@ -5,10 +5,12 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -22,7 +24,7 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
-// directory is a Property's configuration.
+// directory is a Property's configuration, of whose persons nobody was erased.
 func directory(t *testing.T, address string, change func(*config.Property)) string {
 	t.Helper()
 	p := shop()
@@ -35,16 +37,22 @@ func directory(t *testing.T, address string, change func(*config.Property)) stri
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for name, content := range map[string][]byte{config.PropertyFile: text, config.HistoryURLFile: []byte(address)} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	for name, content := range map[string][]byte{config.PropertyFile: text, config.HistoryURLFile: []byte(address), config.LedgerFile: (&erasure.Ledger{}).Encode()} {
+		put(t, dir, name, content)
 	}
 	return dir
+}
+
+// put writes a file of a directory.
+func put(t *testing.T, dir, name string, content []byte) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // recent is a message of some hours ago, by the clock that the command goes by.
@@ -122,13 +130,7 @@ func TestFilesAreFound(t *testing.T) {
 		"plain.ndjson":                                                      []byte(lines[5]),
 		"segment-logs/SOURCE/1759363200000/called-gz-and-not-compressed.gz": []byte(lines[5]),
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, dir, name, content)
 	}
 	for name, test := range map[string]struct {
 		paths []string
@@ -146,6 +148,59 @@ func TestFilesAreFound(t *testing.T) {
 				t.Errorf("report %+v, %v", report, p.bad)
 			}
 		})
+	}
+}
+
+// TestAMarkOfTheByteOrderIsReadOver, as programs of Windows' put it before UTF-8.
+func TestAMarkOfTheByteOrderIsReadOver(t *testing.T) {
+	const mark = "\ufeff"
+	lines := many(0, 3)
+	plain := mark + strings.Join(lines, "\n") + "\n"
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	_, _ = w.Write([]byte(plain))
+	_ = w.Close()
+	for name, content := range map[string][]byte{"in a plain file": []byte(plain), "in a compressed one": compressed.Bytes()} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			p.Input = bytes.NewReader(content)
+			if report := p.run("-"); report.Imported != 3 {
+				t.Errorf("report %+v, %v", report, p.bad)
+			}
+		})
+	}
+	t.Run("but within a file it is none", func(t *testing.T) {
+		p := newPlace(t)
+		p.SkipBad = 1
+		if report := p.run(file(t, "a.json", lines[0], mark+lines[1])); report.Imported != 1 || report.Bad != 1 {
+			t.Errorf("report %+v, %v", report, p.bad)
+		}
+	})
+}
+
+// TestTheReportSaysWhereAFileBreaksOff: as many lines as the error tells are read and judged.
+func TestTheReportSaysWhereAFileBreaksOff(t *testing.T) {
+	lines := many(0, 700)
+	lines[650] = "{}"
+	text := []byte(strings.Join(lines, "\n"))
+	p := newPlace(t)
+	p.Input, p.Paths = io.MultiReader(bytes.NewReader(text), iotest.ErrReader(io.ErrUnexpectedEOF)), []string{"-"}
+	report, err := imports.Run(context.Background(), p.Options)
+	if err == nil || !strings.HasSuffix(err.Error(), "it breaks off behind line 699") || report.Lines != 699 || report.Bad != 1 {
+		t.Errorf("it ends with %v, and reports %+v", err, report)
+	}
+}
+
+func TestBlankLinesAreCountedAndNothingElse(t *testing.T) {
+	lines := many(0, 2)
+	p := newPlace(t)
+	p.SkipBad = 1
+	p.Input = io.MultiReader(
+		strings.NewReader(strings.Repeat("\n", 1_000_000)+lines[0]+"\r\n"), strings.NewReader(strings.Repeat("\r\n", 500_000)+"\r"),
+		strings.NewReader("\n\r"+lines[1]+"\n\n{}\n\n"))
+	report := p.run("-")
+	if report.Lines != 1_500_006 || report.Imported != 2 || len(p.bad) != 1 || p.bad[0].Line != 1_500_005 {
+		t.Errorf("report %+v, %v", report, p.bad)
 	}
 }
 
@@ -181,13 +236,7 @@ func TestTheCommandKnowsWhoWasErased(t *testing.T) {
 	}
 	ledger.Add(entry("in the file"))
 	for name, content := range map[string][]byte{config.LedgerFile: ledger.Encode(), config.RedisURLFile: []byte(redis)} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		put(t, dir, name, content)
 	}
 	client, err := stream.Dial(redis, stream.DialOptions{})
 	if err != nil {
@@ -214,5 +263,43 @@ func TestTheCommandKnowsWhoWasErased(t *testing.T) {
 	}
 	if code := imports.Command(context.Background(), "weir import", []string{"--config", dir, path}, nil, &stdout, &stderr); code != 1 || !strings.Contains(stderr.String(), "erasures/ledger is missing") {
 		t.Errorf("without the file: exit code %d, %q", code, stderr.String())
+	}
+}
+
+// TestTheCommandDoesNotImportWhereItCannotTellWhoWasErased: without the ledger, and without a Redis that knows of it.
+func TestTheCommandDoesNotImportWhereItCannotTellWhoWasErased(t *testing.T) {
+	for name, test := range map[string]struct {
+		redis bool
+		flags []string
+		code  int
+		// stderr must stand in the output, and is all of it where it is "".
+		stderr, events string
+	}{
+		"there is no ledger":                       {code: 1, stderr: "--nobody-erased", events: "0"},
+		"nor in a dry run":                         {flags: []string{"--dry-run"}, code: 1, stderr: "erasures/ledger is missing", events: "0"},
+		"somebody says that nobody was erased":     {flags: []string{"--nobody-erased"}, events: "1"},
+		"a Redis says that nobody was erased":      {redis: true, events: "1"},
+		"a Redis, and somebody who says it anyway": {redis: true, flags: []string{"--nobody-erased"}, events: "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := clickhousetest.Shared(t)
+			placeAt(t, address)
+			dir := directory(t, address, nil)
+			if err := os.Remove(filepath.Join(dir, config.LedgerFile)); err != nil {
+				t.Fatal(err)
+			}
+			if test.redis {
+				put(t, dir, config.RedisURLFile, []byte(redistest.URL(t)))
+			}
+			var stdout, stderr bytes.Buffer
+			args := append(append([]string{"--config", dir}, test.flags...), file(t, "a.json", recent("a", "")))
+			code := imports.Command(context.Background(), "weir import", args, nil, &stdout, &stderr)
+			if code != test.code || !strings.Contains(stderr.String(), test.stderr) || test.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("exit code %d, %q; want %d, %q", code, stderr.String(), test.code, test.stderr)
+			}
+			if got := clickhousetest.Exec(t, address, "SELECT count() FROM events"); got != test.events {
+				t.Errorf("the history has %s events, want %s", got, test.events)
+			}
+		})
 	}
 }

@@ -16,6 +16,10 @@ import (
 // errSalt says that who was erased cannot be told.
 var errSalt = errors.New("persons were erased, and erasures/ledger is missing, by which they are told")
 
+// errLedger says that there is nothing which tells whether anybody was erased.
+var errLedger = errors.New("erasures/ledger is missing in --config, which says who was erased: their events would come back; " +
+	"where nobody was, say --nobody-erased")
+
 // ledger is who of a property's persons was erased: what the file has, and what the ledger stream has told since.
 type ledger struct {
 	known *erasure.Ledger
@@ -81,6 +85,10 @@ func (l *ledger) refresh(ctx context.Context) error {
 		}
 	}
 }
+
+// tells says whether there is anything that tells who was erased. Before the first erasure there may be no file; that nobody was is
+// then the ledger stream's to say.
+func (l *ledger) tells() bool { return l.known != nil || l.stream != nil }
 
 // erased is [Options.Erased].
 func (l *ledger) erased(ids event.Identifiers, received time.Time) bool {

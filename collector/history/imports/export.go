@@ -171,7 +171,7 @@ func (x *exported) whose(e *event.Event) error {
 // deliveries reads what became of the event, and has it be for these platforms.
 func (x *exported) deliveries(e *event.Event) (list []delivery, err error) {
 	for n, d := range x.Delivery {
-		field := "delivery[" + strconv.Itoa(n) + "]"
+		field := "delivery." + strconv.Itoa(n)
 		if d.Platform == "" || strings.Contains(d.Platform, rows.PlatformSeparator) {
 			return nil, fieldErr(field+".platform", "must be a platform's name.")
 		}

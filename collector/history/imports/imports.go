@@ -5,8 +5,8 @@
 // many for memory; it writes nothing to the history, so that a file with mistakes changes nothing. The second takes them in the
 // order of time, tells whose they are, looks which of them the history has and adds the others, block by block.
 //
-// What tells whether an event is there is its id and its millisecond, and the table is asked. So whatever is imported again, in
-// whatever order, or after it was broken off, is added once.
+// What tells whether an event is there is its id, its class and its millisecond, and the table is asked. So whatever is imported
+// again, in whatever order, or after it was broken off, is added once.
 package imports
 
 import (

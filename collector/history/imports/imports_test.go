@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/history/imports"
 	"github.com/weir-dev/weir/collector/history/rows"
 	"github.com/weir-dev/weir/collector/history/schema"
@@ -31,6 +32,11 @@ func shop() config.Property {
 		Retention: config.Retention{Days: 90}, History: &config.History{RetentionDays: 1100},
 		EventAliases: map[string]string{"Bought": "purchase"}, Exclude: config.Exclude{ClientIDs: []string{"staff"}},
 	}
+}
+
+// exportLine is a line of an export of Weir's own, of an event of a class.
+func exportLine(id, class string) string {
+	return fmt.Sprintf(`{"event_id":%q,"event":"purchase","received_at":"2026-10-01T00:00:00.123Z","value":"9.90","currency":"EUR","client_id":"c1","class":%q}`, id, class)
 }
 
 // place is a history to import into.
@@ -192,5 +198,34 @@ func TestAnEventThatCameInLiveIsNotAddedAgain(t *testing.T) {
 	p.add(live)
 	if report := p.run(file(t, "b.json", line, track(1, "order-2", `"anonymousId":"c1"`))); report.There != 1 || report.Imported != 1 {
 		t.Errorf("report %+v", report)
+	}
+}
+
+// TestIdsAreToldApartByClass as those of live events are: a test takes no real event's place.
+func TestIdsAreToldApartByClass(t *testing.T) {
+	human, test, bot := exportLine("dbl-1", "human"), exportLine("dbl-1", "test"), exportLine("dbl-1", "bot")
+	for name, runs := range map[string][][]string{
+		"in one file":                       {{test, human, bot}},
+		"each in an import of its own":      {{test}, {human}, {bot}},
+		"the real one first":                {{human}, {bot, test}},
+		"together, and each alone again":    {{bot, human, test}, {human}, {test}},
+		"and what is there twice counts so": {{test, test, human, human, bot}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			for _, lines := range runs {
+				p.run(file(t, "a.json", lines...))
+			}
+			got := map[string]int{}
+			for _, row := range p.events() {
+				got[event.Class(row.Class).String()]++
+			}
+			if diff := cmp.Diff(map[string]int{"human": 1, "test": 1, "bot": 1}, got); diff != "" {
+				t.Errorf("events by class (-want +got):\n%s", diff)
+			}
+			if report := p.run(file(t, "b.json", bot, test, human)); report.There != 3 || report.Imported != 0 || report.Repeated != 0 {
+				t.Errorf("again: %+v", report)
+			}
+		})
 	}
 }

@@ -77,8 +77,22 @@ func bare(err error) error {
 	return err
 }
 
-// open opens a file, inflated where it is compressed by gzip, however it is called.
+// open opens a file, inflated where it is compressed by gzip, however it is called, behind the mark of the byte order that some
+// programs put before UTF-8.
 func open(path string, input io.Reader) (*bufio.Reader, io.Closer, error) {
+	from, closer, err := inflate(path, input)
+	if err != nil {
+		return nil, nil, err
+	}
+	const mark = "\ufeff"
+	if begin, _ := from.Peek(len(mark)); string(begin) == mark {
+		_, _ = from.Discard(len(mark)) // which are there
+	}
+	return from, closer, nil
+}
+
+// inflate is open, with all that the file has.
+func inflate(path string, input io.Reader) (*bufio.Reader, io.Closer, error) {
 	raw, closer := input, io.Closer(io.NopCloser(nil))
 	if path != standardInput {
 		file, err := os.Open(path)
@@ -108,6 +122,15 @@ const maxLine = 4 << 20
 
 // errLong says that a line is longer than that. It has been read over.
 var errLong = errors.New("must not be longer than 4 MiB")
+
+// skipBlank reads over blank lines, as far as they are in memory, and returns how many these are.
+func skipBlank(from *bufio.Reader) uint32 {
+	held, _ := from.Peek(from.Buffered())
+	blank := held[:len(held)-len(bytes.TrimLeft(held, "\r\n"))]
+	blank = blank[:bytes.LastIndexByte(blank, '\n')+1]
+	_, _ = from.Discard(len(blank)) // which are there
+	return uint32(bytes.Count(blank, []byte("\n")))
+}
 
 // readLine appends the next line to b, without its end. It returns [io.EOF] behind the last.
 func readLine(from *bufio.Reader, b []byte) ([]byte, error) {

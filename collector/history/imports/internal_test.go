@@ -131,9 +131,12 @@ func TestLinesAreBounded(t *testing.T) {
 
 // TestTheSameMillisecondHasRoom: positions that collide move on, and what is taken stays.
 func TestTheSameMillisecondHasRoom(t *testing.T) {
-	events := []pending{{id: "a", ms: 5, key: 9}, {id: "b", ms: 5, key: 9}, {id: "there", ms: 5, key: 9}, {id: "c", ms: 5, key: mostAtOnce - 1}}
+	events := []pending{
+		{identity: identity{id: "a"}, ms: 5, key: 9}, {identity: identity{id: "b"}, ms: 5, key: 9}, {identity: identity{id: "there"}, ms: 5, key: 9},
+		{identity: identity{id: "c"}, ms: 5, key: mostAtOnce - 1},
+	}
 	base := positionOf(5) | schema.Imported
-	m := &millisecond{at: map[string]uint64{"there": positionOf(5) + 1}, taken: map[uint64]bool{positionOf(5) + 1: true, base | (mostAtOnce - 1): true}}
+	m := &millisecond{at: map[identity]uint64{{id: "there"}: positionOf(5) + 1}, taken: map[uint64]bool{positionOf(5) + 1: true, base | (mostAtOnce - 1): true}}
 	if err := settle(events, m); err != nil {
 		t.Fatal(err)
 	}

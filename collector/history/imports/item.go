@@ -5,13 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"strings"
 
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 // item is an event between the two passes.
 type item struct {
-	// ms is when it counts, in milliseconds since 1970, and key stands for its id: by them items are sorted.
+	// ms is when it counts, in milliseconds since 1970, and key stands for its identity: by them items are sorted.
 	ms  int64
 	key uint64
 	// file and line are where it stood.
@@ -34,9 +36,31 @@ type delivery struct {
 	at uint64
 }
 
-// keyOf stands for an event's id.
-func keyOf(id string) uint64 {
-	sum := sha256.Sum256([]byte(id))
+// identity is what tells an event from others of its millisecond. As live, ids of one class are none of another's: a test takes no
+// real event's place.
+type identity struct {
+	id    string
+	class event.Class
+}
+
+// key stands for the identity. Of events that count it is the id's alone, as in histories of before.
+func (i identity) key() uint64 { return keyOf(i.text()) }
+
+// text has an identity be part of a longer one.
+func (i identity) text() string {
+	if i.class.Counts() {
+		return i.id
+	}
+	return i.id + "\x00" + i.class.String()
+}
+
+func (i identity) compare(o identity) int {
+	return cmp.Or(strings.Compare(i.id, o.id), cmp.Compare(i.class, o.class))
+}
+
+// keyOf is a number that follows from a text.
+func keyOf(text string) uint64 {
+	sum := sha256.Sum256([]byte(text))
 	return binary.BigEndian.Uint64(sum[:])
 }
 

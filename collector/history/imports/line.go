@@ -2,6 +2,7 @@ package imports
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (l *lines) read(format Format, file, number uint32, line []byte) ([]byte, o
 		return nil, notBefore, nil
 	}
 	e.Context.IP, e.Context.UserAgent = "", "" // what tells of the device is not kept
-	i.key, i.file, i.line, i.entry = keyOf(e.ID), file, number, wire.Encode(&e)
+	i.key, i.file, i.line, i.entry = identity{e.ID, e.Class}.key(), file, number, wire.Encode(&e)
 	l.encoded = i.append(l.encoded[:0])
 	return l.encoded, kept, nil
 }
@@ -164,18 +165,7 @@ func malformed(err error) error {
 	if !ok || semantic.JSONPointer == "" {
 		return errObject
 	}
-	var field strings.Builder
-	for token := range semantic.JSONPointer.Tokens() {
-		switch {
-		case field.Len() == 0:
-			field.WriteString(token)
-		case token[0] >= '0' && token[0] <= '9':
-			field.WriteString("[" + token + "]")
-		default:
-			field.WriteString("." + token)
-		}
-	}
-	return fieldErr(field.String(), "is of the wrong kind.")
+	return fieldErr(strings.Join(slices.Collect(semantic.JSONPointer.Tokens()), "."), "is of the wrong kind.")
 }
 
 // badOf are the errors of a line.

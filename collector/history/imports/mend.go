@@ -54,7 +54,7 @@ func boundsOf(month int) (from, to time.Time) {
 }
 
 // mendDoubled leaves of rows that are there twice one. One that is imported and there twice has the same position both times, for
-// that follows from its id. Should this break off in between, the next import of the same events adds them.
+// that follows from its identity. Should this break off in between, the next import of the same events adds them.
 func (w *writer) mendDoubled(ctx context.Context, month int) error {
 	from, to := boundsOf(month)
 	for {

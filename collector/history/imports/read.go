@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +23,13 @@ type batch struct {
 	file   uint32
 	path   string
 	format Format
-	// text has the lines one behind the other; ends is where each ends.
-	text []byte
-	ends []int
-	// long has those that were left out as too long.
-	first uint32
-	long  []uint32
+	// text has the lines one behind the other, but for blank ones; ends is where each ends, and numbers is which it is.
+	text    []byte
+	ends    []int
+	numbers []uint32
+	// first is the number of the first line, lines how many there are, with blank ones; long has those that were left out as too long.
+	first, lines uint32
+	long         []uint32
 	// done is closed when the rest is there.
 	done     chan struct{}
 	items    [][]byte
@@ -114,7 +116,7 @@ func (r *run) splitFile(ctx context.Context, from *bufio.Reader, path string, nu
 		}
 		sent := b
 		b = &batch{file: number, path: path, first: line + 1, done: make(chan struct{})}
-		if len(sent.ends) == 0 {
+		if sent.lines == 0 {
 			return nil
 		}
 		return to(sent)
@@ -123,6 +125,8 @@ func (r *run) splitFile(ctx context.Context, from *bufio.Reader, path string, nu
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
+		blank := skipBlank(from)
+		line, b.lines = line+blank, b.lines+blank
 		start := len(b.text)
 		text, err := readLine(from, b.text)
 		switch {
@@ -131,10 +135,14 @@ func (r *run) splitFile(ctx context.Context, from *bufio.Reader, path string, nu
 		case errors.Is(err, errLong):
 			b.long = append(b.long, line+1)
 		case err != nil:
-			return fmt.Errorf("%w: %s: it breaks off behind line %d", ErrInput, path, line)
+			broken := fmt.Errorf("%w: %s: it breaks off behind line %d", ErrInput, path, line)
+			return cmp.Or(send(), broken) // what was read before is judged, and counted
 		}
-		line++
-		b.text, b.ends = text, append(b.ends, len(text))
+		line, b.lines = line+1, b.lines+1
+		if err == nil && len(text) == start {
+			continue
+		}
+		b.text, b.ends, b.numbers = text, append(b.ends, len(text)), append(b.numbers, line)
 		if format == "" && len(text) > start {
 			format = formatOf(text[start:])
 		}
@@ -158,15 +166,12 @@ func (r *run) work(batches <-chan *batch) {
 func (l *lines) readBatch(b *batch) {
 	start := 0
 	for n, end := range b.ends {
-		line, number := b.text[start:end], b.first+uint32(n)
+		line, number := b.text[start:end], b.numbers[n]
 		start = end
 		if len(b.long) > 0 && b.long[0] == number {
 			b.long = b.long[1:]
 			b.outcomes[bad]++
 			b.bad = append(b.bad, Bad{File: b.path, Line: int(number), Message: "The line " + errLong.Error() + "."})
-			continue
-		}
-		if len(line) == 0 {
 			continue
 		}
 		encoded, outcome, err := l.read(b.format, b.file, number, line)
@@ -198,7 +203,7 @@ func (r *run) take(b *batch) error {
 		}
 	}
 	r.report.Files = int(b.file) + 1
-	r.report.Lines += int64(len(b.ends))
+	r.report.Lines += int64(b.lines)
 	r.progress.Files, r.progress.Lines = r.report.Files, r.report.Lines
 	r.progress.Bytes += int64(len(b.text))
 	r.tell()

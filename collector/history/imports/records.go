@@ -26,7 +26,7 @@ func recordsOf(b *block) (list []rows.Record, known []uint64) {
 				Event: stream.Position(p.row.At), Platform: d.platform, Status: d.status, Attempts: int(min(d.attempts, 1<<20)),
 				Latency: time.Duration(min(d.latency, 1<<40)) * time.Millisecond, Reason: d.reason, At: time.UnixMilli(int64(d.at)).UTC(),
 			}
-			entry := stream.Position(positionOf(int64(d.at)) | schema.Imported | keyOf(p.id+"\x00"+d.platform)%mostAtOnce)
+			entry := stream.Position(positionOf(int64(d.at)) | schema.Imported | keyOf(p.text()+"\x00"+d.platform)%mostAtOnce)
 			list = append(list, rows.FromRecord(entry, 0, &record, p.row.Name))
 		}
 		if p.there && len(list) > before {

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/history/rows"
 	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
@@ -18,8 +18,8 @@ import (
 
 // millisecond is what the history has of one.
 type millisecond struct {
-	// at has the positions by the events' ids, and taken those that imported events have.
-	at    map[string]uint64
+	// at has the positions of its events, and taken those that imported events have.
+	at    map[identity]uint64
 	taken map[uint64]bool
 }
 
@@ -43,8 +43,9 @@ func list(numbers []uint64) string {
 // look asks which events the history has in the milliseconds of a block.
 func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, error) {
 	type found struct {
-		At uint64 `ch:"at"`
-		ID string `ch:"id"`
+		At    uint64 `ch:"at"`
+		ID    string `ch:"id"`
+		Class uint8  `ch:"class"`
 	}
 	from, to := positionOf(b.events[0].ms), positionOf(b.events[len(b.events)-1].ms+1)
 	bounds := map[string]any{"from": from, "to": to}
@@ -55,7 +56,7 @@ func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, er
 		return nil, err
 	}
 	query := clickhouse.Query{
-		SQL:        "SELECT at, if(event_id = '', toString(delivery_id), event_id) AS id FROM events WHERE at >= {from:UInt64} AND at < {to:UInt64}",
+		SQL:        "SELECT at, if(event_id = '', toString(delivery_id), event_id) AS id, class FROM events WHERE at >= {from:UInt64} AND at < {to:UInt64}",
 		Parameters: bounds, Settings: longStatement(),
 	}
 	if count > uint64(len(b.events)) {
@@ -75,10 +76,10 @@ func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, er
 		ms := stream.Position(row.At).Milliseconds()
 		m := there[ms]
 		if m == nil {
-			m = &millisecond{at: map[string]uint64{}, taken: map[uint64]bool{}}
+			m = &millisecond{at: map[identity]uint64{}, taken: map[uint64]bool{}}
 			there[ms] = m
 		}
-		m.at[row.ID] = row.At
+		m.at[identity{row.ID, event.Class(row.Class)}] = row.At
 		m.taken[row.At] = true
 	}
 	return there, nil
@@ -87,7 +88,7 @@ func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, er
 // positionOf is the first position of a millisecond.
 func positionOf(ms int64) uint64 { return uint64(ms) << 20 }
 
-// settle gives each event its position: the one that it has, or else a free one that follows from its id. Several of the same
+// settle gives each event its position: the one that it has, or else a free one that follows from its identity. Several of the same
 // millisecond have theirs in their own order.
 func (b *block) settle(there map[int64]*millisecond) error {
 	for from := 0; from < len(b.events); {
@@ -114,7 +115,7 @@ func settle(events []pending, m *millisecond) error {
 	var fresh []*pending
 	for i := range events {
 		p := &events[i]
-		if p.row.At, p.there = m.at[p.id]; !p.there {
+		if p.row.At, p.there = m.at[p.identity]; !p.there {
 			fresh = append(fresh, p)
 		}
 	}
@@ -123,7 +124,7 @@ func settle(events []pending, m *millisecond) error {
 	}
 	base, places := positionOf(events[0].ms)|schema.Imported, make([]uint64, 0, len(fresh))
 	byKey := slices.Clone(fresh)
-	slices.SortFunc(byKey, func(x, y *pending) int { return strings.Compare(x.id, y.id) })
+	slices.SortFunc(byKey, func(x, y *pending) int { return x.compare(y.identity) })
 	for _, p := range byKey {
 		n := p.key % mostAtOnce
 		for taken[base|n] {
@@ -150,7 +151,7 @@ func (b *block) fresh() []rows.Event {
 	return list
 }
 
-// token is what the table tells copies of the same rows by: positions follow from ids.
+// token is what the table tells copies of the same rows by: positions follow from identities.
 func token(what string, count int, at func(int) uint64) string {
 	sum := sha256.New()
 	var number [8]byte
