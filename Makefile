@@ -67,7 +67,7 @@ check: check-go ## The first signal: build, vet, lint, and the tests of the pack
 
 .PHONY: test
 test: check-go check-cc ## Run all tests with the race detector, against a real Redis, a real API server, a real browser and ClickHouse's engine. TEST_ARGS: flags of go test
-	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; hack/npm.sh hack/clients >/dev/null; hack/npm.sh hack/judges >/dev/null; hack/clickhouse.sh >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 20m $(TEST_ARGS) ./...
+	@hack/kube.sh helm >/dev/null; hack/package.sh chromium >/dev/null; hack/npm.sh hack/clients >/dev/null; hack/npm.sh hack/judges >/dev/null; hack/clickhouse.sh >/dev/null; assets=$$(hack/kube.sh); KUBEBUILDER_ASSETS=$$assets $(PHASE) test go test -race -timeout 30m $(TEST_ARGS) ./...
 	@for module in $(MODULES); do (cd $$module; ../../$(PHASE) "test: $$module" go test -race -count=1 $(TEST_ARGS) ./...); done
 
 .PHONY: examples
