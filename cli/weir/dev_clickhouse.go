@@ -200,10 +200,10 @@ func (s *historySet) password(property objectName) (string, error) {
 // historySecret returns what the passwords of histories are made of: what an earlier run made, or a new one.
 func (s *stateDir) historySecret() ([]byte, error) {
 	file := filepath.Join(s.path, "history")
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(file) //nolint:gosec // in the directory that whoever runs it names
 	if errors.Is(err, fs.ErrNotExist) {
 		text = []byte(rand.Text())
-		err = os.WriteFile(file, text, 0o600)
+		err = os.WriteFile(file, text, 0o600) //nolint:gosec // as above
 	}
 	return text, err
 }

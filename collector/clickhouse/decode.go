@@ -225,7 +225,7 @@ func (r reader) dictionary(kind string, t reflect.Type, n int, at func(int) refl
 	elem := t
 	if outer, inner := split(kind); outer == "Nullable" {
 		if t.Kind() != reflect.Pointer {
-			return fits(kind, t)
+			return fits(t)
 		}
 		null, kind, elem = true, inner[0], t.Elem()
 	}
@@ -308,10 +308,10 @@ func (r reader) scalar(kind string, t reflect.Type) (func(reflect.Value) error, 
 	case kind == "Date" && t == timeType:
 		return r.number(2, func(v reflect.Value, d uint64) { v.Set(reflect.ValueOf(time.Unix(int64(d)*86400, 0).UTC())) }), nil
 	}
-	return nil, fits(kind, t)
+	return nil, fits(t)
 }
 
-func fits(kind string, t reflect.Type) error {
+func fits(t reflect.Type) error {
 	return &mismatch{"the answer's type cannot be had as " + t.String()}
 }
 
