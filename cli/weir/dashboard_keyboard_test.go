@@ -33,6 +33,7 @@ func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
 		tab.Do(chromedp.KeyEvent(kb.ArrowDown))
 	}
 	look := func() active { return browser.Look[active](tab, activeRow) }
+	tab.Await("the keyboard is on an event", activeRow+`.Event !== ''`)
 	want := look()
 	opens := func(when string) {
 		t.Helper()

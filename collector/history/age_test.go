@@ -28,9 +28,11 @@ func TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables(t *testing.T
 	if first == 0 {
 		first = rand.Uint64()
 	}
-	names := slices.Sorted(maps.Keys(allKinds()))
+	kinds := allKinds()
+	delete(kinds, "status") // the view has not been told from when on it is complete
+	names := slices.Sorted(maps.Keys(kinds))
 	for n := range max(1, *questions/50) {
-		p := newPast(t, first+uint64(n), 1+n%5*60)
+		p := newPast(t, first+uint64(n))
 		again := fmt.Sprintf("-seed %d -questions 1", first+uint64(n))
 		p.oldest, p.anonymous = p.someDay(), max(p.anonymous, p.someDay())
 		p.view = p.viewSince(t, p.oldest)
@@ -61,7 +63,11 @@ func TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables(t *testing.T
 func (p *past) viewSince(t *testing.T, oldest stream.Position) *analytics.View {
 	t.Helper()
 	view := analytics.NewView(analytics.Options{Property: property, Currency: p.currency, Logger: slog.New(slog.DiscardHandler)})
-	kept := slices.DeleteFunc(slices.Clone(p.entries), func(one stream.Entry) bool { return one.Position < oldest })
+	there := map[stream.Position]bool{}
+	for i := range p.events {
+		there[p.events[i].at] = p.events[i].at >= oldest
+	}
+	kept := slices.DeleteFunc(slices.Clone(p.entries), func(one stream.Entry) bool { return !there[one.Position] })
 	if err := view.AddEvents(kept); err != nil {
 		t.Fatal(err)
 	}

@@ -86,9 +86,9 @@ type happened struct {
 }
 
 // newPast makes up some events.
-func newPast(t *testing.T, seed uint64, events int) *past {
+func newPast(t *testing.T, seed uint64) *past {
 	t.Helper()
-	return newPastIn(t, clickhousetest.Shared(t), seed, events)
+	return newPastIn(t, clickhousetest.Shared(t), seed, 1+int(seed%5)*60)
 }
 
 // newPastIn makes up some events in a database.
@@ -334,7 +334,7 @@ func TestBothEnginesAnswerTheSame(t *testing.T) {
 	const perPast = 30
 	names := slices.Sorted(maps.Keys(allKinds()))
 	for n := range max(1, *questions/perPast) {
-		p := newPast(t, first+uint64(n), 1+n%5*60)
+		p := newPast(t, first+uint64(n))
 		for range perPast {
 			p.compare(t, pick(p.Rand, names...), fmt.Sprintf("-seed %d -questions 1", first+uint64(n)))
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/history/rows"
@@ -15,7 +16,7 @@ import (
 )
 
 func TestWholeEventsAreThoseThatWereArchived(t *testing.T) {
-	p := newPast(t, 7, 700)
+	p := newPastIn(t, clickhousetest.Shared(t), 7, 700)
 	positions := []stream.Position{1} // which nobody has ever had
 	for _, h := range slices.Backward(p.events) {
 		positions = append(positions, h.at)
@@ -55,7 +56,7 @@ func TestWholeEventsAreThoseThatWereArchived(t *testing.T) {
 }
 
 func TestAllRecordsOfAnEventAreFound(t *testing.T) {
-	p := newPast(t, 8, 200)
+	p := newPastIn(t, clickhousetest.Shared(t), 8, 200)
 	for _, h := range p.events {
 		var want []stream.Record
 		for _, r := range p.records {

@@ -103,7 +103,7 @@ func TestBothEnginesAnswerTheSameAfterErasures(t *testing.T) {
 	delete(kinds, "status") // how far a view is it knows of events that have gone, too
 	names := slices.Sorted(maps.Keys(kinds))
 	for n := range max(1, *questions/50) {
-		p := newPast(t, first+uint64(n), 1+n%5*60)
+		p := newPast(t, first+uint64(n))
 		again := fmt.Sprintf("-seed %d -questions 1", first+uint64(n))
 		l := &ledgerOf{}
 		l.Salt[0] = byte(n)
