@@ -59,19 +59,16 @@ func TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables(t *testing.T
 	}
 }
 
-// viewSince is a view that read events from a position on, and knows that there were others where there were.
+// viewSince is a view of the past that has forgotten what was before a position.
 func (p *past) viewSince(t *testing.T, oldest stream.Position) *analytics.View {
 	t.Helper()
 	view := analytics.NewView(analytics.Options{Property: property, Currency: p.currency, Logger: slog.New(slog.DiscardHandler)})
-	there := map[stream.Position]bool{}
-	for i := range p.events {
-		there[p.events[i].at] = p.events[i].at >= oldest
-	}
-	kept := slices.DeleteFunc(slices.Clone(p.entries), func(one stream.Entry) bool { return !there[one.Position] })
+	kept := slices.DeleteFunc(slices.Clone(p.entries), func(one stream.Entry) bool { return slices.Contains(p.erased, one.Position) })
 	if err := view.AddEvents(kept); err != nil {
 		t.Fatal(err)
 	}
 	view.AddRecords(p.records)
+	view.Forget(max(oldest, p.forgotten))
 	view.Anonymize(p.anonymous)
 	return view
 }

@@ -93,6 +93,7 @@ func (p *past) lose(t *testing.T, client *clickhouse.Client) {
 	if p.IntN(4) == 0 {
 		before := stream.At(stream.Position(p.table[p.IntN(len(p.table))].At).Time())
 		p.view.Forget(before)
+		p.forgotten = before
 		p.events = slices.DeleteFunc(p.events, func(h happened) bool { return h.at < before })
 		if uint64(before) > p.table[0].At {
 			bounds := strconv.FormatUint(uint64(before), 10)
@@ -112,6 +113,7 @@ func (p *past) erase(t *testing.T, client *clickhouse.Client, positions []stream
 	if err := p.view.Erase(positions); err != nil {
 		t.Fatal(err)
 	}
+	p.erased = append(p.erased, positions...)
 	texts := make([]string, len(positions))
 	for i, position := range positions {
 		texts[i] = strconv.FormatUint(uint64(position), 10)
