@@ -101,7 +101,7 @@ type visitorsRow struct {
 }
 
 // countPrepared counts all events of buckets, by what is prepared.
-func (e *Engine) countPrepared(ctx context.Context, b *buckets, _ string, parameters map[string]any, counted []analytics.Counted, classes []columns.ClassCounts) error {
+func (e *Engine) countPrepared(ctx context.Context, b *buckets, parameters map[string]any, counted []analytics.Counted, classes []columns.ClassCounts) error {
 	b.quarters(parameters)
 	totals, err := all[totalsRow](ctx, e, clickhouse.Query{SQL: totalsSQL(b.key()), Parameters: parameters})
 	if err != nil {

@@ -110,13 +110,15 @@ func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Ran
 	counted, classes := make([]analytics.Counted, len(ranges)), make([]columns.ClassCounts, len(ranges))
 	kept, values := filterSQL(filter)
 	for _, b := range m.bucketsOf(ranges) {
-		count := e.countRows
-		if kept == everything && !m.hidden && b.isPrepared() {
-			count = e.countPrepared
-		}
 		parameters := b.parameters(m)
 		maps.Copy(parameters, values)
-		if err := count(ctx, &b, kept, parameters, counted, classes); err != nil {
+		var err error
+		if kept == everything && !m.hidden && b.isPrepared() {
+			err = e.countPrepared(ctx, &b, parameters, counted, classes)
+		} else {
+			err = e.countRows(ctx, &b, kept, parameters, counted, classes)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}

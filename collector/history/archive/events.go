@@ -102,7 +102,8 @@ func (s *events) Place(row *rows.Event) Place { return Place{Entry: stream.Posit
 // Prepare implements [Source].
 func (s *events) Prepare(ctx context.Context, after, last stream.Position, list []rows.Event) ([]rows.Event, error) {
 	if s.stale.Swap(false) {
-		s.touches.known, s.visits.known = false, false
+		s.touches.known = false
+		s.visits.forget()
 	}
 	if err := s.touches.fill(ctx, after, last, list); err != nil {
 		s.stale.Store(true)

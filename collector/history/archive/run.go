@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -136,7 +135,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 	copied := map[Lane]*progress{Events: newProgress(), Records: newProgress()}
 	known := &names{client: o.Client}
 	eventsLane := newLane(a, epoch, Events, eventsTable(o.Client, o.Metrics), &events{
-		property: o.Property, stream: o.Stream, erased: o.Erased, touches: &touches{client: o.Client}, visits: &visits{}, stale: &a.stale, names: known, faulty: a.faultyEvents,
+		property: o.Property, stream: o.Stream, erased: o.Erased, touches: &touches{client: o.Client}, visits: newVisits(), stale: &a.stale, names: known, faulty: a.faultyEvents,
 	})
 	eventsLane.missed = a.missed
 	eventsLane.lacks = func(ctx context.Context, last stream.Position) error {
@@ -144,7 +143,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 		return a.notes.beat(ctx, epoch, last.Time().Add(time.Millisecond))
 	}
 	recordsLane := newLane(a, epoch, Records, recordsTable(o.Client, o.Metrics), &records{
-		stream: o.Stream, events: copied[Events], names: known, said: &said{client: o.Client, seed: maphash.MakeSeed()}, faulty: a.faultyRecords,
+		stream: o.Stream, events: copied[Events], names: known, said: newSaid(o.Client), faulty: a.faultyRecords,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runLane(ctx, a, eventsLane, copied[Events]) })

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"hash/maphash"
-	"maps"
 	"slices"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
@@ -14,20 +13,16 @@ import (
 // mostSaid is about of how many deliveries it is remembered that they have a record. Each takes some 20 bytes.
 const mostSaid = 1_000_000
 
-// said knows of which deliveries there are records before others: of those of late from memory, of those of events that are older
-// than that from the table. It is of one place in the deliveries stream: where a block begins elsewhere it remembers nothing.
+// said knows of which deliveries there are records before others: of those of late from memory, in which are all of those of events
+// behind its since, and of the others from the table.
 type said struct {
+	memory[struct{}]
 	client *clickhouse.Client
 	seed   maphash.Seed
+}
 
-	at    stream.Position
-	known bool
-	// recent and former are the deliveries that had a record behind the place since; of those of events behind it none has another.
-	recent, former     map[uint64]struct{}
-	since, recentSince stream.Position
-	// block are those of the block that begins there, up to end.
-	block map[uint64]struct{}
-	end   stream.Position
+func newSaid(client *clickhouse.Client) *said {
+	return &said{memory[struct{}]{most: mostSaid}, client, maphash.MakeSeed()}
 }
 
 // delivery names one by its hash: where two share one, a first record is
@@ -44,8 +39,7 @@ type delivered struct {
 
 // fill says which rows, those of the entries behind after, up to last, are not the first of their delivery.
 func (s *said) fill(ctx context.Context, after, last stream.Position, list []rows.Record) error {
-	s.move(after)
-	s.block, s.end = map[uint64]struct{}{}, last
+	s.begin(after, last)
 	there, err := s.read(ctx, after, list)
 	if err != nil {
 		return err
@@ -53,33 +47,16 @@ func (s *said) fill(ctx context.Context, after, last stream.Position, list []row
 	for i := range list {
 		row := &list[i]
 		delivery := s.delivery(row.At, row.Platform)
-		row.Again = 0
-		for _, known := range []map[uint64]struct{}{s.block, s.recent, s.former, there} {
-			if _, has := known[delivery]; has {
-				row.Again = 1
-			}
+		_, has := s.find(delivery)
+		if !has {
+			_, has = there[delivery]
 		}
-		s.block[delivery] = struct{}{}
+		if row.Again = 0; has {
+			row.Again = 1
+		}
+		s.note(delivery, struct{}{})
 	}
 	return nil
-}
-
-// move has it be of a place.
-func (s *said) move(to stream.Position) {
-	switch {
-	case s.known && to == s.at:
-	case s.known && s.block != nil && to == s.end:
-		maps.Copy(s.recent, s.block)
-		s.at = to
-		if len(s.recent) > mostSaid/2 {
-			s.former, s.since = s.recent, s.recentSince
-			s.recent, s.recentSince = map[uint64]struct{}{}, to
-		}
-	default:
-		s.recent, s.former = map[uint64]struct{}{}, nil
-		s.at, s.known, s.since, s.recentSince = to, true, to, to
-	}
-	s.block = nil
 }
 
 // read asks the table of which deliveries it has records before a place: of events that are older than what is remembered.
