@@ -10,38 +10,16 @@ import (
 
 	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/clickhouse"
-	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/erasure"
-	"github.com/weir-dev/weir/collector/history/access"
-	"github.com/weir-dev/weir/collector/history/schema"
-	"github.com/weir-dev/weir/collector/redisserver"
-	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
 // TestTheArchiveErasesPersons has it do so with the users that it has in both systems, and nothing more.
 func TestTheArchiveErasesPersons(t *testing.T) {
-	server, redis := clickhousetest.Start(t), redistest.Start(t, redisserver.Options{Loopback: true})
-	keeper, err := access.Open(server.URL(""), clickhouse.Options{}, access.Place{Namespace: "default", Name: "kept"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(keeper.Close)
-	user := access.User{Role: access.Archive, Password: "first"}
-	if _, err := keeper.Ensure(t.Context(), []access.User{user}); err != nil {
-		t.Fatal(err)
-	}
-	history, err := clickhouse.Dial(server.URL("weir_default_kept"), clickhouse.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(history.Close)
-	if _, err := schema.Ensure(t.Context(), history); err != nil {
-		t.Fatal(err)
-	}
+	redis, keeper, user, history := emptyHistory(t)
 	admin := dial(t, redis.URL(), stream.TLS{})
 	if err := admin.Load(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,26 +18,34 @@ import (
 	"github.com/weir-dev/weir/collector/stream"
 )
 
+// emptyHistory is a Redis, and the history of default/kept with its tables: who keeps it, its archive's user, and an administrator.
+func emptyHistory(t *testing.T) (redis *redisserver.Server, keeper *access.Keeper, user access.User, history *clickhouse.Client) {
+	t.Helper()
+	server := clickhousetest.Start(t)
+	redis = redistest.Start(t, redisserver.Options{Loopback: true})
+	opened, err := access.Open(server.URL(""), clickhouse.Options{}, access.Place{Namespace: "default", Name: "kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(opened.Close)
+	user = access.User{Role: access.Archive, Password: "first"}
+	if _, err := opened.Ensure(t.Context(), []access.User{user}); err != nil {
+		t.Fatal(err)
+	}
+	client, err := clickhouse.Dial(server.URL("weir_default_kept"), clickhouse.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if _, err := schema.Ensure(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	return redis, opened, user, client
+}
+
 // TestTheArchiveRole runs the role with the users that it has in both systems, and nothing more.
 func TestTheArchiveRole(t *testing.T) {
-	server, redis := clickhousetest.Start(t), redistest.Start(t, redisserver.Options{Loopback: true})
-	keeper, err := access.Open(server.URL(""), clickhouse.Options{}, access.Place{Namespace: "default", Name: "kept"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(keeper.Close)
-	user := access.User{Role: access.Archive, Password: "first"}
-	if _, err := keeper.Ensure(t.Context(), []access.User{user}); err != nil {
-		t.Fatal(err)
-	}
-	history, err := clickhouse.Dial(server.URL("weir_default_kept"), clickhouse.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(history.Close)
-	if _, err := schema.Ensure(t.Context(), history); err != nil {
-		t.Fatal(err)
-	}
+	redis, keeper, user, history := emptyHistory(t)
 	admin, err := stream.Dial(redis.URL(), stream.DialOptions{})
 	if err != nil {
 		t.Fatal(err)
