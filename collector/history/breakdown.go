@@ -22,32 +22,63 @@ func (e *Engine) Breakdown(ctx context.Context, q analytics.BreakdownQuery) (ana
 		return analytics.Breakdown{}, err
 	}
 	result := analytics.Breakdown{Totals: whole.Totals(e.currency)}
-	ranks, err := e.ranks(ctx, m, q)
+	groups, err := e.groups(ctx, newBreakdown(m, q, e.currency))
 	if err != nil {
 		return analytics.Breakdown{}, err
 	}
-	groups, err := e.groups(ctx, m, q, ranks)
-	if err != nil {
-		return analytics.Breakdown{}, err
+	for i := range groups {
+		result.Groups = append(result.Groups, groups[i].group(q.By, e.currency, whole.Events))
 	}
-	for i := range ranks {
-		g, found := groups[ranks[i].Name]
-		if !found { // its events were erased meanwhile
-			continue
-		}
-		result.Groups = append(result.Groups, g.group(q.By, e.currency, whole.Events))
-	}
-	result.Others = othersOf(ranks)
+	result.Others = othersOf(groups)
 	result.CompleteFrom, err = e.completeFrom(ctx)
 	return result, err
 }
 
-// rank is a group of those that come first, with what there is of all groups.
-type rank struct {
-	Name      string  `ch:"group"`
-	Events    int64   `ch:"rows"`
-	Purchases int64   `ch:"purchases"`
-	Revenue   big.Int `ch:"earned"`
+// breakdown is the SQL of an answer.
+type breakdown struct {
+	query analytics.BreakdownQuery
+	// figures are added up by label as [figuresSQL] does, labelled the events with label and who.
+	figures, labelled string
+	parameters        map[string]any
+}
+
+func newBreakdown(m moment, q analytics.BreakdownQuery, currency string) *breakdown {
+	kept, parameters := filterSQL(q.Filter)
+	maps.Copy(parameters, m.bounds(q.Range))
+	parameters["class"], parameters["currency"], parameters["limit"] = int(event.Human), currency, q.Limit
+	b := &breakdown{query: q, parameters: parameters}
+	if q.By == analytics.ByProduct {
+		b.figures, b.labelled = productsSQL(kept)
+		return b
+	}
+	origin := "origin"
+	if _, isTouch := touchParts[q.By]; isTouch && !m.touchesAreKnown(q.Range) {
+		origin = originSQL
+	}
+	if kept != everything || origin != "origin" { // of which nothing is prepared
+		quarters(parameters, 0, 0, false)
+	}
+	label := labelSQL(q.By, origin)
+	b.figures, b.labelled = figuresSQL(label, kept), labelledSQL(label, kept)
+	return b
+}
+
+// groupRow is a group of those that come first, with what there is of all groups.
+type groupRow struct {
+	Name       string `ch:"group"`
+	Events     int64  `ch:"rows"`
+	Purchases  int64  `ch:"purchases"`
+	AddToCarts int64  `ch:"add_to_carts"`
+	Pageviews  int64  `ch:"pageviews"`
+	Refunds    int64  `ch:"refunds"`
+	Visitors   uint64 `ch:"visitors"`
+	Buyers     uint64 `ch:"buyers_count"`
+	// Quantity is signed: pieces of purchases less those of refunds.
+	Quantity big.Int `ch:"quantity"`
+	// Bought and Refunded are the money of purchases and refunds, Revenue what they come to in the property's currency.
+	Bought   currencySums `ch:"bought"`
+	Refunded currencySums `ch:"refunded"`
+	Revenue  big.Int      `ch:"earned"`
 
 	Groups       uint64  `ch:"all_groups"`
 	AllEvents    int64   `ch:"all_rows"`
@@ -56,80 +87,21 @@ type rank struct {
 }
 
 // othersOf takes the groups together that the first ones leave; nil where they leave none.
-func othersOf(ranks []rank) *analytics.OtherGroups {
-	if len(ranks) == 0 || int(ranks[0].Groups) == len(ranks) {
+func othersOf(groups []groupRow) *analytics.OtherGroups {
+	if len(groups) == 0 || int(groups[0].Groups) == len(groups) {
 		return nil
 	}
-	all := &ranks[0]
+	all := &groups[0]
 	events, purchases, revenue := all.AllEvents, all.AllPurchases, new(big.Int).Set(&all.AllRevenue)
-	for i := range ranks {
-		events, purchases = events-ranks[i].Events, purchases-ranks[i].Purchases
-		revenue.Sub(revenue, &ranks[i].Revenue)
+	for i := range groups {
+		events, purchases = events-groups[i].Events, purchases-groups[i].Purchases
+		revenue.Sub(revenue, &groups[i].Revenue)
 	}
-	return &analytics.OtherGroups{Groups: int(all.Groups) - len(ranks), Events: int(events), Purchases: int(purchases), Revenue: event.SumOf(revenue)}
-}
-
-// measures are what groups are ordered by, as SQL.
-var measures = map[analytics.Measure]string{
-	analytics.OrderUniqueVisitors: "uniqExactIf(who, who != 0)", analytics.OrderPurchases: "purchases", analytics.OrderRevenue: "earned",
-}
-
-// rankSQL is the groups with what they are ordered by. There may be a million, so that what it takes of each is little.
-func rankSQL(q analytics.BreakdownQuery, parted string) string {
-	measure, known := measures[q.Order]
-	if !known {
-		measure = "rows"
-	}
-	return `SELECT group, toInt64(count()) AS rows, toInt64(countIf(name = 'purchase')) AS purchases,
-		sum(toInt128(multiIf(money != {currency:String} OR isNull(amount), 0, name = 'purchase', assumeNotNull(amount), name = 'refund', -assumeNotNull(amount), 0))) AS earned,
-		` + measure + ` AS measure FROM ` + parted + ` GROUP BY group`
-}
-
-// inOrder puts the largest group first, equal ones by name. The parts of touches are in the order of what they stand for.
-const inOrder = " ORDER BY measure DESC, group"
-
-// ranks returns the groups of an answer in their order.
-func (e *Engine) ranks(ctx context.Context, m moment, q analytics.BreakdownQuery) ([]rank, error) {
-	parted, parameters := e.parted(m, q)
-	limit := ""
-	if q.Limit > 0 {
-		limit = " LIMIT {limit:UInt64}"
-	}
-	return all[rank](ctx, e, clickhouse.Query{
-		SQL: `SELECT group, rows, purchases, earned, all_groups, all_rows, all_purchases, all_earned FROM (
-			SELECT *, count() OVER () AS all_groups, sum(rows) OVER () AS all_rows, sum(purchases) OVER () AS all_purchases, sum(earned) OVER () AS all_earned
-			FROM (` + rankSQL(q, parted) + `))` + inOrder + limit,
-		Parameters: parameters,
-	})
-}
-
-// parted are the events of a breakdown by group, and the parameters of that, of [rankSQL] and of a limit.
-func (e *Engine) parted(m moment, q analytics.BreakdownQuery) (sql string, parameters map[string]any) {
-	kept, parameters := filterSQL(q.Filter)
-	maps.Copy(parameters, m.bounds(q.Range))
-	parameters["currency"], parameters["limit"] = e.currency, q.Limit
-	return partedSQL(q.By, kept), parameters
-}
-
-// groupCounts are a group's numbers in one row.
-type groupCounts struct {
-	Name       string `ch:"group"`
-	Events     uint64 `ch:"events"`
-	Purchases  uint64 `ch:"purchases"`
-	AddToCarts uint64 `ch:"add_to_carts"`
-	Pageviews  uint64 `ch:"pageviews"`
-	Refunds    uint64 `ch:"refunds"`
-	Visitors   uint64 `ch:"visitors"`
-	Buyers     uint64 `ch:"buyers"`
-	// Quantity is signed: pieces of purchases less those of refunds.
-	Quantity big.Int `ch:"pieces"`
-	// Bought and Refunded are the money of purchases and refunds.
-	Bought   currencySums `ch:"bought"`
-	Refunded currencySums `ch:"refunded"`
+	return &analytics.OtherGroups{Groups: int(all.Groups) - len(groups), Events: int(events), Purchases: int(purchases), Revenue: event.SumOf(revenue)}
 }
 
 // group returns the figures of a group of a dimension, of events of which there are a number in all.
-func (g *groupCounts) group(by analytics.Dimension, currency string, all int) analytics.Group {
+func (g *groupRow) group(by analytics.Dimension, currency string, all int) analytics.Group {
 	counted := analytics.Counted{
 		Events: int(g.Events), Purchases: int(g.Purchases), AddToCarts: int(g.AddToCarts), Pageviews: int(g.Pageviews), Refunds: int(g.Refunds),
 		Visitors: int(g.Visitors), Buyers: int(g.Buyers), Bought: g.Bought.money(), Refunded: g.Refunded.money(),
@@ -139,7 +111,7 @@ func (g *groupCounts) group(by analytics.Dimension, currency string, all int) an
 		name = rows.PlainPart(name)
 	}
 	return analytics.Group{
-		Name: name, Totals: counted.Totals(currency), Quantity: event.SumOf(&g.Quantity), Share: analytics.RateOf(int64(g.Events), int64(all)),
+		Name: name, Totals: counted.Totals(currency), Quantity: event.SumOf(&g.Quantity), Share: analytics.RateOf(g.Events, int64(all)),
 	}
 }
 
@@ -151,56 +123,83 @@ func (s *currencySums) money() (list []analytics.Money) {
 	return list
 }
 
-// partedSQL is a row for each group that an event is in, with the group's part of the event's money. An event that has products
-// is in the group of each, and each has an amount and a quantity of its own.
-func partedSQL(by analytics.Dimension, kept string) string {
-	from := " FROM events WHERE class = 0 AND " + inRange + " AND " + kept
-	if by != analytics.ByProduct {
-		return "(SELECT name, toString(currency) AS money, value AS amount, toInt64(0) AS quantity, " + visitorSQL + " AS who, " + groupSQL(by) + " AS group" + from + ")"
-	}
-	return "(SELECT name, toString(currency) AS money, part.1 AS group, part.2 AS amount, part.3 AS quantity, who FROM (SELECT name, currency, " +
+// productsSQL is [figuresSQL] and [labelledSQL] by product: an event that has products is in the group of each, and each has an amount
+// and a quantity of its own.
+func productsSQL(kept string) (figures, labelled string) {
+	parted := "(SELECT name, currency, part.1 AS label, part.2 AS value, part.3 AS quantity, at, who AS visitor FROM (SELECT name, currency, at, " +
 		visitorSQL + " AS who, arrayJoin(if(empty(products.id), [tuple('" + none + "', value, toInt64(0))], " +
-		"arrayMap((id, amount, quantity) -> tuple(toString(id), amount, quantity), products.id, products.amount, products.quantity))) AS part" + from + "))"
+		"arrayMap((id, amount, quantity) -> tuple(toString(id), amount, quantity), products.id, products.amount, products.quantity))) AS part " +
+		"FROM events WHERE " + ofClass + " AND " + inRange + " AND " + kept + "))"
+	return "SELECT label, name, currency, " + sums + buyersNow + " AS buyers, sum(toInt128(quantity)) AS pieces FROM " + parted + " GROUP BY label, name, currency",
+		"SELECT label, visitor AS who FROM " + parted
 }
 
-// groupsAtOnce is how many groups a statement lists at most, and groupBytes how long their names may be together, so that its
-// address does not get too long for servers.
-const (
-	groupsAtOnce = 200
-	groupBytes   = 4 << 10
-)
+// measures are what groups are ordered by, as SQL.
+var measures = map[analytics.Measure]string{
+	analytics.OrderUniqueVisitors: "visitors", analytics.OrderPurchases: "purchases", analytics.OrderRevenue: "earned",
+}
 
-// groups counts those groups of a breakdown that are in its answer.
-func (e *Engine) groups(ctx context.Context, m moment, q analytics.BreakdownQuery, ranks []rank) (map[string]*groupCounts, error) {
-	if len(ranks) == 0 {
-		return nil, nil
+// groupSQL is the name of a label's group.
+func (b *breakdown) groupSQL() string {
+	if b.query.By == analytics.ByProduct {
+		return "label"
 	}
-	parted, parameters := e.parted(m, q)
-	names, bytes := make([]string, len(ranks)), 0
-	for i := range ranks {
-		names[i] = ranks[i].Name
-		bytes += len(names[i])
+	return "if(label = '', '" + lacking(b.query.By) + "', toString(label))"
+}
+
+// countsVisitors says whether the visitors of all groups are counted before the first ones are known: where these are ordered by
+// that, or are many. It takes a set of visitors for each group, of which there may be a million.
+func (b *breakdown) countsVisitors() bool {
+	return b.query.Order == analytics.OrderUniqueVisitors || b.query.Limit == 0 || b.query.Limit > labelsAtOnce
+}
+
+// String returns the statement. The largest group comes first, equal ones by name; the parts of touches are in the order of what they
+// stand for.
+func (b *breakdown) String() string {
+	measure, known := measures[b.query.Order]
+	if !known {
+		measure = "rows"
 	}
-	shown := "1"
-	switch {
-	case int(ranks[0].Groups) == len(ranks):
-	case len(names) <= groupsAtOnce && bytes <= groupBytes:
-		shown, parameters["groups"] = "has({groups:Array(String)}, group)", names
-	default:
-		shown = "group IN (SELECT group FROM (" + rankSQL(q, parted) + ")" + inOrder + " LIMIT {limit:UInt64})"
+	const sold = "name IN ('purchase', 'refund')"
+	ofMoney := func(name string) string {
+		return "sumMapIf([toString(currency)], [total], [amounts], name = '" + name + "' AND currency != '' AND amounts > 0)"
 	}
-	const sum = "sumMapIf([money], [toInt128(assumeNotNull(amount))], [toUInt64(1)], money != '' AND isNotNull(amount) AND name = "
-	found, err := all[groupCounts](ctx, e, clickhouse.Query{
-		SQL: `SELECT group, count() AS events, countIf(name = 'purchase') AS purchases, countIf(name = 'add_to_cart') AS add_to_carts,
-			countIf(name = 'pageview') AS pageviews, countIf(name = 'refund') AS refunds, uniqExactIf(who, who != 0) AS visitors,
-			uniqExactIf(who, who != 0 AND name = 'purchase') AS buyers,
-			sum(toInt128(multiIf(name = 'purchase', quantity, name = 'refund', -quantity, 0))) AS pieces,
-			` + sum + `'purchase') AS bought, ` + sum + `'refund') AS refunded FROM ` + parted + ` WHERE ` + shown + ` GROUP BY group`,
-		Parameters: parameters,
-	})
-	groups := make(map[string]*groupCounts, len(found))
-	for i := range found {
-		groups[found[i].Name] = &found[i]
+	groups := "SELECT " + b.groupSQL() + ` AS group, toInt64(sum(events)) AS rows, toInt64(sumIf(events, name = 'purchase')) AS purchases,
+		toInt64(sumIf(events, name = 'add_to_cart')) AS add_to_carts, toInt64(sumIf(events, name = 'pageview')) AS pageviews,
+		toInt64(sumIf(events, name = 'refund')) AS refunds, uniqExactArray(buyers) AS buyers_count,
+		sumIf(if(name = 'refund', -pieces, pieces), ` + sold + `) AS quantity, sumIf(if(name = 'refund', -total, total), ` + sold + ` AND currency = {currency:String}) AS earned,
+		` + ofMoney("purchase") + ` AS bought, ` + ofMoney("refund") + ` AS refunded FROM (` + b.figures + `) GROUP BY group`
+	visitors := "toUInt64(0) AS visitors"
+	if b.countsVisitors() {
+		visitors = "visitors"
+		groups = "SELECT * FROM (" + groups + ") AS f LEFT JOIN (SELECT " + b.groupSQL() + " AS group, uniqExactIf(who, who != 0) AS visitors FROM (" +
+			b.labelled + ") GROUP BY group) AS v USING group"
+	}
+	limit := ""
+	if b.query.Limit > 0 {
+		limit = " LIMIT {limit:UInt64}"
+	}
+	return `SELECT group, rows, purchases, add_to_carts, pageviews, refunds, ` + visitors + `, buyers_count, quantity, bought, refunded, earned,
+		count() OVER () AS all_groups, sum(rows) OVER () AS all_rows, sum(purchases) OVER () AS all_purchases, sum(earned) OVER () AS all_earned
+	FROM (` + groups + `) ORDER BY ` + measure + " DESC, group" + limit
+}
+
+// groups returns the groups of an answer in their order.
+func (e *Engine) groups(ctx context.Context, b *breakdown) ([]groupRow, error) {
+	groups, err := all[groupRow](ctx, e, clickhouse.Query{SQL: b.String(), Parameters: b.parameters})
+	if err != nil || b.countsVisitors() {
+		return groups, err
+	}
+	lists := make([][]string, len(groups))
+	for i := range groups {
+		lists[i] = []string{groups[i].Name}
+		if b.query.By != analytics.ByProduct && groups[i].Name == lacking(b.query.By) {
+			lists[i] = append(lists[i], "")
+		}
+	}
+	visitors, err := e.visitorsOf(ctx, b.labelled, lists, b.parameters)
+	for i := range visitors {
+		groups[i].Visitors = visitors[i]
 	}
 	return groups, err
 }

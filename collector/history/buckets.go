@@ -30,15 +30,19 @@ func (m moment) bucketsOf(ranges []analytics.Range) (list []buckets) {
 	return list
 }
 
-// parameters are those of [inRange] for all of the buckets together, and of [buckets.key].
+// parameters are those of [inRange] and [quarters] for all of the buckets together, and of [buckets.key].
 func (b *buckets) parameters(m moment) map[string]any {
-	return map[string]any{"from": b.begins[0], "to": b.end, "begins": b.begins, "anonymous": m.anonymous, "known": m.known}
+	parameters := map[string]any{
+		"from": b.begins[0], "to": b.end, "begin": b.begins[0], "begins": b.begins, "anonymous": m.anonymous, "known": m.known,
+	}
+	quarters(parameters, b.begins[0], b.end, !m.hidden && b.isPrepared())
+	return parameters
 }
 
-// key is what tells a row's bucket: where that begins.
-func (b *buckets) key() string {
+// key is what tells the bucket of a position, given as SQL: where that begins.
+func (b *buckets) key(at string) string {
 	if len(b.begins) == 1 {
-		return "{from:UInt64}"
+		return "{begin:UInt64}"
 	}
-	return "toUInt64(roundDown(at, {begins:Array(UInt64)}))"
+	return "toUInt64(roundDown(" + at + ", {begins:Array(UInt64)}))"
 }

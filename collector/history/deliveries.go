@@ -12,6 +12,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -22,7 +23,7 @@ type deliveryRow struct {
 	Status   uint8  `ch:"status"`
 	Reason   string `ch:"reason"`
 	// Latency is that of delivered ones in milliseconds, -1 for the others and for those without an attempt.
-	Latency int64 `ch:"latency"`
+	Latency int64 `ch:"took"`
 	Count   int64 `ch:"rows"`
 }
 
@@ -57,19 +58,16 @@ func (t *deliveryTally) addReason(status stream.Status, reason string, count int
 	t.reasons[status][reason] += count
 }
 
-// tally counts the deliveries of the events of a class that a condition about at and name keeps, by a key.
-func (e *Engine) tally(ctx context.Context, m moment, key, kept string, parameters map[string]any, into map[string]platformTallies) error {
+// tally counts the deliveries of the events of a class that a condition about their name keeps, by a key, which is SQL given that of
+// a position.
+func (e *Engine) tally(ctx context.Context, m moment, key func(at string) string, kept string, parameters map[string]any, into map[string]platformTallies) error {
 	at := func(key, platform string) *deliveryTally {
 		if into[key] == nil {
 			into[key] = platformTallies{}
 		}
 		return into[key].of(platform)
 	}
-	named, err := all[namedRow](ctx, e, clickhouse.Query{
-		SQL: `SELECT ` + key + ` AS key, toString(platforms) AS listed, toInt64(count()) AS rows
-			FROM events WHERE platforms != '' AND class = {class:UInt8} AND ` + kept + ` GROUP BY key, listed`,
-		Parameters: parameters,
-	})
+	named, err := all[namedRow](ctx, e, clickhouse.Query{SQL: namedSQL(key, kept), Parameters: parameters})
 	if err != nil {
 		return err
 	}
@@ -82,7 +80,7 @@ func (e *Engine) tally(ctx context.Context, m moment, key, kept string, paramete
 		return nil
 	}
 	maps.Copy(parameters, m.recordBounds())
-	found, err := e.deliveryRows(ctx, key, kept, parameters)
+	found, err := all[deliveryRow](ctx, e, clickhouse.Query{SQL: deliveriesSQL(key, kept), Parameters: parameters})
 	for _, row := range found {
 		t, status := at(row.Key, row.Platform), stream.Status(row.Status)
 		// Until a record says otherwise a delivery is pending.
@@ -98,24 +96,32 @@ func (e *Engine) tally(ctx context.Context, m moment, key, kept string, paramete
 	return err
 }
 
-// deliveryRows counts deliveries by kind. Nearly all have one record, the first, and are counted by it; of the others the first is
-// taken out of the count and the one that counts is put in.
-func (e *Engine) deliveryRows(ctx context.Context, key, kept string, parameters map[string]any) ([]deliveryRow, error) {
-	said := func(status, reason, attempts, latency, count string) string {
-		return "SELECT " + key + " AS key, toString(platform) AS to, " + status + " AS status, toString(" + reason + ") AS reason, if(" + status + " = 2 AND " + attempts +
-			" > 0, toInt64(least(" + latency + ", {longest:UInt32})), toInt64(-1)) AS latency, toInt64(" + count + ") AS count FROM "
+// namedSQL counts events by key and the platforms that they name.
+func namedSQL(key func(at string) string, kept string) string {
+	count := func(at, in string) string {
+		return "SELECT " + key(at) + " AS key, platforms, count() AS events FROM events WHERE " + ofClass + " AND platforms != '' AND " + in + " AND " + kept +
+			" GROUP BY key, platforms"
 	}
-	const kind = " GROUP BY key, to, status, reason, latency"
-	several := countingSQL(kept + " AND at IN (SELECT at FROM records WHERE again = 1 AND " + knownRecords + " AND " + kept + ")")
-	return all[deliveryRow](ctx, e, clickhouse.Query{
-		SQL: "SELECT key, to, status, reason, latency, sum(count) AS rows FROM (" +
-			said("status", "reason", "attempts", "latency", "count()") + "records WHERE again = 0 AND " + knownRecords + " AND " + kept + kind +
-			" UNION ALL " +
-			said("changed.1.3", "changed.1.6", "changed.1.4", "changed.1.5", "sum(changed.2)") +
-			"(SELECT at, platform, name, arrayJoin(arrayConcat([(record, 1)], arrayMap(r -> (r, -1), arrayFilter(r -> r.8 = 0, said)))) AS changed FROM (" + several + "))" + kind +
-			")" + kind + " HAVING rows != 0",
-		Parameters: parameters,
-	})
+	return "SELECT key, toString(platforms) AS listed, toInt64(sum(events)) AS rows FROM (" +
+		count(quarterAt, inQuarters) + " UNION ALL " + count("at", inEdges) + ") GROUP BY key, listed"
+}
+
+// deliveriesSQL counts deliveries by kind. Nearly all have one record, the first, and are counted by it; of the others the first is
+// taken out of the count and the one that counts is put in.
+func deliveriesSQL(key func(at string) string, kept string) string {
+	const kind = " GROUP BY key, to, status, reason, took"
+	count := func(at, in string) string {
+		return "SELECT " + key(at) + " AS key, toString(platform) AS to, status, toString(reason) AS reason, " + schema.Took + " AS took, toInt64(count()) AS count" +
+			" FROM records WHERE again = 0 AND status <= {expired:UInt8} AND " + in + " AND " + kept + kind
+	}
+	const changes = "(record, 1)], arrayMap(r -> (r, -1), arrayFilter(r -> r.8 = 0, said))"
+	several := countingSQL(inRange + " AND " + kept + " AND at IN (SELECT at FROM records WHERE again = 1 AND " + knownRecords + " AND " + inRange + " AND " + kept + ")")
+	return "SELECT key, to, status, reason, took, sum(count) AS rows FROM (" + count(quarterAt, inQuarters) +
+		" UNION ALL " + count("at", inEdges+" AND entry <= {records:UInt64}") +
+		" UNION ALL SELECT key, to, status, reason, " + schema.Took + " AS took, toInt64(sum(change)) AS count FROM (SELECT " + key("at") +
+		" AS key, toString(platform) AS to, changed.1.3 AS status, changed.1.6 AS reason, changed.1.4 AS attempts, changed.1.5 AS latency, changed.2 AS change" +
+		" FROM (SELECT at, platform, name, arrayJoin(arrayConcat([" + changes + ")) AS changed FROM (" + several + ")))" + kind +
+		")" + kind + " HAVING rows != 0"
 }
 
 // merge adds what others have counted.
@@ -176,14 +182,15 @@ func (e *Engine) Deliveries(ctx context.Context, q analytics.DeliveriesQuery) (a
 	}
 	result, whole := analytics.Deliveries{Ranges: make([][]analytics.DeliveryStats, len(q.Ranges))}, platformTallies{}
 	for _, b := range m.bucketsOf(q.Ranges) {
-		parameters, kept := b.parameters(m), inRange
+		parameters, kept := b.parameters(m), everything
 		parameters["class"] = int(event.Human)
 		if len(q.Events) > 0 {
 			parameters["names"] = q.Events
-			kept += " AND has({names:Array(String)}, name)"
+			kept = "has({names:Array(String)}, name)"
 		}
 		found := map[string]platformTallies{}
-		if err := e.tally(ctx, m, "toString("+b.key()+")", kept, parameters, found); err != nil {
+		key := func(at string) string { return "toString(" + b.key(at) + ")" }
+		if err := e.tally(ctx, m, key, kept, parameters, found); err != nil {
 			return analytics.Deliveries{}, err
 		}
 		for _, begin := range b.begins {

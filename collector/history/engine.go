@@ -70,6 +70,8 @@ type moment struct {
 	oldest, anonymous, known uint64
 	// hidden says that there are rows that are to go: what is prepared has them still.
 	hidden bool
+	// whole says that every event is there that ever was, and is its visitor's.
+	whole bool
 }
 
 // now returns the moment that a question is about.
@@ -80,10 +82,11 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 		Count   uint64 `ch:"rows"`
 		Records uint64 `ch:"records"`
 		Hidden  uint64 `ch:"hidden"`
+		Gaps    uint64 `ch:"lost"`
 	}
 	found, err := one[ends](ctx, e, clickhouse.Query{
 		SQL: `SELECT min(at) AS first, max(at) AS newest, count() AS rows, ifNull((SELECT max(entry) FROM records), 0) AS records,
-			ifNull((SELECT count() FROM erased), 0) AS hidden FROM events`,
+			ifNull((SELECT count() FROM erased), 0) AS hidden, ifNull((SELECT count() FROM gaps), 0) AS lost FROM events`,
 	})
 	if err != nil {
 		return moment{}, err
@@ -92,6 +95,7 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 		first: found.First, last: found.Last, count: found.Count, records: found.Records, oldest: uint64(e.oldest()), anonymous: uint64(e.anonymous()),
 		hidden: found.Hidden > 0,
 	}
+	m.whole = found.Gaps == 0 && !m.hidden && m.anonymous == 0 && m.oldest <= m.first
 	if m.count > 0 && (m.hidden || m.first < m.oldest) {
 		gone, err := one[uint64](ctx, e, clickhouse.Query{
 			SQL:        "SELECT count() FROM events WHERE at < {oldest:UInt64} OR at IN (SELECT at FROM erased)",
@@ -107,11 +111,17 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 	return m, nil
 }
 
-// bounds are the parameters that all statements of an answer have: see [selection].
+// bounds are the parameters that all statements of an answer have: see [selection], and [quarters].
 func (m moment) bounds(r analytics.Range) map[string]any {
-	return map[string]any{
-		"from": max(uint64(analytics.FirstAt(r.From)), m.oldest), "to": min(uint64(analytics.FirstAt(r.To)), m.last+1), "anonymous": m.anonymous, "known": m.known,
-	}
+	from, to := max(uint64(analytics.FirstAt(r.From)), m.oldest), min(uint64(analytics.FirstAt(r.To)), m.last+1)
+	parameters := map[string]any{"from": from, "to": to, "anonymous": m.anonymous, "known": m.known}
+	quarters(parameters, from, to, !m.hidden && m.anonymous <= from)
+	return parameters
+}
+
+// touchesAreKnown says that no event of a range comes from a touch that credits none.
+func (m moment) touchesAreKnown(r analytics.Range) bool {
+	return m.whole || m.known <= uint64(analytics.FirstAt(r.From.Add(-analytics.TouchLookback)))
 }
 
 // one runs a query whose answer is one row.

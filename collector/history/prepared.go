@@ -2,9 +2,11 @@ package history
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/analytics/columns"
@@ -13,47 +15,68 @@ import (
 	"github.com/weir-dev/weir/collector/history/schema"
 )
 
-// quarter is how many positions a quarter of an hour has, by which totals are prepared.
+// quarter is how many positions a quarter of an hour has, by which much is prepared.
 const quarter = uint64(15*60*1000) << 20
 
+const (
+	// inQuarters keeps what is prepared of the quarters of an hour that lie in a range wholly, inEdges the rows of the rest of it.
+	inQuarters = schema.Quarter + " >= {first:UInt64} AND " + schema.Quarter + " < {last:UInt64}"
+	inEdges    = inRange + " AND (at < {whole:UInt64} OR at >= {rest:UInt64})"
+	// quarterAt is the position at which a quarter of an hour begins.
+	quarterAt = "bitShiftLeft(toUInt64(" + schema.Quarter + ") * 900000, 20)"
+)
+
+// quarters adds the parameters of [inQuarters] and [inEdges] for positions from one up to before another. Where nothing that is
+// prepared may be used all rows are at the edges.
+func quarters(parameters map[string]any, from, end uint64, prepared bool) {
+	first, last := (from+quarter-1)/quarter, end/quarter
+	whole, rest := first*quarter, last*quarter
+	if !prepared || first >= last {
+		first, last, whole, rest = 0, 0, math.MaxUint64, math.MaxUint64
+	}
+	maps.Copy(parameters, map[string]any{"first": first, "last": last, "whole": whole, "rest": rest})
+}
+
 // isPrepared says whether what is prepared tells of the buckets: all but the first begin at quarters of an hour, as those of a
-// calendar do in every time zone of today. The rest of the first quarter and of the last one is counted row by row.
+// calendar do in every time zone of today.
 func (b *buckets) isPrepared() bool {
 	return !slices.ContainsFunc(b.begins[1:], func(at uint64) bool { return at%quarter != 0 })
 }
 
-// quarters adds to the parameters of buckets which quarters of an hour lie in them wholly, and between which positions these lie.
-func (b *buckets) quarters(parameters map[string]any) {
-	first, last := (b.begins[0]+quarter-1)/quarter, b.end/quarter
-	parameters["first"], parameters["last"] = first, last
-	parameters["whole"], parameters["rest"] = first*quarter, last*quarter
-	if first >= last {
-		parameters["whole"], parameters["rest"] = uint64(math.MaxUint64), uint64(math.MaxUint64)
-	}
-}
-
 // totalsSQL adds up events by bucket, class, name where that is one of the KPIs', and currency of purchases and refunds that have an
-// amount: of the quarters of an hour from what is prepared.
-func totalsSQL(bucket string) string {
-	return `SELECT ` + bucket + ` AS bucket, class, if(name IN ('purchase', 'add_to_cart', 'pageview', 'refund'), toString(name), '') AS kind,
+// amount.
+func totalsSQL(b *buckets) string {
+	return `SELECT bucket, class, if(name IN ('purchase', 'add_to_cart', 'pageview', 'refund'), toString(name), '') AS kind,
 	if(kind IN ('purchase', 'refund') AND amounts > 0, toString(currency), '') AS money, sum(events) AS count, sum(amounts) AS sums, sum(total) AS amount
 FROM (
-	SELECT bitShiftLeft(toUInt64(quarter) * 900000, 20) AS at, class, name, currency, events, amounts, total FROM (
-		SELECT ` + schema.Quarter + ` AS quarter, class, name, currency, count() AS events, count(value) AS amounts, sum(toInt128(ifNull(value, 0))) AS total
-		FROM events WHERE quarter >= {first:UInt64} AND quarter < {last:UInt64} GROUP BY quarter, class, name, currency)
+	SELECT ` + b.key(quarterAt) + ` AS bucket, class, name, currency, count() AS events, count(value) AS amounts, sum(toInt128(ifNull(value, 0))) AS total
+	FROM events WHERE ` + inQuarters + ` GROUP BY bucket, class, name, currency
 	UNION ALL
-	SELECT at, class, name, currency, toUInt64(1), toUInt64(isNotNull(value)), toInt128(ifNull(value, 0)) FROM events
-	WHERE ` + inRange + ` AND (at < {whole:UInt64} OR at >= {rest:UInt64})
+	SELECT ` + b.key("at") + ` AS bucket, class, name, currency, count(), count(value), sum(toInt128(ifNull(value, 0)))
+	FROM events WHERE ` + inEdges + ` GROUP BY bucket, class, name, currency
 ) GROUP BY bucket, class, kind, money`
 }
 
-// visitorsSQL counts visitors and buyers by bucket. Of a visitor's events only those are looked at before which the bucket is not
-// known to have another one, which are few.
-func visitorsSQL(bucket string) string {
-	const isFirst = "(since = 0 OR bitShiftRight(at, 20) + 1 < since + greatest(bitShiftRight(bucket, 20), bitShiftRight({known:UInt64} + 1048575, 20)))"
-	return `SELECT bucket, uniqExactIf(visitor, ` + isFirst + `) AS visitors, uniqExactIf(visitor, name = 'purchase') AS buyers
-FROM (SELECT ` + bucket + ` AS bucket, at, since, name, visitor FROM events WHERE ` + inRange + ` AND at >= {anonymous:UInt64} AND visitor != 0)
-WHERE ` + isFirst + ` OR name = 'purchase' GROUP BY bucket`
+// visitorsSQL counts visitors by bucket: of the quarters of an hour by what is prepared, the visitors of those events before which the
+// bucket is not known to have another one of theirs.
+func visitorsSQL(b *buckets) string {
+	positions := strconv.FormatUint(quarter, 10)
+	first := "intDiv(greatest(" + b.key(quarterAt) + ", {known:UInt64}) + " + positions + " - 1, " + positions + ")"
+	return b.distinctSQL(schema.Arrivals, schema.Before+" < "+first, "visitor != 0")
+}
+
+// buyersSQL counts those who have bought by bucket.
+func buyersSQL(b *buckets) string {
+	return b.distinctSQL(schema.Buyers, "name = 'purchase'", "visitor != 0 AND name = 'purchase'")
+}
+
+// distinctSQL counts visitors by bucket: those that are prepared of some quarters of an hour, and those of some rows at the edges.
+func (b *buckets) distinctSQL(prepared, ofQuarters, ofRows string) string {
+	return `SELECT bucket, toUInt64(arrayUniq(groupArrayArray(who))) AS visitors FROM (
+	SELECT ` + b.key(quarterAt) + ` AS bucket, ` + prepared + ` AS who FROM events WHERE ` + inQuarters + ` AND ` + ofQuarters + ` GROUP BY bucket
+	UNION ALL
+	SELECT ` + b.key("at") + ` AS bucket, groupUniqArray(visitor) FROM events WHERE ` + inEdges + ` AND ` + ofRows + ` GROUP BY bucket
+) GROUP BY bucket`
 }
 
 // totalsRow is what was added up of events of a kind.
@@ -93,17 +116,16 @@ func (r *totalsRow) addTo(counted *analytics.Counted, classes *columns.ClassCoun
 	}
 }
 
-// visitorsRow is how many visitors a bucket has.
-type visitorsRow struct {
+// distinctRow is how many visitors a bucket has.
+type distinctRow struct {
 	Bucket   uint64 `ch:"bucket"`
 	Visitors uint64 `ch:"visitors"`
-	Buyers   uint64 `ch:"buyers"`
 }
 
 // countPrepared counts all events of buckets, by what is prepared.
-func (e *Engine) countPrepared(ctx context.Context, b *buckets, parameters map[string]any, counted []analytics.Counted, classes []columns.ClassCounts) error {
-	b.quarters(parameters)
-	totals, err := all[totalsRow](ctx, e, clickhouse.Query{SQL: totalsSQL(b.key()), Parameters: parameters})
+func (e *Engine) countPrepared(ctx context.Context, m moment, b *buckets, counted []analytics.Counted, classes []columns.ClassCounts) error {
+	parameters := b.parameters(m)
+	totals, err := all[totalsRow](ctx, e, clickhouse.Query{SQL: totalsSQL(b), Parameters: parameters})
 	if err != nil {
 		return err
 	}
@@ -111,10 +133,23 @@ func (e *Engine) countPrepared(ctx context.Context, b *buckets, parameters map[s
 		place := b.places[totals[i].Bucket]
 		totals[i].addTo(&counted[place], &classes[place])
 	}
-	visitors, err := all[visitorsRow](ctx, e, clickhouse.Query{SQL: visitorsSQL(b.key()), Parameters: parameters})
-	for _, row := range visitors {
-		place := b.places[row.Bucket]
-		counted[place].Visitors, counted[place].Buyers = int(row.Visitors), int(row.Buyers)
+	// Of what is nobody's by now there are no visitors.
+	from := max(b.begins[0], m.anonymous)
+	if parameters["from"] = from; from >= b.end {
+		return nil
 	}
-	return err
+	quarters(parameters, from, b.end, true)
+	for sql, into := range map[string]func(*analytics.Counted) *int{
+		visitorsSQL(b): func(c *analytics.Counted) *int { return &c.Visitors },
+		buyersSQL(b):   func(c *analytics.Counted) *int { return &c.Buyers },
+	} {
+		found, err := all[distinctRow](ctx, e, clickhouse.Query{SQL: sql, Parameters: parameters})
+		if err != nil {
+			return err
+		}
+		for _, row := range found {
+			*into(&counted[b.places[row.Bucket]]) = int(row.Visitors)
+		}
+	}
+	return nil
 }

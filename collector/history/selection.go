@@ -20,13 +20,8 @@ const (
 	inRange   = "at >= {from:UInt64} AND at < {to:UInt64} AND " + notErased
 )
 
-// touchParts are the places of what a touch has, from 1, and what is said of an event without a touch.
-var touchParts = map[analytics.Dimension]struct {
-	place  int
-	direct string
-}{
-	analytics.BySource: {1, "(direct)"}, analytics.ByMedium: {2, none}, analytics.ByCampaign: {3, none}, analytics.ByChannel: {4, analytics.Direct},
-}
+// touchParts are the places of what a touch has, from 1.
+var touchParts = map[analytics.Dimension]int{analytics.BySource: 1, analytics.ByMedium: 2, analytics.ByCampaign: 3, analytics.ByChannel: 4}
 
 // everything is the condition that keeps all events.
 const everything = "1"
@@ -34,18 +29,29 @@ const everything = "1"
 // none is what is said of an event that lacks something.
 const none = "(none)"
 
-// groupSQL is what an event has in a dimension, as SQL. Of products, of which it may have several, there is none.
-func groupSQL(by analytics.Dimension) string {
+// lacking is what is said in a dimension of an event that has nothing there. A touch without a medium or a campaign has none; it always
+// has a source and a channel.
+func lacking(by analytics.Dimension) string {
+	switch by {
+	case analytics.BySource:
+		return "(direct)"
+	case analytics.ByChannel:
+		return analytics.Direct
+	default:
+		return none
+	}
+}
+
+// labelSQL is what an event has in a dimension, as SQL, given that of the touch that it comes from; "" is nothing. Of products, of which
+// an event may have several, there is none. ClickHouse computes these texts once for each that differs, not for each row.
+func labelSQL(by analytics.Dimension, origin string) string {
 	switch by {
 	case analytics.ByEvent:
-		return "toString(name)"
+		return "name"
 	case analytics.ByPage:
-		return "if(page = '', '" + none + "', toString(page))"
+		return "page"
 	}
-	part := touchParts[by]
-	// A touch without a medium or a campaign has none; it always has a source and a channel.
-	return fmt.Sprintf("multiIf(%[1]s = '', '%[2]s', splitByChar('%[3]s', toString(origin))[%[4]d] = '', '%[5]s', splitByChar('%[3]s', toString(origin))[%[4]d])",
-		originSQL, part.direct, rows.TouchSeparator, part.place, none)
+	return fmt.Sprintf("substringIndex(substringIndex(%[1]s, '%[2]s', %[3]d), '%[2]s', -1)", origin, rows.TouchSeparator, touchParts[by])
 }
 
 // filterSQL is the condition that a filter puts on an event, [everything] for none, and its parameters.
@@ -64,13 +70,8 @@ func filterSQL(filter analytics.Filter) (string, map[string]any) {
 			}
 			conditions = append(conditions, condition)
 		} else {
-			conditions = append(conditions, fmt.Sprintf("has({%s:Array(String)}, %s)", name, groupSQL(by)))
-		}
-		if _, isTouch := touchParts[by]; isTouch {
-			values = slices.Clone(values)
-			for i := range values {
-				values[i] = rows.TouchPart(values[i])
-			}
+			conditions = append(conditions, fmt.Sprintf("has({%s:Array(String)}, %s)", name, labelSQL(by, originSQL)))
+			values = labels(by, values)
 		}
 		parameters[name] = values
 	}
@@ -78,4 +79,22 @@ func filterSQL(filter analytics.Filter) (string, map[string]any) {
 		return everything, parameters
 	}
 	return strings.Join(conditions, " AND "), parameters
+}
+
+// labels are the texts that [labelSQL] has for values of a dimension. No event has an empty value.
+func labels(by analytics.Dimension, values []string) []string {
+	list := []string{}
+	for _, value := range values {
+		switch _, isTouch := touchParts[by]; {
+		case value == "":
+		case isTouch:
+			list = append(list, rows.TouchPart(value))
+		default:
+			list = append(list, value)
+		}
+		if value == lacking(by) {
+			list = append(list, "")
+		}
+	}
+	return list
 }

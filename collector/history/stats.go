@@ -14,17 +14,19 @@ import (
 
 // nameCounts are an event name's numbers, and how many events and names there are beside.
 type nameCounts struct {
-	Name     string       `ch:"event"`
-	Count    int64        `ch:"rows"`
-	Visitors uint64       `ch:"visitors"`
-	First    uint64       `ch:"first"`
-	Last     uint64       `ch:"newest"`
-	Values   currencySums `ch:"sums"`
+	Name   string       `ch:"event"`
+	Count  int64        `ch:"rows"`
+	First  uint64       `ch:"oldest"`
+	Last   uint64       `ch:"latest"`
+	Values currencySums `ch:"sums"`
 	// All is how many events there are of all names. Left is how many names follow the place that was asked for, LeftCount how
 	// many events these have.
 	All       int64  `ch:"all_rows"`
 	Left      uint64 `ch:"left_names"`
 	LeftCount int64  `ch:"left_rows"`
+
+	// Visitors is counted when the names of a page are known.
+	Visitors uint64
 }
 
 // currencySums are sums side by side with their currencies, in the order of these, and with how many values they have: without
@@ -97,16 +99,32 @@ func (e *Engine) statsPage(ctx context.Context, m moment, q analytics.StatsQuery
 		parameters["count"], parameters["after"] = q.After.Count, q.After.Event
 		follows = "(rows < {count:Int64} OR rows = {count:Int64} AND event > {after:String})"
 	}
-	return all[nameCounts](ctx, e, clickhouse.Query{
-		SQL: `SELECT event, rows, visitors, first, newest, sums, all_rows, left_names, left_rows FROM (
+	page, err := all[nameCounts](ctx, e, clickhouse.Query{
+		SQL: `SELECT event, rows, oldest, latest, sums, all_rows, left_names, left_rows FROM (
 			SELECT *, sum(rows) OVER () AS all_rows, countIf(` + follows + `) OVER () AS left_names, sumIf(rows, ` + follows + `) OVER () AS left_rows
-			FROM (SELECT event, toInt64(count()) AS rows, uniqExactIf(who, who != 0) AS visitors, min(at) AS first, max(at) AS newest,
-				sumMapIf([money], [toInt128(assumeNotNull(amount))], [toUInt64(1)], money != '' AND isNotNull(amount)) AS sums
-				FROM (SELECT toString(name) AS event, at, toString(currency) AS money, value AS amount, ` + visitorSQL + ` AS who
-					FROM events WHERE class = {class:UInt8} AND ` + inRange + `) GROUP BY event))
+			FROM (SELECT toString(label) AS event, toInt64(sum(events)) AS rows, min(first) AS oldest, max(newest) AS latest,
+				sumMapIf([toString(currency)], [total], [amounts], currency != '' AND amounts > 0) AS sums
+				FROM (` + figuresSQL("name", everything) + `) GROUP BY event))
 			WHERE ` + follows + ` ORDER BY rows DESC, event LIMIT {limit:UInt64}`,
 		Parameters: parameters,
 	})
+	if err != nil {
+		return nil, err
+	}
+	for some := range slices.Chunk(page, labelsAtOnce) {
+		names := make([][]string, len(some))
+		for i := range some {
+			names[i] = []string{some[i].Name}
+		}
+		visitors, err := e.visitorsOf(ctx, labelledSQL("name", everything), names, parameters)
+		if err != nil {
+			return nil, err
+		}
+		for i := range some {
+			some[i].Visitors = visitors[i]
+		}
+	}
+	return page, nil
 }
 
 // deliveriesByName counts the deliveries of a page's names.
@@ -119,7 +137,7 @@ func (e *Engine) deliveriesByName(ctx context.Context, m moment, q analytics.Sta
 		}
 		parameters := m.bounds(q.Range)
 		parameters["names"], parameters["class"] = names, int(q.Class)
-		if err := e.tally(ctx, m, "toString(name)", inRange+" AND has({names:Array(String)}, name)", parameters, found); err != nil {
+		if err := e.tally(ctx, m, func(string) string { return "toString(name)" }, "has({names:Array(String)}, name)", parameters, found); err != nil {
 			return nil, err
 		}
 	}

@@ -110,12 +110,12 @@ func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Ran
 	counted, classes := make([]analytics.Counted, len(ranges)), make([]columns.ClassCounts, len(ranges))
 	kept, values := filterSQL(filter)
 	for _, b := range m.bucketsOf(ranges) {
-		parameters := b.parameters(m)
-		maps.Copy(parameters, values)
 		var err error
 		if kept == everything && !m.hidden && b.isPrepared() {
-			err = e.countPrepared(ctx, &b, parameters, counted, classes)
+			err = e.countPrepared(ctx, m, &b, counted, classes)
 		} else {
+			parameters := b.parameters(m)
+			maps.Copy(parameters, values)
 			err = e.countRows(ctx, &b, kept, parameters, counted, classes)
 		}
 		if err != nil {
@@ -127,7 +127,7 @@ func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Ran
 
 // countRows counts events one by one.
 func (e *Engine) countRows(ctx context.Context, b *buckets, kept string, parameters map[string]any, counted []analytics.Counted, classes []columns.ClassCounts) error {
-	found, err := all[counts](ctx, e, clickhouse.Query{SQL: countsSQL(b.key(), kept), Parameters: parameters})
+	found, err := all[counts](ctx, e, clickhouse.Query{SQL: countsSQL(b.key("at"), kept), Parameters: parameters})
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (e *Engine) countRows(ctx context.Context, b *buckets, kept string, paramet
 			Refunds: int(row.Refunds), Visitors: int(row.Visitors), Buyers: int(row.Buyers),
 		}
 	}
-	sums, err := all[bucketMoney](ctx, e, clickhouse.Query{SQL: moneySQL(b.key(), kept), Parameters: parameters})
+	sums, err := all[bucketMoney](ctx, e, clickhouse.Query{SQL: moneySQL(b.key("at"), kept), Parameters: parameters})
 	if err != nil {
 		return err
 	}

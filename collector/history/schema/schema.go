@@ -35,9 +35,22 @@ func Quote(name string) string {
 	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(name) + "`"
 }
 
-// Quarter is the SQL of the quarter of an hour of a position, counted since 1970. It stands in the projection of totals, and
-// a question that groups by it is answered from there.
-const Quarter = "intDiv(bitShiftRight(at, 20), 900000)"
+// What is prepared, as SQL. A question that says the same in the same words is answered from there.
+const (
+	// Quarter is the quarter of an hour of a position, counted since 1970.
+	Quarter = "intDiv(bitShiftRight(at, 20), 900000)"
+	// Before is the quarter of an hour in which an event's visitor had the one before it, 0 where that is not known.
+	Before = "if(since = 0, 0, intDiv(bitShiftRight(at, 20) - since + 1, 900000))"
+	// Arrivals are the visitors of events that are, for all that is known, the first of their visitor in a quarter of an hour.
+	Arrivals = "groupArrayIf(visitor, visitor != 0 AND " + Before + " != " + Quarter + ")"
+	// Buyers are the visitors of purchases, each as often as there are.
+	Buyers = "groupArrayIf(visitor, visitor != 0 AND name = 'purchase')"
+	// Figures are what events add up to: how many there are, how many have an amount, and what these come to.
+	Figures = "count(), count(value), sum(toInt128(ifNull(value, 0))), min(at), max(at), " + Buyers
+	// Took is how long a successful delivery took in milliseconds, -1 for others and for those without an attempt. Longer ones count
+	// as those of columns.MaxLatency.
+	Took = "if(status = 2 AND attempts > 0, toInt64(least(latency, 33554431)), toInt64(-1))"
+)
 
 // table describes one.
 type table struct {
@@ -52,6 +65,11 @@ type column struct{ name, kind string }
 
 // projection is prepared from a table's own rows, within each part: what changes these changes it.
 type projection struct{ name, query string }
+
+// grouped is a projection that adds rows up by keys.
+func grouped(name, keys, sums string) projection {
+	return projection{name, "SELECT " + keys + ", " + sums + " GROUP BY " + keys}
+}
 
 // monthOf is the partition of a position: so a block that lies in one month is one part, there wholly or not at all.
 func monthOf(position string) string {
@@ -89,8 +107,10 @@ func tables() []table {
 				{"identity", "String CODEC(ZSTD(3))"},           // and of it what tells whose it is
 			},
 			projections: []projection{
-				{"totals", "SELECT " + Quarter + ", class, name, currency, count(), count(value), sum(toInt128(ifNull(value, 0))) GROUP BY " +
-					Quarter + ", class, name, currency"},
+				grouped("totals", Quarter+", class, name, currency, platforms", Figures),
+				grouped("pages", Quarter+", class, name, currency, page", Figures),
+				grouped("origins", Quarter+", class, name, currency, origin", Figures),
+				grouped("visits", Before+", "+Quarter, Arrivals), // in this order what came before a range lies together
 				{"visitors", "SELECT visitor, at, name, class, value, currency, touch, origin, origin_age, page ORDER BY visitor, at"},
 			},
 		},
@@ -109,6 +129,7 @@ func tables() []table {
 				{"name", "LowCardinality(String)"},       // the event's
 				{"again", "UInt8"},                       // 1 where the event has an earlier record of the platform
 			},
+			projections: []projection{grouped("outcomes", Quarter+", platform, name, status, reason, again, "+Took, "count()")},
 		},
 		{name: Gaps, order: "begin", shard: "begin", columns: []column{{"begin", "UInt64"}, {"end", "UInt64"}}},
 		{name: Erased, order: "at", shard: "at", columns: []column{{"at", "UInt64"}, {"batch", "UInt32"}}}, // those of one batch go together
