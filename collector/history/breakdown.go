@@ -163,11 +163,11 @@ func partedSQL(by analytics.Dimension, kept string) string {
 		"arrayMap((id, amount, quantity) -> tuple(toString(id), amount, quantity), products.id, products.amount, products.quantity))) AS part" + from + "))"
 }
 
-// groupsAtOnce is how many groups a statement lists at most, and groupBytes how long their names may be together, so that its
-// address does not get too long for servers.
+// groupsAtOnce is how many groups a statement lists at most, for each row is compared with them one by one, and groupBytes how long their
+// names may be together: a parameter has room for four times as much (see [clickhouse.Query]), as where all has to be escaped.
 const (
 	groupsAtOnce = 200
-	groupBytes   = 4 << 10
+	groupBytes   = 32 << 10
 )
 
 // groups counts those groups of a breakdown that are in its answer.
