@@ -33,7 +33,7 @@ func (e *Engine) Funnel(ctx context.Context, q analytics.FunnelQuery) (analytics
 // boundsOfSomebody are [moment.bounds] without the events that are nobody's by now.
 func (m moment) boundsOfSomebody(r analytics.Range) map[string]any {
 	bounds := m.bounds(r)
-	bounds["from"] = max(uint64(analytics.FirstAt(r.From)), m.anonymous)
+	bounds["from"] = max(uint64(analytics.FirstAt(r.From)), m.oldest, m.anonymous)
 	return bounds
 }
 
