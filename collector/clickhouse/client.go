@@ -4,14 +4,10 @@ package clickhouse
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -51,7 +47,7 @@ type Query struct {
 	// SQL is the text. Nothing that users have chosen belongs into it: that is what parameters are for.
 	SQL string
 	// Parameters are the values of {name:Type} in the text: texts, booleans, numbers, UUIDs, times, and slices of these. A nil
-	// pointer is NULL.
+	// pointer is NULL. With parameters neither the text nor one of them may have more than 128 KiB as it is sent.
 	Parameters map[string]any
 	// Settings are for this statement alone, and count before those of [Options].
 	Settings Settings
@@ -130,7 +126,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 // Exec runs a statement that answers nothing. All errors of it and of the other methods are [Problem], but for those of a
 // context that has ended before the statement has.
 func (c *Client) Exec(ctx context.Context, query Query) error {
-	answer, err := c.send(ctx, query, nil)
+	answer, err := c.run(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -146,28 +142,43 @@ func (c *Client) Exec(ctx context.Context, query Query) error {
 	return nil
 }
 
-// send runs a statement. Rows are what an INSERT inserts, nil for other statements.
-func (c *Client) send(ctx context.Context, query Query, rows io.Reader) (io.ReadCloser, error) {
+// run runs a statement that inserts no rows of ours.
+func (c *Client) run(ctx context.Context, query Query) (io.ReadCloser, error) {
+	request, err := c.statement(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return c.send(ctx, request)
+}
+
+// ask runs a statement that only reads, which may be run twice. A server may end a connection that it kept at the moment at which a
+// statement is sent on it, and then nobody knows whether it has it: so net/http sends it again on another, which it does where there is
+// such a key. One without a value is not sent along.
+func (c *Client) ask(ctx context.Context, query Query) (io.ReadCloser, error) {
+	request, err := c.statement(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	request.Header["Idempotency-Key"] = nil
+	return c.send(ctx, request)
+}
+
+// insert runs an INSERT of rows, in the format that its text ends with.
+func (c *Client) insert(ctx context.Context, query Query, rows io.Reader) (io.ReadCloser, error) {
 	values, err := c.values(query)
 	if err != nil {
 		return nil, err
 	}
-	body := rows
-	if rows == nil {
-		body = strings.NewReader(query.SQL)
-	} else {
-		values.Set("query", query.SQL)
-	}
-	to := *c.address
-	to.RawQuery = values.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), body)
+	values.Set("query", query.SQL)
+	request, err := c.request(ctx, values, rows)
 	if err != nil {
-		return nil, &Problem{Kind: Other, Message: "the request cannot be made"}
+		return nil, err
 	}
-	if c.user != "" {
-		request.Header.Set("X-ClickHouse-User", c.user)
-		request.Header.Set("X-ClickHouse-Key", c.password)
-	}
+	return c.send(ctx, request)
+}
+
+// send sends a request and returns an answer that is good at its beginning.
+func (c *Client) send(ctx context.Context, request *http.Request) (io.ReadCloser, error) {
 	answer, err := c.http.Do(request)
 	if err != nil {
 		return nil, explain(ctx, err)
@@ -202,50 +213,6 @@ func (b *bounded) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into[:min(int64(len(into)), b.left)])
 	b.left -= int64(n)
 	return n, err
-}
-
-// values are what stands in the URL.
-func (c *Client) values(query Query) (url.Values, error) {
-	values := url.Values{}
-	if c.database != "" {
-		values.Set("database", c.database)
-	}
-	for _, settings := range []Settings{c.settings, query.Settings} {
-		for name, value := range settings {
-			text, err := settingText(value)
-			if err != nil {
-				return nil, fmt.Errorf("setting %s: %w", name, err)
-			}
-			values.Set(name, text)
-		}
-	}
-	for name, value := range query.Parameters {
-		text, err := parameterText(value)
-		if err != nil {
-			return nil, fmt.Errorf("parameter %s: %w", name, err)
-		}
-		values.Set("param_"+name, text)
-	}
-	return values, nil
-}
-
-func settingText(value any) (string, error) {
-	switch v := value.(type) {
-	case string:
-		return v, nil
-	case bool:
-		return map[bool]string{false: "0", true: "1"}[v], nil
-	case int:
-		return strconv.Itoa(v), nil
-	case int64:
-		return strconv.FormatInt(v, 10), nil
-	case uint64:
-		return strconv.FormatUint(v, 10), nil
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64), nil
-	default:
-		return "", errors.New("it must be a text, a number or a boolean")
-	}
 }
 
 // control asks what was given whether an address may be connected to, and tells a refusal from all that may happen there.

@@ -65,7 +65,7 @@ func read[T any](ctx context.Context, c *Client, query Query, to func(T) bool) e
 	settings["cancel_http_readonly_queries_on_client_close"] = true
 	settings["default_format"] = "Native"
 	query.Settings = settings
-	answer, err := c.send(ctx, query, nil)
+	answer, err := c.ask(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func Insert[T any](ctx context.Context, c *Client, table string, rows []T, token
 		sink.CloseWithError(out.Flush())
 	}()
 	defer source.Close()
-	answer, err := c.send(ctx, query, source)
+	answer, err := c.insert(ctx, query, source)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,18 @@ func TestAnswersAreTheSameBeforeAndAfterWhatIsTooOldLeavesTheTables(t *testing.T
 	}
 }
 
+// TestAFunnelHasNothingOfWhatIsTooOld: also where what is not kept any more is not nobody's.
+func TestAFunnelHasNothingOfWhatIsTooOld(t *testing.T) {
+	for seed := range uint64(3) {
+		p := newPast(t, seed)
+		p.oldest, p.anonymous = p.last, 0
+		p.view = p.viewSince(t, p.oldest)
+		for range 10 {
+			p.compare(t, "funnel", fmt.Sprint("the seed ", seed))
+		}
+	}
+}
+
 // viewSince is a view of the past that has forgotten what was before a position.
 func (p *past) viewSince(t *testing.T, oldest stream.Position) *analytics.View {
 	t.Helper()

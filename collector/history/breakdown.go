@@ -190,14 +190,14 @@ func (e *Engine) groups(ctx context.Context, b *breakdown) ([]groupRow, error) {
 	if err != nil || b.countsVisitors() {
 		return groups, err
 	}
-	lists := make([][]string, len(groups))
+	labels := make([][]string, len(groups))
 	for i := range groups {
-		lists[i] = []string{groups[i].Name}
+		labels[i] = []string{groups[i].Name}
 		if b.query.By != analytics.ByProduct && groups[i].Name == lacking(b.query.By) {
-			lists[i] = append(lists[i], "")
+			labels[i] = append(labels[i], "")
 		}
 	}
-	visitors, err := e.visitorsOf(ctx, b.labelled, lists, b.parameters)
+	visitors, err := e.visitorsOf(ctx, b.labelled, labels, b.parameters)
 	for i := range visitors {
 		groups[i].Visitors = visitors[i]
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math/bits"
+	"strings"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/history/schema"
@@ -33,35 +34,53 @@ func labelledSQL(label, kept string) string {
 	return "SELECT " + label + " AS label, " + visitorSQL + " AS who FROM events WHERE " + ofClass + " AND " + inRange + " AND " + kept
 }
 
-// labelsAtOnce is for how many labels visitors are counted at once.
-const labelsAtOnce = bits.UintSize
+const (
+	// labelsAtOnce is of how many groups of labels visitors are counted at once, and labelBytes about how many bytes these may have: a
+	// parameter has room for four times as much (see [clickhouse.Query]), as where all has to be escaped.
+	labelsAtOnce = bits.UintSize
+	labelBytes   = 24 << 10
+)
 
-// visitorsOf counts the visitors of up to [labelsAtOnce] lists of labels, of events as [labelledSQL] has them. Each visitor's labels are
-// gathered in one number, so that it takes one look-up an event and one number a visitor, and not a set of visitors for each label.
-func (e *Engine) visitorsOf(ctx context.Context, labelled string, lists [][]string, parameters map[string]any) ([]uint64, error) {
+// visitorsOf counts the visitors of groups of labels, of events as [labelledSQL] has them.
+func (e *Engine) visitorsOf(ctx context.Context, labelled string, groups [][]string, parameters map[string]any) (visitors []uint64, err error) {
+	for len(visitors) < len(groups) && err == nil {
+		some, bytes := 0, 0
+		for _, labels := range groups[len(visitors):] {
+			if bytes += len(strings.Join(labels, "")); some == labelsAtOnce || some > 0 && bytes > labelBytes {
+				break
+			}
+			some++
+		}
+		var found []uint64
+		found, err = e.visitorsAtOnce(ctx, labelled, groups[len(visitors):len(visitors)+some], parameters)
+		visitors = append(visitors, found...)
+	}
+	return visitors, err
+}
+
+// visitorsAtOnce gathers each visitor's labels in one number, so that it takes one look-up an event and one number a visitor, and not a
+// set of visitors for each group.
+func (e *Engine) visitorsAtOnce(ctx context.Context, labelled string, groups [][]string, parameters map[string]any) ([]uint64, error) {
 	var labels []string
 	var masks []uint64
-	for i, list := range lists {
+	for i, list := range groups {
 		for _, label := range list {
 			labels, masks = append(labels, label), append(masks, 1<<i)
 		}
 	}
-	if len(lists) == 0 {
-		return nil, nil
-	}
 	parameters = maps.Clone(parameters)
-	maps.Copy(parameters, map[string]any{"labels": labels, "masks": masks, "lists": len(lists)})
+	maps.Copy(parameters, map[string]any{"labels": labels, "masks": masks, "groups": len(groups)})
 	counted, err := one[struct {
-		Visitors []uint64 `ch:"by_list"`
+		Visitors []uint64 `ch:"by_group"`
 	}](ctx, e, clickhouse.Query{
-		SQL: `SELECT sumForEach(arrayMap(n -> toUInt64(bitTest(known, n)) * visitors, range({lists:UInt8}))) AS by_list FROM (
+		SQL: `SELECT sumForEach(arrayMap(n -> toUInt64(bitTest(known, n)) * visitors, range({groups:UInt8}))) AS by_group FROM (
 			SELECT known, count() AS visitors FROM (SELECT who, groupBitOr(mask) AS known FROM (
 				SELECT who, transform(label, {labels:Array(String)}, {masks:Array(UInt64)}, toUInt64(0)) AS mask FROM (` + labelled + `)
 			) WHERE who != 0 AND mask != 0 GROUP BY who) GROUP BY known)`,
 		Parameters: parameters,
 	})
-	if err == nil && len(counted.Visitors) == 0 {
-		return make([]uint64, len(lists)), nil // there is no such event
+	if err != nil || len(counted.Visitors) > 0 {
+		return counted.Visitors, err
 	}
-	return counted.Visitors, err
+	return make([]uint64, len(groups)), nil // there is no such event
 }

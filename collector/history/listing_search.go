@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/history/rows"
+	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -66,24 +65,18 @@ func newSearch(e *Engine, m moment, q analytics.ListingQuery) *search {
 // platformsSQL is an event's platforms as a list.
 const platformsSQL = "splitByChar('" + rows.PlatformSeparator + "', toString(platforms))"
 
-// lookUps are the conditions of the ids and visitors that are asked for.
+// lookUps are the conditions of the ids and visitors that are asked for: in words by which an index is looked into, or the projection by
+// visitors.
 func (s *search) lookUps() (conditions []string) {
 	q := &s.query
 	s.looksUp = len(q.EventIDs)+len(q.OrderIDs)+len(q.Visitors) > 0
 	if len(q.EventIDs) > 0 {
-		// An event that nobody has given an id has that of its delivery.
-		deliveries := []uuid.UUID{}
-		for _, text := range q.EventIDs {
-			if id, err := uuid.Parse(text); err == nil && id.String() == text {
-				deliveries = append(deliveries, id)
-			}
-		}
-		s.values["ids"], s.values["deliveries"] = q.EventIDs, deliveries
-		conditions = append(conditions, "if(event_id = '', has({deliveries:Array(UUID)}, delivery_id), has({ids:Array(String)}, event_id))")
+		s.values["ids"] = q.EventIDs
+		conditions = append(conditions, schema.EventID+" IN (SELECT arrayJoin({ids:Array(String)}))")
 	}
 	if len(q.OrderIDs) > 0 {
 		s.values["orders"] = q.OrderIDs
-		conditions = append(conditions, "order_id != '' AND has({orders:Array(String)}, order_id)")
+		conditions = append(conditions, "order_id != '' AND order_id IN (SELECT arrayJoin({orders:Array(String)}))")
 	}
 	if len(q.Visitors) > 0 {
 		visitors := []uint64{}

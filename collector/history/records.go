@@ -38,8 +38,8 @@ func countingSQL(kept string) string {
 	FROM records WHERE ` + knownRecords + ` AND ` + kept + ` GROUP BY at, platform, name`
 }
 
-// positionsAtOnce is how many positions a statement lists at most, so that its address does not get too long for servers.
-const positionsAtOnce = 300
+// positionsAtOnce is how many positions a statement lists at most: a parameter has room for 6,000 (see [clickhouse.Query]).
+const positionsAtOnce = 5000
 
 // recordsOf returns the records of events that an answer may know, in the order in which they were written.
 func (e *Engine) recordsOf(ctx context.Context, m moment, positions []uint64) (map[uint64][]rows.Record, error) {

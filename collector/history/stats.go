@@ -111,20 +111,15 @@ func (e *Engine) statsPage(ctx context.Context, m moment, q analytics.StatsQuery
 	if err != nil {
 		return nil, err
 	}
-	for some := range slices.Chunk(page, labelsAtOnce) {
-		names := make([][]string, len(some))
-		for i := range some {
-			names[i] = []string{some[i].Name}
-		}
-		visitors, err := e.visitorsOf(ctx, labelledSQL("name", everything), names, parameters)
-		if err != nil {
-			return nil, err
-		}
-		for i := range some {
-			some[i].Visitors = visitors[i]
-		}
+	names := make([][]string, len(page))
+	for i := range page {
+		names[i] = []string{page[i].Name}
 	}
-	return page, nil
+	visitors, err := e.visitorsOf(ctx, labelledSQL("name", everything), names, parameters)
+	for i := range visitors {
+		page[i].Visitors = visitors[i]
+	}
+	return page, err
 }
 
 // deliveriesByName counts the deliveries of a page's names.

@@ -58,6 +58,7 @@ func TestRightsOfStatements(t *testing.T) {
 		"a writer does not into another":            {"writer", "INSERT INTO records SELECT * FROM events", "INSERT ON shop.records"},
 		"a writer deletes":                          {"writer", "ALTER TABLE events DELETE WHERE at = 1", ""},
 		"a writer changes no column":                {"writer", "ALTER TABLE events ADD COLUMN c String", "ALTER COLUMN ON shop.events"},
+		"and makes no index":                        {"writer", "ALTER TABLE events MATERIALIZE INDEX i", "ALTER INDEX ON shop.events"},
 		"a writer drops nothing":                    {"writer", "DROP TABLE IF EXISTS events", "DROP TABLE ON shop.events"},
 		"a writer makes no database":                {"writer", "CREATE DATABASE more", "CREATE DATABASE ON more.*"},
 		"what has access management does all of it": {"root", "DROP TABLE shop.events", ""},

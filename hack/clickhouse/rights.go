@@ -107,6 +107,8 @@ func alteration(p *parser) string {
 		return "ALTER COLUMN"
 	case p.accept("ADD", "PROJECTION"), p.accept("MATERIALIZE", "PROJECTION"), p.accept("DROP", "PROJECTION"):
 		return "ALTER PROJECTION"
+	case p.accept("ADD", "INDEX"), p.accept("MATERIALIZE", "INDEX"), p.accept("DROP", "INDEX"):
+		return "ALTER INDEX"
 	default:
 		return "ALTER TABLE"
 	}

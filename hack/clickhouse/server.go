@@ -75,6 +75,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, user string, val
 	if values.Get("compress") == "1" || values.Get("decompress") == "1" {
 		return exception(48, "NOT_IMPLEMENTED", "Blocks are not compressed here")
 	}
+	if err := addForm(r, values); err != nil {
+		return err
+	}
 	statement, err := s.statementOf(r, values.Get("query"))
 	if err != nil {
 		return err
@@ -88,7 +91,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, user string, val
 	format := cmp.Or(values.Get("default_format"), r.Header.Get("X-ClickHouse-Format"), "TabSeparated")
 	var result Result
 	if handled == nil {
-		result, err = s.run(r.Context(), statement.text(), s.session(r, user, database, values, id), format, values)
+		result, err = s.run(r.Context(), statement.text(), s.session(r, user, database, id), format, values)
 	} else if *handled != "" {
 		result, err = s.run(r.Context(), *handled, nil, format, nil)
 	}
@@ -116,7 +119,8 @@ func send(w http.ResponseWriter, r *http.Request, values url.Values, body []byte
 }
 
 // session are the statements that a request's session begins with.
-func (s *Server) session(r *http.Request, user, database string, values url.Values, id string) []string {
+func (s *Server) session(r *http.Request, user, database, id string) []string {
+	values := r.URL.Query()
 	begin := []string{"USE " + backquoted(database)}
 	settings := s.access.Settings(user)
 	for name := range values {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"net/url"
@@ -102,6 +103,45 @@ func zipped(text string) io.Reader {
 	_, _ = io.WriteString(writer, text)
 	_ = writer.Close()
 	return &out
+}
+
+// form is a body with fields, each a name and a value behind it, and its Content-Type as the rest of a request's header.
+func form(fields ...string) (io.Reader, []string) {
+	var out bytes.Buffer
+	writer := multipart.NewWriter(&out)
+	for i := 0; i+1 < len(fields); i += 2 {
+		_ = writer.WriteField(fields[i], fields[i+1])
+	}
+	_ = writer.Close()
+	return &out, []string{"Content-Type", writer.FormDataContentType()}
+}
+
+func TestForms(t *testing.T) {
+	address := startServer(t)
+	for name, test := range map[string]struct {
+		parameters url.Values
+		fields     []string
+		status     int
+		want       string // what the answer begins with
+	}{
+		"statement and parameter are fields":     {fields: []string{"query", "SELECT {p:UInt8} + {q:UInt8}", "param_p", "3", "param_q", "4"}, status: 200, want: "7\n"},
+		"a parameter is unescaped, as in an URL": {fields: []string{"query", "SELECT {p:String} = 'a\\tb'", "param_p", `a\tb`}, status: 200, want: "1\n"},
+		"it may be empty":                        {fields: []string{"query", "SELECT length({p:String})", "param_p", ""}, status: 200, want: "0\n"},
+		"one of an INSERT too": {
+			fields: []string{"query", "INSERT INTO FUNCTION null('n UInt8') SELECT {p:UInt8}", "param_p", "3"}, status: 200, want: ""},
+		"what the URL has stands before":    {parameters: url.Values{"query": {"SELECT "}, "param_p": {"3"}}, fields: []string{"query", "{p:UInt8}"}, status: 200, want: "3\n"},
+		"a setting counts in the URL alone": {fields: []string{"query", "SELECT getSetting('max_threads') = 3", "max_threads", "3"}, status: 200, want: "0\n"},
+		"a field has 128 KiB":               {fields: []string{"query", "SELECT length({p:String})", "param_p", strings.Repeat("x", 128<<10)}, status: 200, want: "131072\n"},
+		"more than that is refused":         {fields: []string{"query", "SELECT length({p:String})", "param_p", strings.Repeat("x", 128<<10+1)}, status: 500, want: "Code: 1000."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body, header := form(test.fields...)
+			status, text, err := ask(t.Context(), address, test.parameters, body, header...)
+			if err != nil || status != test.status || !strings.HasPrefix(text, test.want) {
+				t.Errorf("the answer is %d %q (%v), want %d %q", status, text, err, test.status, test.want)
+			}
+		})
+	}
 }
 
 func TestRequests(t *testing.T) {

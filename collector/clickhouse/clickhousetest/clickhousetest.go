@@ -153,6 +153,9 @@ func Exec(t testing.TB, address, sql string) string {
 	return answer
 }
 
+// once is a client that keeps no connection, for what a server does not do it does not do again.
+var once = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 func run(address, sql string) (string, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -168,7 +171,7 @@ func run(address, sql string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := once.Do(request)
 	if err != nil {
 		return "", err
 	}

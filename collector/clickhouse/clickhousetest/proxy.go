@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,6 +37,8 @@ type Fault struct {
 type Proxy struct {
 	server *httptest.Server
 	target *url.URL
+	// way keeps no connection: the server would end it at the moment at which a request is sent on it, and such a one is lost.
+	way *http.Transport
 
 	mu       sync.Mutex
 	faults   []*Fault
@@ -48,7 +52,7 @@ func StartProxy(t testing.TB, address string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{target: target}
+	p := &Proxy{target: target, way: &http.Transport{DisableKeepAlives: true}}
 	p.server = httptest.NewServer(p)
 	t.Cleanup(func() {
 		p.server.CloseClientConnections()
@@ -103,17 +107,35 @@ func (p *Proxy) take(sql string) Fault {
 	return Fault{}
 }
 
+// statementOf is the text of a request: a field of its URL or of the form in its body, else the body.
+func statementOf(r *http.Request, body []byte) string {
+	if sql := r.URL.Query().Get("query"); sql != "" {
+		return sql
+	}
+	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || parameters["boundary"] == "" {
+		return string(body)
+	}
+	form := multipart.NewReader(bytes.NewReader(body), parameters["boundary"])
+	for {
+		field, err := form.NextRawPart()
+		if err != nil {
+			return string(body)
+		}
+		if field.FormName() == "query" {
+			sql, _ := io.ReadAll(field) // of a body that is here
+			return string(sql)
+		}
+	}
+}
+
 // ServeHTTP passes a request on.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	sql := r.URL.Query().Get("query")
-	if sql == "" {
-		sql = string(body)
-	}
-	fault := p.take(sql)
+	fault := p.take(statementOf(r, body))
 	if fault.Delay > 0 {
 		timer := time.NewTimer(fault.Delay)
 		defer timer.Stop()
@@ -146,7 +168,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, cut bo
 		panic(http.ErrAbortHandler)
 	}
 	request.Header = r.Header.Clone()
-	answer, err := http.DefaultTransport.RoundTrip(request)
+	answer, err := p.way.RoundTrip(request)
 	if err != nil {
 		panic(http.ErrAbortHandler) // as the server does not answer, nor does the proxy
 	}

@@ -40,6 +40,10 @@ func list(numbers []uint64) string {
 	return string(append(b, ')'))
 }
 
+// between is the condition that a row is at one of two positions or between them. As these are literals, as those of [list], a
+// statement has no parameters, with which it could not be long.
+func between(first, last uint64) string { return fmt.Sprintf("at >= %d AND at <= %d", first, last) }
+
 // look asks which events the history has in the milliseconds of a block.
 func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, error) {
 	type found struct {
@@ -47,17 +51,13 @@ func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, er
 		ID    string `ch:"id"`
 		Class uint8  `ch:"class"`
 	}
-	from, to := positionOf(b.events[0].ms), positionOf(b.events[len(b.events)-1].ms+1)
-	bounds := map[string]any{"from": from, "to": to}
-	count, err := clickhouse.One[uint64](ctx, w.client, clickhouse.Query{
-		SQL: "SELECT count() FROM events WHERE at >= {from:UInt64} AND at < {to:UInt64}", Parameters: bounds,
-	})
+	within := between(positionOf(b.events[0].ms), positionOf(b.events[len(b.events)-1].ms+1)-1)
+	count, err := clickhouse.One[uint64](ctx, w.client, clickhouse.Query{SQL: "SELECT count() FROM events WHERE " + within})
 	if err != nil || count == 0 {
 		return nil, err
 	}
 	query := clickhouse.Query{
-		SQL:        "SELECT at, if(event_id = '', toString(delivery_id), event_id) AS id, class FROM events WHERE at >= {from:UInt64} AND at < {to:UInt64}",
-		Parameters: bounds, Settings: longStatement(),
+		SQL: "SELECT at, if(event_id = '', toString(delivery_id), event_id) AS id, class FROM events WHERE " + within, Settings: longStatement(),
 	}
 	if count > uint64(len(b.events)) {
 		var wanted []uint64

@@ -121,8 +121,8 @@ func (w *writer) addEvents(ctx context.Context, fresh []rows.Event) error {
 			return err
 		}
 		count, err := clickhouse.One[uint64](ctx, w.client, clickhouse.Query{
-			SQL:        "SELECT uniqExact(at) FROM events WHERE at >= {first:UInt64} AND at <= {last:UInt64} AND at IN " + list(positions),
-			Parameters: map[string]any{"first": positions[0], "last": positions[len(positions)-1]}, Settings: longStatement(),
+			SQL:      "SELECT uniqExact(at) FROM events WHERE " + between(positions[0], positions[len(positions)-1]) + " AND at IN " + list(positions),
+			Settings: longStatement(),
 		})
 		switch {
 		case err != nil:

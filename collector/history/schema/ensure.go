@@ -10,7 +10,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 )
 
-// Existing is a column or projection as ClickHouse has it.
+// Existing is a column, projection or index as ClickHouse has it.
 type Existing struct {
 	Table string `ch:"table"`
 	Name  string `ch:"name"`
@@ -18,9 +18,9 @@ type Existing struct {
 }
 
 // State is what there is of a history.
-type State struct{ Columns, Projections []Existing }
+type State struct{ Columns, Projections, Indexes []Existing }
 
-// Ensure makes the tables of the client's database where they are missing, and adds the columns and projections that they lack:
+// Ensure makes the tables of the client's database where they are missing, and adds the columns, projections and indexes that they lack:
 // so a newer Weir goes on with the tables of an older one, and what somebody has dropped comes back. The database has to be
 // there. It returns the statements that it ran beside those that make tables.
 func Ensure(ctx context.Context, client *clickhouse.Client) (repaired []string, err error) {
@@ -67,6 +67,12 @@ func read(ctx context.Context, client *clickhouse.Client) (state State, err erro
 	if err != nil {
 		return State{}, fmt.Errorf("look at the projections: %w", err)
 	}
+	state.Indexes, err = clickhouse.Select[Existing](ctx, client, clickhouse.Query{
+		SQL: "SELECT table, name, expr AS kind FROM system.data_skipping_indices WHERE database = {database:String}", Parameters: parameters,
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("look at the indexes: %w", err)
+	}
 	return state, nil
 }
 
@@ -93,16 +99,32 @@ func RepairsOn(state State, c Cluster) ([]string, error) {
 			}
 			statements = append(statements, columns...)
 		}
-		for _, p := range t.projections {
-			if slices.ContainsFunc(state.Projections, func(e Existing) bool { return e.Table == c.Local(t.name) && e.Name == p.name }) {
-				continue
-			}
+		statements = append(statements, t.missingPrepared(state, c)...)
+	}
+	return statements, nil
+}
+
+// missingPrepared are the statements that add to a table what is prepared and what it lacks of that, also of the rows that are there: this
+// goes on behind them.
+func (t *table) missingPrepared(state State, c Cluster) (statements []string) {
+	lacks := func(list []Existing, name string) bool {
+		return !slices.ContainsFunc(list, func(e Existing) bool { return e.Table == c.Local(t.name) && e.Name == name })
+	}
+	for _, p := range t.projections {
+		if lacks(state.Projections, p.name) {
 			statements = append(statements,
 				fmt.Sprintf("%s ADD PROJECTION IF NOT EXISTS %s (%s)", c.Alter(t.name), Quote(p.name), p.query),
 				fmt.Sprintf("%s MATERIALIZE PROJECTION %s", c.Alter(t.name), Quote(p.name)))
 		}
 	}
-	return statements, nil
+	for i := range t.indexes {
+		if one := &t.indexes[i]; lacks(state.Indexes, one.name) {
+			statements = append(statements,
+				fmt.Sprintf("%s ADD INDEX IF NOT EXISTS %s", c.Alter(t.name), one.definition()),
+				fmt.Sprintf("%s MATERIALIZE INDEX %s", c.Alter(t.name), Quote(one.name)))
+		}
+	}
+	return statements
 }
 
 // uncompressed is what a column of a table without files has not.

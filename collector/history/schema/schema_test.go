@@ -42,6 +42,7 @@ func TestWhatSomebodyHasDroppedComesBack(t *testing.T) {
 		"a table":      "DROP TABLE records",
 		"a column":     "ALTER TABLE events DROP COLUMN entry",
 		"a projection": "ALTER TABLE events DROP PROJECTION totals",
+		"an index":     "ALTER TABLE events DROP INDEX event_ids",
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := history(t)
@@ -187,13 +188,15 @@ func TestWhatAClusterLacksIsAddedToBothOfATable(t *testing.T) {
 		"ALTER TABLE `events_local` ON CLUSTER `main` ADD COLUMN IF NOT EXISTS `at` UInt64 CODEC(Delta(8), ZSTD(1)) FIRST",
 		"ALTER TABLE `events` ON CLUSTER `main` ADD COLUMN IF NOT EXISTS `at` UInt64 FIRST",
 		"ALTER TABLE `events_local` ON CLUSTER `main` MATERIALIZE PROJECTION `totals`",
+		"ALTER TABLE `events_local` ON CLUSTER `main` ADD INDEX IF NOT EXISTS `order_ids` order_id TYPE bloom_filter(0.01) GRANULARITY 1",
+		"ALTER TABLE `events_local` ON CLUSTER `main` MATERIALIZE INDEX `order_ids`",
 	} {
 		if !slices.Contains(statements, want) {
 			t.Errorf("the repairs lack %s", want)
 		}
 	}
 	for _, statement := range statements {
-		if strings.HasPrefix(statement, "ALTER TABLE `events` ") && (strings.Contains(statement, "CODEC") || strings.Contains(statement, "PROJECTION")) {
+		if strings.HasPrefix(statement, "ALTER TABLE `events` ") && (regexp.MustCompile("CODEC|PROJECTION|INDEX").MatchString(statement)) {
 			t.Errorf("%s: is for a table that has rows", statement)
 		}
 	}

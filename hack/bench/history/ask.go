@@ -59,7 +59,9 @@ func (p *past) size(ctx context.Context) error {
 	}
 	parts, err := clickhouse.Select[part](ctx, p.client, clickhouse.Query{
 		SQL: `SELECT table AS name, sum(rows) AS rows, sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND database = currentDatabase() GROUP BY name
-			UNION ALL SELECT concat('  of these ', name), sum(rows), sum(bytes_on_disk) FROM system.projection_parts WHERE active AND database = currentDatabase() GROUP BY name`,
+			UNION ALL SELECT concat('  of these ', name), sum(rows), sum(bytes_on_disk) FROM system.projection_parts WHERE active AND database = currentDatabase() GROUP BY name
+			UNION ALL SELECT concat('  of these indexes of ', table), sum(rows), sum(secondary_indices_compressed_bytes + secondary_indices_marks_bytes) AS indexes
+			FROM system.parts WHERE active AND database = currentDatabase() GROUP BY table HAVING indexes > 0`,
 	})
 	if err != nil {
 		return err
