@@ -147,10 +147,10 @@ func (b *breakdown) groupSQL() string {
 	return "if(label = '', '" + lacking(b.query.By) + "', toString(label))"
 }
 
-// countsVisitors says whether the visitors of all groups are counted before the first ones are known: where these are ordered by
-// that, or are many. It takes a set of visitors for each group, of which there may be a million.
+// countsVisitors says whether the visitors of all groups are counted before the first ones are known, where these are ordered by that
+// or are all. It takes a set of visitors for each group, of which there may be a million.
 func (b *breakdown) countsVisitors() bool {
-	return b.query.Order == analytics.OrderUniqueVisitors || b.query.Limit == 0 || b.query.Limit > labelsAtOnce
+	return b.query.Order == analytics.OrderUniqueVisitors || b.query.Limit == 0
 }
 
 // String returns the statement. The largest group comes first, equal ones by name; the parts of touches are in the order of what they

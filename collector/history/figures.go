@@ -2,8 +2,10 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
@@ -35,52 +37,77 @@ func labelledSQL(label, kept string) string {
 }
 
 const (
-	// labelsAtOnce is of how many groups of labels visitors are counted at once, and labelBytes about how many bytes these may have: a
-	// parameter has room for four times as much (see [clickhouse.Query]), as where all has to be escaped.
-	labelsAtOnce = bits.UintSize
-	labelBytes   = 24 << 10
+	// wordGroups is of how many groups of labels one number tells, and wordBytes about how many bytes these have: a parameter has room for
+	// four times as much (see [clickhouse.Query]), as where all has to be escaped.
+	wordGroups = bits.UintSize
+	wordBytes  = 24 << 10
+	// wordsAtOnce is how many numbers a statement has of each visitor at most.
+	wordsAtOnce = 4
 )
 
 // visitorsOf counts the visitors of groups of labels, of events as [labelledSQL] has them.
 func (e *Engine) visitorsOf(ctx context.Context, labelled string, groups [][]string, parameters map[string]any) (visitors []uint64, err error) {
-	for len(visitors) < len(groups) && err == nil {
-		some, bytes := 0, 0
-		for _, labels := range groups[len(visitors):] {
-			if bytes += len(strings.Join(labels, "")); some == labelsAtOnce || some > 0 && bytes > labelBytes {
-				break
-			}
-			some++
+	for words := range slices.Chunk(wordsOf(groups), wordsAtOnce) {
+		found, err := e.visitorsAtOnce(ctx, labelled, words, parameters)
+		if err != nil {
+			return nil, err
 		}
-		var found []uint64
-		found, err = e.visitorsAtOnce(ctx, labelled, groups[len(visitors):len(visitors)+some], parameters)
 		visitors = append(visitors, found...)
 	}
-	return visitors, err
+	return visitors, nil
 }
 
-// visitorsAtOnce gathers each visitor's labels in one number, so that it takes one look-up an event and one number a visitor, and not a
-// set of visitors for each group.
-func (e *Engine) visitorsAtOnce(ctx context.Context, labelled string, groups [][]string, parameters map[string]any) ([]uint64, error) {
-	var labels []string
-	var masks []uint64
-	for i, list := range groups {
-		for _, label := range list {
-			labels, masks = append(labels, label), append(masks, 1<<i)
+// wordsOf parts groups of labels into those that one number tells of.
+func wordsOf(groups [][]string) (words [][][]string) {
+	bytes := 0
+	for _, labels := range groups {
+		length := len(strings.Join(labels, ""))
+		if last := len(words) - 1; last < 0 || len(words[last]) == wordGroups || bytes+length > wordBytes {
+			words, bytes = append(words, nil), 0
 		}
+		bytes += length
+		words[len(words)-1] = append(words[len(words)-1], labels)
 	}
+	return words
+}
+
+// visitorsAtOnce gathers each visitor's labels in a few numbers, a bit for each group, so that it takes one look-up an event and these
+// numbers a visitor, and not a set of visitors for each group.
+func (e *Engine) visitorsAtOnce(ctx context.Context, labelled string, words [][][]string, parameters map[string]any) (visitors []uint64, err error) {
 	parameters = maps.Clone(parameters)
-	maps.Copy(parameters, map[string]any{"labels": labels, "masks": masks, "groups": len(groups)})
-	counted, err := one[struct {
+	parameters["groups"] = wordGroups
+	masks, marked, known, numbered := make([]string, len(words)), make([]string, len(words)), make([]string, len(words)), make([]string, len(words))
+	for i, groups := range words {
+		var labels []string
+		var values []uint64
+		for n, list := range groups {
+			for _, label := range list {
+				labels, values = append(labels, label), append(values, 1<<n)
+			}
+		}
+		parameters[fmt.Sprint("labels_", i)], parameters[fmt.Sprint("bits_", i)] = labels, values
+		masks[i] = fmt.Sprintf("transform(label, {labels_%[1]d:Array(String)}, {bits_%[1]d:Array(UInt64)}, toUInt64(0)) AS mask_%[1]d", i)
+		marked[i] = fmt.Sprint("mask_", i, " != 0")
+		known[i] = fmt.Sprintf("groupBitOr(mask_%[1]d) AS known_%[1]d", i)
+		numbered[i] = fmt.Sprintf("(toUInt8(%[1]d), known_%[1]d)", i)
+		visitors = append(visitors, make([]uint64, len(groups))...)
+	}
+	counted, err := all[struct {
+		Word     uint8    `ch:"place"`
 		Visitors []uint64 `ch:"by_group"`
 	}](ctx, e, clickhouse.Query{
-		SQL: `SELECT sumForEach(arrayMap(n -> toUInt64(bitTest(known, n)) * visitors, range({groups:UInt8}))) AS by_group FROM (
-			SELECT known, count() AS visitors FROM (SELECT who, groupBitOr(mask) AS known FROM (
-				SELECT who, transform(label, {labels:Array(String)}, {masks:Array(UInt64)}, toUInt64(0)) AS mask FROM (` + labelled + `)
-			) WHERE who != 0 AND mask != 0 GROUP BY who) GROUP BY known)`,
+		SQL: `SELECT word.1 AS place, sumForEach(arrayMap(n -> toUInt64(bitTest(word.2, n)) * visitors, range({groups:UInt8}))) AS by_group FROM (
+			SELECT word, count() AS visitors FROM (SELECT arrayJoin([` + strings.Join(numbered, ", ") + `]) AS word FROM (
+				SELECT who, ` + strings.Join(known, ", ") + ` FROM (SELECT who, ` + strings.Join(masks, ", ") + ` FROM (` + labelled + `))
+				WHERE who != 0 AND (` + strings.Join(marked, " OR ") + `) GROUP BY who)) WHERE word.2 != 0 GROUP BY word) GROUP BY word.1`,
 		Parameters: parameters,
 	})
-	if err != nil || len(counted.Visitors) > 0 {
-		return counted.Visitors, err
+	for _, row := range counted {
+		before := 0
+		for i := range row.Word {
+			before += len(words[i])
+		}
+		copy(visitors[before:before+len(words[row.Word])], row.Visitors)
 	}
-	return make([]uint64, len(groups)), nil // there is no such event
+	return visitors, err
 }

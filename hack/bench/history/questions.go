@@ -34,7 +34,7 @@ func (p *past) questions() []question {
 	day := "intDiv(bitShiftRight(at, 20), 86400000)"
 	breakdown := func(by analytics.Dimension) func(context.Context, *history.Engine) error {
 		return func(ctx context.Context, e *history.Engine) error {
-			_, err := e.Breakdown(ctx, analytics.BreakdownQuery{Range: whole, By: by, Limit: 20})
+			_, err := e.Breakdown(ctx, analytics.BreakdownQuery{Range: whole, By: by, Limit: 1000})
 			return err
 		}
 	}
@@ -61,15 +61,15 @@ func (p *past) questions() []question {
 		{"daily", func(ctx context.Context, e *history.Engine) error { _, err := e.Series(ctx, daily, nil); return err },
 			"SELECT " + day + " AS day, " + figures + inRange + " GROUP BY day", nil, "1 s"},
 		{"event statistics", func(ctx context.Context, e *history.Engine) error {
-			_, err := e.EventStats(ctx, analytics.StatsQuery{Range: whole, Limit: 100})
+			_, err := e.EventStats(ctx, analytics.StatsQuery{Range: whole, Limit: 1000})
 			return err
 		}, "SELECT name, count(), uniqExactIf(visitor, visitor != 0)" + inRange + " GROUP BY name", nil, "3 s"},
 		{"deliveries by day", func(ctx context.Context, e *history.Engine) error {
 			_, err := e.Deliveries(ctx, analytics.DeliveriesQuery{Ranges: daily})
 			return err
 		}, "SELECT " + day + " AS day, platform, status, reason, count(), quantilesExactIf(0.5, 0.95)(latency, status = 2) FROM records WHERE at >= {from:UInt64} AND at < {to:UInt64} GROUP BY day, platform, status, reason", nil, "3 s"},
-		{"breakdown by page", breakdown(analytics.ByPage), "SELECT page, " + figures + inRange + " GROUP BY page ORDER BY count() DESC LIMIT 20", nil, "3 s"},
-		{"breakdown by channel", breakdown(analytics.ByChannel), "SELECT origin, " + figures + inRange + " GROUP BY origin ORDER BY count() DESC LIMIT 20", nil, "3 s"},
+		{"breakdown by page", breakdown(analytics.ByPage), "SELECT page, " + figures + inRange + " GROUP BY page ORDER BY count() DESC LIMIT 1000", nil, "3 s"},
+		{"breakdown by channel", breakdown(analytics.ByChannel), "SELECT origin, " + figures + inRange + " GROUP BY origin ORDER BY count() DESC LIMIT 1000", nil, "3 s"},
 		// ClickHouse's own function is wrong where steps repeat, and knows nothing of how long visitors take.
 		{"funnel", funnel(0), windowFunnel, map[string]any{"window": uint64(90 * 24 * time.Hour / time.Millisecond << 20)}, "15 s"},
 		{"funnel within a day", funnel(24 * time.Hour), windowFunnel, map[string]any{"window": uint64(24 * time.Hour / time.Millisecond << 20)}, "15 s"},
