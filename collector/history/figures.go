@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -37,77 +36,85 @@ func labelledSQL(label, kept string) string {
 }
 
 const (
-	// wordGroups is of how many groups of labels one number tells, and wordBytes about how many bytes these have: a parameter has room for
+	// wordGroups is of how many groups of labels one word tells, and wordBytes about how many bytes these have: a parameter has room for
 	// four times as much (see [clickhouse.Query]), as where all has to be escaped.
-	wordGroups = bits.UintSize
+	wordGroups = 64
 	wordBytes  = 24 << 10
-	// wordsAtOnce is how many numbers a statement has of each visitor at most.
+	// wordsAtOnce is how many words a statement has of each visitor at most.
 	wordsAtOnce = 4
 )
 
-// visitorsOf counts the visitors of groups of labels, of events as [labelledSQL] has them.
-func (e *Engine) visitorsOf(ctx context.Context, labelled string, groups [][]string, parameters map[string]any) (visitors []uint64, err error) {
-	for words := range slices.Chunk(wordsOf(groups), wordsAtOnce) {
-		found, err := e.visitorsAtOnce(ctx, labelled, words, parameters)
-		if err != nil {
-			return nil, err
-		}
-		visitors = append(visitors, found...)
-	}
-	return visitors, nil
+// word is a number that a visitor has, in which a bit says of each of some groups whether the visitor is in it.
+type word struct {
+	groups int
+	// labels are those of all groups, and bits the group's bit for each.
+	labels []string
+	bits   []uint64
 }
 
-// wordsOf parts groups of labels into those that one number tells of.
-func wordsOf(groups [][]string) (words [][][]string) {
+// wordsOf parts groups of labels into words.
+func wordsOf(groups [][]string) (words []word) {
 	bytes := 0
 	for _, labels := range groups {
 		length := len(strings.Join(labels, ""))
-		if last := len(words) - 1; last < 0 || len(words[last]) == wordGroups || bytes+length > wordBytes {
-			words, bytes = append(words, nil), 0
+		if last := len(words) - 1; last < 0 || words[last].groups == wordGroups || bytes+length > wordBytes {
+			words, bytes = append(words, word{}), 0
 		}
 		bytes += length
-		words[len(words)-1] = append(words[len(words)-1], labels)
+		w := &words[len(words)-1]
+		for _, label := range labels {
+			w.labels, w.bits = append(w.labels, label), append(w.bits, 1<<w.groups)
+		}
+		w.groups++
 	}
 	return words
 }
 
-// visitorsAtOnce gathers each visitor's labels in a few numbers, a bit for each group, so that it takes one look-up an event and these
-// numbers a visitor, and not a set of visitors for each group.
-func (e *Engine) visitorsAtOnce(ctx context.Context, labelled string, words [][][]string, parameters map[string]any) (visitors []uint64, err error) {
-	parameters = maps.Clone(parameters)
-	parameters["groups"] = wordGroups
-	masks, marked, known, numbered := make([]string, len(words)), make([]string, len(words)), make([]string, len(words)), make([]string, len(words))
-	for i, groups := range words {
-		var labels []string
-		var values []uint64
-		for n, list := range groups {
-			for _, label := range list {
-				labels, values = append(labels, label), append(values, 1<<n)
+// visitorsOf counts the visitors of groups of labels, of events as [labelledSQL] has them. A visitor's words take one look-up an event and
+// some bytes a visitor, where a set of visitors for each group would take twice the time.
+func (e *Engine) visitorsOf(ctx context.Context, labelled string, groups [][]string, parameters map[string]any) (visitors []uint64, err error) {
+	for words := range slices.Chunk(wordsOf(groups), wordsAtOnce) {
+		parameters := maps.Clone(parameters)
+		for i := range words {
+			parameters[fmt.Sprint("labels_", i)], parameters[fmt.Sprint("bits_", i)] = words[i].labels, words[i].bits
+		}
+		parameters["groups"] = wordGroups
+		found, err := all[wordRow](ctx, e, clickhouse.Query{SQL: wordsSQL(labelled, len(words)), Parameters: parameters})
+		if err != nil {
+			return nil, err
+		}
+		for i := range words {
+			counted := make([]uint64, words[i].groups) // none where no visitor is in any of them
+			for _, row := range found {
+				if int(row.Word) == i {
+					copy(counted, row.Visitors)
+				}
 			}
+			visitors = append(visitors, counted...)
 		}
-		parameters[fmt.Sprint("labels_", i)], parameters[fmt.Sprint("bits_", i)] = labels, values
-		masks[i] = fmt.Sprintf("transform(label, {labels_%[1]d:Array(String)}, {bits_%[1]d:Array(UInt64)}, toUInt64(0)) AS mask_%[1]d", i)
-		marked[i] = fmt.Sprint("mask_", i, " != 0")
-		known[i] = fmt.Sprintf("groupBitOr(mask_%[1]d) AS known_%[1]d", i)
-		numbered[i] = fmt.Sprintf("(toUInt8(%[1]d), known_%[1]d)", i)
-		visitors = append(visitors, make([]uint64, len(groups))...)
 	}
-	counted, err := all[struct {
-		Word     uint8    `ch:"place"`
-		Visitors []uint64 `ch:"by_group"`
-	}](ctx, e, clickhouse.Query{
-		SQL: `SELECT word.1 AS place, sumForEach(arrayMap(n -> toUInt64(bitTest(word.2, n)) * visitors, range({groups:UInt8}))) AS by_group FROM (
-			SELECT word, count() AS visitors FROM (SELECT arrayJoin([` + strings.Join(numbered, ", ") + `]) AS word FROM (
-				SELECT who, ` + strings.Join(known, ", ") + ` FROM (SELECT who, ` + strings.Join(masks, ", ") + ` FROM (` + labelled + `))
-				WHERE who != 0 AND (` + strings.Join(marked, " OR ") + `) GROUP BY who)) WHERE word.2 != 0 GROUP BY word) GROUP BY word.1`,
-		Parameters: parameters,
-	})
-	for _, row := range counted {
-		before := 0
-		for i := range row.Word {
-			before += len(words[i])
+	return visitors, nil
+}
+
+// wordRow is how many visitors each group of a word has.
+type wordRow struct {
+	Word     uint8    `ch:"number"`
+	Visitors []uint64 `ch:"by_group"`
+}
+
+// wordsSQL counts the visitors of the groups of so many words.
+func wordsSQL(labelled string, words int) string {
+	each := func(format, between string) string {
+		list := make([]string, words)
+		for i := range list {
+			list[i] = fmt.Sprintf(format, i)
 		}
-		copy(visitors[before:before+len(words[row.Word])], row.Visitors)
+		return strings.Join(list, between)
 	}
-	return visitors, err
+	return `SELECT word.1 AS number, sumForEach(arrayMap(n -> toUInt64(bitTest(word.2, n)) * visitors, range({groups:UInt8}))) AS by_group FROM (
+		SELECT word, count() AS visitors FROM (SELECT arrayJoin([` + each("(toUInt8(%[1]d), word_%[1]d)", ", ") + `]) AS word FROM (
+			SELECT who, ` + each("groupBitOr(bit_%[1]d) AS word_%[1]d", ", ") + ` FROM (
+				SELECT who, ` + each("transform(label, {labels_%[1]d:Array(String)}, {bits_%[1]d:Array(UInt64)}, toUInt64(0)) AS bit_%[1]d", ", ") + ` FROM (` + labelled + `)
+			) WHERE who != 0 AND (` + each("bit_%d != 0", " OR ") + `) GROUP BY who)
+		) WHERE word.2 != 0 GROUP BY word) GROUP BY word.1`
 }
