@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -65,9 +66,7 @@ func TestQuestionsAreAnsweredFromWhatIsPrepared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			parameters := several.parameters(m)
-			for key, value := range m.recordBounds() {
-				parameters[key] = value
-			}
+			maps.Copy(parameters, m.recordBounds())
 			parameters["class"], parameters["currency"], parameters["limit"], parameters["names"] = 0, "EUR", 10, []string{"purchase"}
 			plan, err := clickhouse.Select[string](t.Context(), client, clickhouse.Query{SQL: "EXPLAIN " + test.sql, Parameters: parameters})
 			if err != nil {
