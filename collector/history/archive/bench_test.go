@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +21,15 @@ import (
 )
 
 // BenchmarkBacklog archives a past with two deliveries of each event, beside the Redis and the ClickHouse of which it reads and
-// to which it writes.
+// to which it writes: alone, and while further events come.
 func BenchmarkBacklog(b *testing.B) {
+	for name, live := range map[string]int{"alone": 0, "beside 1000 new events a second": 1000} {
+		b.Run(name, func(b *testing.B) { benchmarkBacklog(b, live) })
+	}
+}
+
+// benchmarkBacklog has so many events a second come beside.
+func benchmarkBacklog(b *testing.B, live int) {
 	const past = 400_000
 	s := newShop(b)
 	begin := stream.At(time.Now().Add(-48 * time.Hour))
@@ -49,6 +57,7 @@ func BenchmarkBacklog(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
+		quiet := s.beside(live)
 		a := s.archiver()
 		a.limit, a.timing = blockLimit, usual()
 		began, own, theirs := time.Now(), ownTime(b), childrensTime(b)
@@ -62,11 +71,12 @@ func BenchmarkBacklog(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			done = state.Events == begin+stream.Position((past-1)*100)<<20 && state.RecordsIntent.Token == "" && counted(a.options.Metrics.rows, Records) == 2*past
+			done = state.Events >= begin+stream.Position((past-1)*100)<<20 && state.RecordsIntent.Token == "" && counted(a.options.Metrics.rows, Records) == 2*past
 		}
 		took := time.Since(began)
 		own, theirs = ownTime(b)-own, childrensTime(b)-theirs
 		ticks.Stop()
+		quiet()
 		stop()
 		b.ReportMetric(past/took.Seconds(), "events/s")
 		// Where others keep the machine busy, what it takes of the processors tells more than how long it takes.
@@ -81,6 +91,25 @@ func BenchmarkBacklog(b *testing.B) {
 		if _, err := s.stream.BeginArchive(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// beside appends so many events a second until it is told to be quiet.
+func (s *shop) beside(live int) (quiet func()) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		const ticks = 20
+		for live > 0 && pause(ctx, time.Second/ticks) {
+			if err := s.tryAppend(ctx, live/ticks); err != nil && ctx.Err() == nil {
+				s.t.Error(err)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
 	}
 }
 

@@ -16,6 +16,9 @@ func (p *past) ask(ctx context.Context) error {
 	engine := history.New(history.Options{Client: p.client, Currency: "EUR", MaxBytes: p.memory})
 	fmt.Fprintf(p.out, "%-28s %10s %10s %7s %9s\n", "question", "engine", "SQL", "ratio", "goal")
 	for _, q := range p.questions() {
+		if p.options.ask != nil && !p.options.ask.MatchString(q.name) {
+			continue
+		}
 		var own, byHand []time.Duration
 		for range p.rounds {
 			began := time.Now()

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"time"
 
 	"github.com/weir-dev/weir/collector/clickhouse"
@@ -24,6 +25,7 @@ type options struct {
 	seed                 uint64
 	server, dir          string
 	memory               int64
+	ask                  *regexp.Regexp
 }
 
 func main() {
@@ -35,6 +37,10 @@ func main() {
 	flag.StringVar(&o.server, "server", "", "the program of a ClickHouse server: what hack/clickhouse.sh prints")
 	flag.StringVar(&o.dir, "dir", "", "a directory that is kept, with the past in it; \"\" for one that is not")
 	flag.Int64Var(&o.memory, "memory", 8<<30, "how many bytes of memory one statement may take")
+	flag.Func("ask", "which questions are asked, by a regular expression of their names; all without", func(text string) (err error) {
+		o.ask, err = regexp.Compile(text)
+		return err
+	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o, os.Stdout)
