@@ -48,6 +48,8 @@ type Archive struct {
 	health  *health
 	reached atomic.Bool
 	stale   atomic.Bool
+	// imports are how many notes of imports the table has had.
+	imports atomic.Uint64
 	// wrote says that a block has been copied since parts were looked at.
 	wrote atomic.Bool
 	// faultyEvents and faultyRecords outlive what comes and goes with an epoch.
@@ -150,6 +152,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 	group.Go(func() error { return runLane(ctx, a, recordsLane, copied[Records]) })
 	group.Go(func() error { return a.beat(ctx, epoch, copied) })
 	group.Go(func() error { return a.measure(ctx, copied) })
+	group.Go(func() error { return a.watchImports(ctx) })
 	if o.Beside != nil {
 		group.Go(func() error { o.Beside(ctx); return nil })
 	}
