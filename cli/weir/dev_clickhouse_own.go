@@ -22,39 +22,35 @@ type privateClickHouse struct {
 	*clickhouseserver.Server
 	directory string
 	logger    *slog.Logger
-	// alive ends with what it was started with, or when the server is given up; then its cause says so. kept is closed when nobody
-	// starts it again any more.
-	alive context.Context
-	end   context.CancelCauseFunc
-	kept  chan struct{}
+	// end has nobody start it again, kept is closed when that is so.
+	end  context.CancelCauseFunc
+	kept chan struct{}
 }
 
-// startClickHouse runs one that keeps its data in a directory.
-func startClickHouse(ctx context.Context, directory string, logger *slog.Logger) (*privateClickHouse, error) {
+// startClickHouse runs one that keeps its data in a directory. The context returned ends with ctx, or when the server is given up; then
+// its cause says so.
+func startClickHouse(ctx context.Context, directory string, logger *slog.Logger) (*privateClickHouse, context.Context, error) {
 	program, err := clickhouseserver.Find()
 	if err != nil {
-		return nil, fmt.Errorf("--clickhouse: %w", err)
+		return nil, nil, fmt.Errorf("--clickhouse: %w", err)
 	}
 	server, err := clickhouseserver.Start(ctx, program, clickhouseserver.Options{Dir: directory})
 	if err != nil {
-		return nil, fmt.Errorf("--clickhouse: %w", err)
+		return nil, nil, fmt.Errorf("--clickhouse: %w", err)
 	}
-	c := &privateClickHouse{Server: server, directory: directory, logger: logger, kept: make(chan struct{})}
-	c.alive, c.end = context.WithCancelCause(ctx)
-	go c.keep()
-	return c, nil
+	alive, end := context.WithCancelCause(ctx)
+	c := &privateClickHouse{Server: server, directory: directory, logger: logger, end: end, kept: make(chan struct{})}
+	go c.keep(alive)
+	return c, alive, nil
 }
 
-// whileAlive returns a context that ends with the one that the server was started with, or when the server is given up.
-func (c *privateClickHouse) whileAlive() context.Context { return c.alive }
-
-// keep starts the server again until it is to end.
-func (c *privateClickHouse) keep() {
+// keep starts the server again until ctx ends.
+func (c *privateClickHouse) keep(ctx context.Context) {
 	defer close(c.kept)
 	var restarts []time.Time // of late
 	for {
 		select {
-		case <-c.alive.Done():
+		case <-ctx.Done():
 			return
 		case <-c.Exited():
 		}
@@ -67,19 +63,19 @@ func (c *privateClickHouse) keep() {
 			return
 		}
 		restarts = append(restarts, now)
-		c.logger.WarnContext(c.alive, "the ClickHouse that weir dev runs has ended of itself and is started again", "log", c.directory)
-		if err := c.Restart(c.alive); err != nil && c.alive.Err() == nil {
+		c.logger.WarnContext(ctx, "the ClickHouse that weir dev runs has ended of itself and is started again", "log", c.directory)
+		if err := c.Restart(ctx); err != nil && ctx.Err() == nil {
 			c.end(fmt.Errorf("the ClickHouse that weir dev runs has ended of itself and cannot be started again; its log is in %s: %w", c.directory, err))
 			return
 		}
 	}
 }
 
-// stop ends the server.
-func (c *privateClickHouse) stop() error {
+// stop ends the server, whether ctx has ended or not.
+func (c *privateClickHouse) stop(ctx context.Context) error {
 	c.end(context.Canceled)
 	<-c.kept
-	limit, cancel := context.WithTimeout(context.WithoutCancel(c.alive), clickHouseTimeout)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), clickHouseTimeout)
 	defer cancel()
 	if err := c.Stop(limit); err != nil {
 		return errors.Join(errors.New("--clickhouse own"), err)

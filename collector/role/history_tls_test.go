@@ -57,7 +57,7 @@ func startSecureHistory(t *testing.T, address string) *secureHistory {
 	s.Server = httptest.NewUnstartedServer(proxy)
 	s.Config.ErrorLog = quiet
 	s.Config.SetKeepAlivesEnabled(false)
-	s.Server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.settings, nil
@@ -315,7 +315,9 @@ func TestAHistoryWhoseCertificatesChangeAllAtOnceIsBackWhenThePodsAreTold(t *tes
 // TestAHistoryThatNobodyVouchesForIsNotAsked shows pods a certificate of another authority, and one of another host.
 func TestAHistoryThatNobodyVouchesForIsNotAsked(t *testing.T) {
 	known := redistest.NewAuthority(t)
-	elsewhere := func(certificate *x509.Certificate) { certificate.IPAddresses, certificate.DNSNames = nil, []string{"elsewhere.example"} }
+	elsewhere := func(certificate *x509.Certificate) {
+		certificate.IPAddresses, certificate.DNSNames = nil, []string{"elsewhere.example"}
+	}
 	for name, shown := range map[string]func() (certificate, key string){
 		"of another authority": func() (string, string) { return redistest.NewAuthority(t).Sign(t, nil) },
 		"for another host":     func() (string, string) { return known.Sign(t, elsewhere) },
