@@ -12,10 +12,8 @@ import (
 // then, and in Redis it is noted up to where the streams alone are not everything. What fails here fails elsewhere too, and is told
 // there.
 func (a *Archive) watchImports(ctx context.Context) error {
-	for older := false; ; {
-		if err := a.seeImports(ctx); err == nil && !older {
-			older = a.seeOlder(ctx) == nil
-		}
+	for {
+		_ = a.seeImports(ctx)
 		if !pause(ctx, a.timing.imports) {
 			return ctx.Err()
 		}
@@ -44,29 +42,26 @@ func (a *Archive) seeImports(ctx context.Context) error {
 	return nil
 }
 
-// seeOlder looks whether the table has events from before the stream began, where nothing ever left that: as where its Redis is another
-// one.
-func (a *Archive) seeOlder(ctx context.Context) error {
-	bounds, err := a.options.Stream.Bounds(ctx)
-	if err != nil || bounds.Length != bounds.Added {
-		return err // what was trimmed is known by that
-	}
-	last, err := clickhouse.One[uint64](ctx, a.options.Client, clickhouse.Query{
-		SQL:        "SELECT max(at) FROM " + schema.Events + " WHERE at < {first:UInt64} AND bitAnd(at, {imported:UInt64}) = 0",
-		Parameters: map[string]any{"first": uint64(firstOf(bounds)), "imported": uint64(schema.Imported)},
-	})
+// seeRestored looks whether the table has events that the stream lacks though they were never trimmed, before anything is noted: its
+// Redis is another one, or has come back with less than it had. That is so where the table has more than is noted to be there or on its
+// way, and the stream has not; else it is the notes that are lost.
+func (a *Archive) seeRestored(ctx context.Context) error {
+	before, err := a.options.Stream.ArchiveState(ctx)
 	if err != nil {
 		return err
 	}
-	return a.noteBeyond(ctx, stream.Position(last))
-}
-
-// firstOf is the position before which a stream has nothing.
-func firstOf(bounds stream.Bounds) stream.Position {
-	if bounds.Length == 0 {
-		return 1<<63 - 1
+	last, err := eventsTable(a.options.Client, a.options.Metrics).Last(ctx, before.Events)
+	if err != nil || last == 0 {
+		return err
 	}
-	return bounds.First
+	state, err := a.options.Stream.ArchiveState(ctx) // after the table, for another archive may be at work
+	if err != nil || last <= max(state.Events, state.EventsIntent.Last) {
+		return err
+	}
+	if there, err := a.options.Stream.Exists(ctx, last); err != nil || there {
+		return err
+	}
+	return a.noteBeyond(ctx, last)
 }
 
 // noteBeyond notes up to where the history has events that were never in the stream.

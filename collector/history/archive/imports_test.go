@@ -10,8 +10,6 @@ import (
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/history/rows"
 	"github.com/weir-dev/weir/collector/history/schema"
-	"github.com/weir-dev/weir/collector/redisserver"
-	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
 )
 
@@ -74,31 +72,6 @@ func TestWhatIsImportedWhileTheArchiveRunsIsWhereVisitorsComeFrom(t *testing.T) 
 	}
 }
 
-func TestWhatAnEmptyRedisLacksIsNoted(t *testing.T) {
-	server := redistest.Start(t, redisserver.Options{Loopback: true})
-	s := open(t, server.URL(), clickhousetest.Shared(t))
-	s.append(50)
-	stop := run(t, s.archiver())
-	s.settled()
-	newest := last(s.positions(0))
-	if got := s.beyond(); got != 0 {
-		t.Errorf("the history has more than Redis up to %s, want that it has not", got)
-	}
-	stop()
-	if err := server.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.redis.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.append(10)
-	run(t, s.archiver())
-	eventually(t, "it is noted", func() bool { return s.beyond() == newest })
-}
-
 func TestWhatWasTrimmedIsNotNotedAsMissing(t *testing.T) {
 	s := newShop(t)
 	s.append(300)
@@ -112,13 +85,9 @@ func TestWhatWasTrimmedIsNotNotedAsMissing(t *testing.T) {
 		}
 		more = result.More
 	}
-	a := s.archiver()
-	if err := a.seeOlder(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.seeImports(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	run(t, s.archiver())
+	s.append(1)
+	s.settled()
 	if got := s.beyond(); got != 0 {
 		t.Errorf("the history has more than Redis up to %s, which trimming itself tells", got)
 	}

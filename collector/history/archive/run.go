@@ -95,6 +95,9 @@ func (a *Archive) begin(ctx context.Context) (epoch uint64, began bool) {
 		err := a.options.Client.Ping(ctx)
 		if err == nil {
 			a.reached.Store(true)
+			err = a.seeRestored(ctx)
+		}
+		if err == nil {
 			epoch, err = a.options.Stream.BeginArchive(ctx)
 		}
 		if err == nil {
