@@ -213,6 +213,7 @@ func TestWhatIsWrongWithAHistoryIsSaid(t *testing.T) {
 		"the user may not administer":          {as("few", secret), v1alpha1.ReasonHistoryAccessDenied, "GRANT CREATE USER"},
 		"the password is wrong":                {as("few", "wrong-"+secret), v1alpha1.ReasonHistoryAccessDenied, "correct user and password"},
 		"the disk is full":                     {behind(clickhousetest.Fault{Code: 243, Message: secret, Matching: creates}), v1alpha1.ReasonHistoryDiskFull, "larger disk"},
+		"it is too old":                        {calledVersion(t, clickhouse.URL(""), "24.3.18.7"), v1alpha1.ReasonHistoryVersionTooOld, "24.8 or newer; upgrade it"},
 		"its Keeper is away":                   {behind(clickhousetest.Fault{Code: 999, Message: secret, Matching: creates}), v1alpha1.ReasonHistoryUnreachable, "Keeper"},
 		"it refuses a statement":               {behind(clickhousetest.Fault{Code: 48, Message: secret, Matching: creates}), v1alpha1.ReasonHistoryRefused, "error 48"},
 		"the cloud's metadata":                 {"http://u:" + secret + "@169.254.169.254:80", v1alpha1.ReasonHistoryAddressDenied, "--clickhouse-allow-cidr"},

@@ -272,9 +272,9 @@ func TestRunningPodsAreToldOfAChangedConfiguration(t *testing.T) {
 }
 
 // rollOut plays the deployment controller: it reports that all pods run as the spec has them.
-func rollOut(t testing.TB, namespace, property string) {
+func rollOut(t testing.TB, namespace, property string, further ...string) {
 	t.Helper()
-	for _, suffix := range []string{"collector", "deliverer", "query"} {
+	for _, suffix := range append([]string{"collector", "deliverer", "query"}, further...) {
 		eventually(t, func() error {
 			d := get(t, &appsv1.Deployment{}, namespace, property+"-"+suffix)
 			n := *d.Spec.Replicas

@@ -67,12 +67,12 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	clickHouse := options.clickHouse
 	if clickHouse.URL == ownClickHouse {
-		address, alive, stop, startErr := startClickHouse(ctx, state.clickHouseDir())
+		private, alive, startErr := startClickHouse(ctx, state.clickHouseDir(), logger)
 		if startErr != nil {
 			return startErr
 		}
-		defer func() { err = errors.Join(err, stop()) }()
-		clickHouse.URL, ctx = address, alive
+		defer func() { err = errors.Join(err, private.stop(ctx)) }()
+		clickHouse.URL, ctx = private.URL(""), alive
 	}
 	err = options.serve(ctx, devRun{
 		state: state, properties: properties, redis: redis, clickHouse: clickHouse, listener: listener, metricsListener: metricsListener,

@@ -20,7 +20,6 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/clickhouse"
-	"github.com/weir-dev/weir/collector/clickhouseserver"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/collector/history/schema"
@@ -30,16 +29,22 @@ import (
 const (
 	// ownClickHouse in place of a URL asks for a ClickHouse of our own.
 	ownClickHouse = "own"
+	// clickHouseVariable is the environment's in place of --clickhouse: a command line can be read by everybody on the machine.
+	clickHouseVariable = "WEIR_CLICKHOUSE_URL"
 	// clickHouseTimeout is how long a ClickHouse may take to make what a property needs, and to end when we do.
 	clickHouseTimeout = 30 * time.Second
 )
 
-// checkClickHouse reads what --clickhouse says, and the file of its authorities.
+// checkClickHouse reads what --clickhouse says, or the environment in its place, and the file of its authorities.
 func (o *devOptions) checkClickHouse(caFile string, errs *flags.Errors) {
+	o.clickHouseFrom = "--clickhouse"
+	if address := os.Getenv(clickHouseVariable); o.clickHouse.URL == "" && address != "" {
+		o.clickHouse.URL, o.clickHouseFrom = address, clickHouseVariable
+	}
 	switch o.clickHouse.URL {
 	case "", ownClickHouse:
 		if caFile != "" {
-			errs.Add("--clickhouse-ca-file: goes with the URL of --clickhouse alone")
+			errs.Add("--clickhouse-ca-file: goes with the URL of --clickhouse or %s alone", clickHouseVariable)
 		}
 		return
 	}
@@ -52,7 +57,7 @@ func (o *devOptions) checkClickHouse(caFile string, errs *flags.Errors) {
 		o.clickHouse.TLS.CA = string(authorities)
 	}
 	if err := clickhouse.CheckURL(o.clickHouse.URL, o.clickHouse.TLS); err != nil {
-		errs.Add("--clickhouse: %v", err)
+		errs.Add("%s: %v", o.clickHouseFrom, err)
 	}
 }
 
@@ -75,44 +80,20 @@ func (o *devOptions) findHistories(properties []*loadedProperty) error {
 	return errs.Err()
 }
 
-// startClickHouse runs a ClickHouse of our own, which keeps its data in a directory. The function returned ends it.
-func startClickHouse(ctx context.Context, directory string) (address string, alive context.Context, stop func() error, err error) {
-	program, err := clickhouseserver.Find()
-	if err != nil {
-		return "", nil, nil, fmt.Errorf("--clickhouse: %w", err)
-	}
-	server, err := clickhouseserver.Start(ctx, program, clickhouseserver.Options{Dir: directory})
-	if err != nil {
-		return "", nil, nil, fmt.Errorf("--clickhouse: %w", err)
-	}
-	alive, end := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-server.Exited():
-			end(fmt.Errorf("the ClickHouse that weir dev runs has ended of itself; its log is in %s; start again to go on", directory))
-		case <-ctx.Done():
-			end(nil)
-		}
-	}()
-	return server.URL(""), alive, func() error {
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), clickHouseTimeout)
-		defer cancel()
-		return server.Stop(limit)
-	}, nil
-}
-
 // historySet does for the properties' histories what the operator does in a cluster: it makes databases, tables and users.
 type historySet struct {
 	// server is that of --clickhouse, where there is one: it goes before that of a spec.
 	server config.ClickHouse
-	state  *stateDir
+	// from is what named it.
+	from  string
+	state *stateDir
 	// user is whose user the roles share: there is one file for all of them.
 	user access.Role
 }
 
 // histories prepares them for the server of --clickhouse, if any.
 func (o *devOptions) histories(state *stateDir, server config.ClickHouse) *historySet {
-	set := &historySet{server: server, state: state, user: access.Query}
+	set := &historySet{server: server, from: o.clickHouseFrom, state: state, user: access.Query}
 	if slices.Contains(o.roles, role.Archive) {
 		set.user = access.Archive
 	}
@@ -122,7 +103,7 @@ func (o *devOptions) histories(state *stateDir, server config.ClickHouse) *histo
 // add makes what a property's history needs, where it has one, and adds to its files how that is reached. Errors say where the server
 // was named.
 func (s *historySet) add(ctx context.Context, p *loadedProperty, files map[string][]byte) error {
-	server, source := s.server, "--clickhouse"
+	server, source := s.server, s.from
 	if server.URL == "" {
 		server, source = p.clickHouse, p.file+": spec.history"
 	}

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
@@ -99,6 +103,32 @@ func TestDevKeepsEventsWhereAPropertySaysSo(t *testing.T) {
 	}
 }
 
+// killClickHouse kills the ClickHouse that weir dev runs below its state directory, as a crash would. Its configuration tells it from
+// all other processes.
+func killClickHouse(t *testing.T, stateDir string) {
+	t.Helper()
+	config := "--config-file=" + filepath.Join(stateDir, "clickhouse", "config.xml")
+	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range commands {
+		line, err := os.ReadFile(command)
+		if err != nil || !slices.Contains(strings.Split(string(line), "\x00"), config) {
+			continue // it has ended meanwhile, or is another
+		}
+		id, err := strconv.Atoi(filepath.Base(filepath.Dir(command)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(id, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatal("there is no ClickHouse")
+}
+
 func TestDevHasAClickHouseOfItsOwn(t *testing.T) {
 	clickhousetest.Start(t) // so that there is a program
 	stateDir := filepath.Join(t.TempDir(), "state")
@@ -106,13 +136,81 @@ func TestDevHasAClickHouseOfItsOwn(t *testing.T) {
 	if err := os.WriteFile(file, []byte(historyShop), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const again = "has ended of itself and is started again"
 	w := startWeirDev(t, stateDir, "-f", file, "--clickhouse", "own")
 	w.collect(`{"event":"lead"}`)
 	await(t, "the event is counted", func() bool { return w.events() == 1 })
-	if code := w.stop(); code != 0 {
-		t.Errorf("it ended with %d:\n%s", code, w.stderr.String())
-	}
 	if _, err := os.Stat(filepath.Join(stateDir, "clickhouse", "data")); err != nil {
 		t.Error(err)
 	}
+
+	t.Run("which is started again where it ends of itself", func(t *testing.T) {
+		killClickHouse(t, stateDir)
+		await(t, "it is said", func() bool { return strings.Contains(w.stderr.String(), again) })
+		if got := w.collect(`{"event":"lead"}`); got.status != http.StatusAccepted {
+			t.Errorf("an event meanwhile: %d %s", got.status, got.body)
+		}
+		await(t, "both events are counted", func() bool { return w.events() == 2 })
+	})
+	t.Run("and ends with it", func(t *testing.T) {
+		if code := w.stop(); code != 0 {
+			t.Errorf("it ended with %d:\n%s", code, w.stderr.String())
+		}
+	})
+	t.Run("and is given up where it ends again and again", func(t *testing.T) {
+		w = startWeirDev(t, stateDir, "-f", file, "--clickhouse", "own")
+		for n := range mostRestarts {
+			await(t, "it answers", func() bool { return w.events() == 2 })
+			killClickHouse(t, stateDir)
+			await(t, "it is said", func() bool { return strings.Count(w.stderr.String(), again) == n+1 })
+		}
+		await(t, "it answers", func() bool { return w.events() == 2 })
+		killClickHouse(t, stateDir)
+		if code := w.wait(); code != 1 || !strings.Contains(w.stderr.String(), "ends of itself again and again") {
+			t.Errorf("it ended with %d:\n%s", code, w.stderr.String())
+		}
+	})
+}
+
+func TestDevIsToldOfAClickHouseByTheEnvironment(t *testing.T) {
+	server := clickhousetest.Start(t)
+	t.Setenv(clickHouseVariable, server.URL(""))
+	stateDir := filepath.Join(t.TempDir(), "state")
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(file, []byte(historyShop), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := startWeirDev(t, stateDir, "-f", file)
+	w.collect(`{"event":"lead"}`)
+	await(t, "the event is counted", func() bool { return w.events() == 1 })
+	if got := clickhousetest.Exec(t, server.URL("weir_default_shop"), "SELECT count() FROM events"); got != "1" {
+		t.Errorf("ClickHouse has %s events", got)
+	}
+	t.Run("of which help tells nothing", func(t *testing.T) {
+		var help strings.Builder
+		if code := run(t.Context(), []string{"dev", "-h"}, &help, &help); code != 0 {
+			t.Fatalf("it ended with %d:\n%s", code, &help)
+		}
+		if strings.Contains(help.String(), "127.0.0.1:"+port(t, server.URL(""))) || !strings.Contains(help.String(), clickHouseVariable) {
+			t.Errorf("help says:\n%s", &help)
+		}
+	})
+	t.Run("and an error names the environment", func(t *testing.T) {
+		t.Setenv(clickHouseVariable, "clickhouse://u:secret@h")
+		var said strings.Builder
+		code := run(t.Context(), []string{"dev", "-f", file, "--state-dir", t.TempDir()}, io.Discard, &said)
+		if code != 2 || !strings.Contains(said.String(), clickHouseVariable+": the ClickHouse URL must look like") || strings.Contains(said.String(), "secret") {
+			t.Errorf("it ended with %d:\n%s", code, &said)
+		}
+	})
+}
+
+// port is that of a URL.
+func port(t *testing.T, address string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed.Port()
 }

@@ -22,8 +22,10 @@ type devOptions struct {
 	// clickHouse is where events are kept beyond what Redis retains: nowhere where there is no URL, in one of our own where that is
 	// [ownClickHouse].
 	clickHouse config.ClickHouse
-	stateDir   string
-	roles      []role.Name
+	// clickHouseFrom is what says so.
+	clickHouseFrom string
+	stateDir       string
+	roles          []role.Name
 	// usualRoles says that nobody has said which.
 	usualRoles bool
 	egress     []netip.Prefix
@@ -53,7 +55,7 @@ func parseDevFlags(args []string, output io.Writer) (devOptions, error) {
 	set.StringVar(&o.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics, /livez and /readyz; default: none")
 	set.StringVar(&o.redis.URL, "redis", "", "`URL` of a Redis to use; default: one of its own, with its data below the state directory")
 	flags.AddRedisTLS(set, &certificates)
-	set.StringVar(&o.clickHouse.URL, "clickhouse", "", "`URL` of a ClickHouse to keep events in beyond what Redis retains, with a user who may administer; own for one of its own, with its data below the state directory; default: none")
+	set.StringVar(&o.clickHouse.URL, "clickhouse", "", "`URL` of a ClickHouse to keep events in beyond what Redis retains, with a user who may administer; own for one of its own, with its data below the state directory; default: the environment's "+clickHouseVariable+", which nobody else sees, or none")
 	set.StringVar(&clickHouseCA, "clickhouse-ca-file", "", "`FILE` with the authorities that ClickHouse's certificate may come from, in PEM; default: the system's")
 	set.StringVar(&o.stateDir, "state-dir", ".weir", "`DIRECTORY` for credentials and data")
 	set.StringVar(&roles, "roles", "", "the `ROLES` to serve, with commas between; default: collect,deliver,query, and archive where there is a history")

@@ -20,6 +20,8 @@ type Source interface {
 	Bounds(ctx context.Context) (stream.Bounds, error)
 	RecordBounds(ctx context.Context) (stream.Bounds, error)
 	Dropped(ctx context.Context) (stream.Dropped, error)
+	// Beyond is up to where there were events that were never in the events stream; 0 for none.
+	Beyond(ctx context.Context) (stream.Position, error)
 }
 
 const (

@@ -231,6 +231,37 @@ func TestAViewOfAStreamThatWasTrimmedEmptyIsCompleteFromItsEnd(t *testing.T) {
 	}
 }
 
+func TestAViewSaysThatAPastIsMissingThatWasNeverInTheStream(t *testing.T) {
+	for name, test := range map[string]struct {
+		// events are how many come before the past, and how many are left after trimming; 0 for all.
+		events, left int
+		// beyond is how long after the first event the past ends.
+		beyond time.Duration
+		want   time.Duration
+	}{
+		"before the first event":           {3, 0, -time.Hour, -time.Hour + time.Millisecond},
+		"among the events":                 {3, 0, 1500 * time.Millisecond, 1501 * time.Millisecond},
+		"and events that were trimmed too": {3, 1, -time.Hour, 2*time.Second + time.Millisecond},
+		"in an empty stream":               {0, 0, -time.Hour, -time.Hour + time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t, redistest.Start(t, redisserver.Options{}))
+			first := s.now.Add(time.Second)
+			s.accept(make([]string, test.events)...)
+			if test.left > 0 {
+				_, err := s.stream.Trim(t.Context(), stream.TrimPolicy{MaxEvents: int64(test.left)})
+				mustNot(t, err)
+			}
+			s.await("the first view is ready", func() bool { return s.view.Status(t.Context()).Ready })
+			mustNot(t, s.stream.NoteBeyond(t.Context(), stream.At(first.Add(test.beyond))+1<<19))
+			want := first.Add(test.want)
+			for name, view := range map[string]*View{"one that was there": s.view, "one that begins": s.follow()} {
+				s.await(name+" says so", func() bool { return view.Status(t.Context()).CompleteFrom.Equal(want) })
+			}
+		})
+	}
+}
+
 // scriptedSource answers as its functions say.
 type scriptedSource struct {
 	events  func(after stream.Position) ([]stream.Entry, error)
@@ -264,6 +295,8 @@ func (s scriptedSource) Bounds(context.Context) (stream.Bounds, error) { return 
 func (s scriptedSource) Dropped(context.Context) (stream.Dropped, error) {
 	return stream.Dropped{}, nil
 }
+
+func (s scriptedSource) Beyond(context.Context) (stream.Position, error) { return 0, nil }
 
 func (s scriptedSource) RecordBounds(context.Context) (stream.Bounds, error) {
 	return stream.Bounds{}, nil

@@ -37,6 +37,13 @@ func (f *follower) look(ctx context.Context) error {
 	if newest := f.view.newestBefore(beginOf(bounds)); newest != 0 && (f.caughtUp || newest > bounds.MaxDeleted) {
 		f.view.Forget(beginOf(bounds))
 	}
+	beyond, err := f.source.Beyond(ctx)
+	if err != nil {
+		return err
+	}
+	if beyond != 0 {
+		f.view.setTrimmed(beyond)
+	}
 	// A view that reads events now whose identities are dropped finds them nobody's.
 	dropped, err := f.source.Dropped(ctx)
 	if err == nil && !dropped.Identities.IsZero() {

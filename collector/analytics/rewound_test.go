@@ -198,6 +198,7 @@ func (m *imitation) Bounds(context.Context) (stream.Bounds, error) {
 }
 
 func (m *imitation) Dropped(context.Context) (stream.Dropped, error) { return stream.Dropped{}, nil }
+func (m *imitation) Beyond(context.Context) (stream.Position, error) { return 0, nil }
 
 func (m *imitation) RecordBounds(context.Context) (stream.Bounds, error) {
 	defer m.lock()()

@@ -92,6 +92,7 @@ func (m *memory) Bounds(context.Context) (stream.Bounds, error) {
 }
 
 func (m *memory) Dropped(context.Context) (stream.Dropped, error) { return stream.Dropped{}, nil }
+func (m *memory) Beyond(context.Context) (stream.Position, error) { return 0, nil }
 
 func (m *memory) RecordBounds(context.Context) (stream.Bounds, error) {
 	positions := m.recordPositions()

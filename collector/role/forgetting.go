@@ -108,7 +108,7 @@ func (f *forgetting) limits(ctx context.Context) (forget.Limits, error) {
 // limitsAt are the limits at a time, where the keys have been dropped of what tells whose events are that is sealed in Redis.
 func limitsAt(now time.Time, dropped stream.Dropped, kept func() (days, identifiersDays int)) forget.Limits {
 	days, identifiersDays := kept()
-	var limits forget.Limits
+	limits := forget.Limits{Now: now}
 	if days > 0 { // it is 0 where the history has just been taken from the property: nothing goes by that
 		limits.Oldest = schema.DaysBefore(now, days)
 	}

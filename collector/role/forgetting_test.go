@@ -26,7 +26,7 @@ func TestForHowLongAHistoryKeepsWhat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := limitsAt(now, stream.Dropped{Identities: test.dropped}, func() (int, int) { return keptFor(&test.property) })
-			if got != test.want {
+			if test.want.Now = now; got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

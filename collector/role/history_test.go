@@ -3,6 +3,8 @@ package role_test
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
 	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/history/imports"
 	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
@@ -212,5 +215,54 @@ func TestAHistoryIsSwitchedOnAndOffWhileQuestionsAreAnswered(t *testing.T) {
 	p.await("the last one is counted", func() bool { count, _ := p.counted(); return count == 5 })
 	if p.has("weir_history_ready") {
 		t.Error("the history is still there")
+	}
+}
+
+func TestOnceTheHistoryIsSwitchedOffAnswersSayThatAnImportedPastIsMissing(t *testing.T) {
+	p, _ := startArchived(t, true)
+	p.await("ready", p.ready)
+	p.buy()
+	p.await("the event is counted", func() bool { count, _ := p.counted(); return count == 1 })
+
+	imported := time.Now().UTC().Add(-48 * time.Hour).Truncate(time.Second)
+	lines := filepath.Join(t.TempDir(), "past.ndjson")
+	line := `{"type":"track","event":"lead","messageId":"m1","anonymousId":"c","receivedAt":"` + imported.Format(time.RFC3339) + `"}` + "\n"
+	if err := os.WriteFile(lines, []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	if code := imports.Command(t.Context(), "weir import", []string{"--config", p.directory, lines}, nil, &said, &said); code != 0 {
+		t.Fatalf("weir import ends with %d: %s", code, &said)
+	}
+
+	type answer struct {
+		Data struct {
+			KPIs         struct{ Events int } `json:"kpis"`
+			CompleteFrom string               `json:"complete_from"`
+		}
+	}
+	ask := func() (found answer) {
+		t.Helper()
+		p.read("analytics/summary?from="+imported.Add(-time.Hour).Format(time.RFC3339), &found)
+		return found
+	}
+	if got := ask(); got.Data.KPIs.Events != 2 || got.Data.CompleteFrom != "" {
+		t.Errorf("with the history there are %d events, complete from %q; want 2, and all of them", got.Data.KPIs.Events, got.Data.CompleteFrom)
+	}
+	redis, err := stream.Dial(p.text(config.RedisURLFile), stream.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	p.await("the archive has seen the import", func() bool {
+		beyond, err := redis.Stream("default", "reader").Beyond(t.Context())
+		return err == nil && beyond != 0
+	})
+
+	p.switchHistory(false)
+	p.await("the view takes over", func() bool { return strings.Contains(p.log.String(), "from=view") })
+	want := imported.Add(time.Millisecond).Format("2006-01-02T15:04:05.000Z")
+	if got := ask(); got.Data.KPIs.Events != 1 || got.Data.CompleteFrom != want {
+		t.Errorf("without it there are %d events, complete from %q; want 1, and %q", got.Data.KPIs.Events, got.Data.CompleteFrom, want)
 	}
 }

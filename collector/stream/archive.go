@@ -28,6 +28,9 @@ type ArchiveState struct {
 	EventsIntent, RecordsIntent ArchiveIntent
 	// Lost and LostRecords are up to where [Stream.Trim] may have taken entries that were not confirmed; 0 where it took none.
 	Lost, LostRecords Position
+	// Beyond is up to where the history has events that the events stream does not have and that never left it, as imported ones; 0
+	// where it has none.
+	Beyond Position
 	// Current is the time up to which everything that was appended had been archived, by [Clock], when the archive looked last;
 	// zero before it did.
 	Current time.Time
@@ -80,11 +83,26 @@ func (s *Stream) ArchiveState(ctx context.Context) (ArchiveState, error) {
 	state := ArchiveState{
 		Epoch: number("epoch"), Events: position(EventsLane), Records: position(RecordsLane), Beat: number("beat"),
 		EventsIntent: intent(EventsLane), RecordsIntent: intent(RecordsLane), Lost: position("lost"), LostRecords: position("lost:records"),
+		Beyond: position("beyond"),
 	}
 	if ms := number("current"); ms > 0 {
 		state.Current = time.UnixMilli(int64(ms)).UTC()
 	}
 	return state, nil
+}
+
+// Beyond returns [ArchiveState.Beyond]: what is older is not all in the events stream, though nothing was trimmed.
+func (s *Stream) Beyond(ctx context.Context) (Position, error) {
+	state, err := s.ArchiveState(ctx)
+	return state.Beyond, err
+}
+
+// NoteBeyond notes [ArchiveState.Beyond]. It stays where the history is taken from the property.
+func (s *Stream) NoteBeyond(ctx context.Context, position Position) error {
+	if err := s.redis.HSet(ctx, s.keys.archive(), "beyond", position.String()).Err(); err != nil {
+		return fmt.Errorf("note what the history alone has: %w", err)
+	}
+	return nil
 }
 
 // BeginArchive has an archive take over from all others, and returns its epoch.

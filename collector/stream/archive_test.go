@@ -39,6 +39,13 @@ func TestOneArchiveAtATimeNotesHowFarItIs(t *testing.T) {
 	if diff := cmp.Diff(want, state()); diff != "" {
 		t.Errorf("after a note (-want +got):\n%s", diff)
 	}
+	if err := s.NoteBeyond(ctx, 4<<20+1<<19); err != nil {
+		t.Fatal(err)
+	}
+	want.Beyond = 4<<20 + 1<<19
+	if diff := cmp.Diff(want, state()); diff != "" {
+		t.Errorf("after a note of what the history alone has (-want +got):\n%s", diff)
+	}
 	second := begin()
 	if _, _, err := s.NoteArchive(ctx, first, time.Time{}, ArchiveNote{EventsLane, 9 << 20, ArchiveIntent{}}); !errors.Is(err, ErrArchiveDeposed) {
 		t.Errorf("the first one notes with %v, want %v", err, ErrArchiveDeposed)
@@ -58,7 +65,7 @@ func TestOneArchiveAtATimeNotesHowFarItIs(t *testing.T) {
 
 func TestWhatIsNotedAndMakesNoSenseIsAsThoughItWereNot(t *testing.T) {
 	s, ctx := newStream(t), t.Context()
-	for _, field := range []string{"epoch", "events", "records", "lost", "current", "events:intent", "beat"} {
+	for _, field := range []string{"epoch", "events", "records", "lost", "beyond", "current", "events:intent", "beat"} {
 		if err := s.redis.HSet(ctx, s.keys.archive(), field, "x").Err(); err != nil {
 			t.Fatal(err)
 		}

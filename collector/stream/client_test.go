@@ -358,6 +358,7 @@ func TestAccess(t *testing.T) {
 		func() error { _, err := query.Opening(wire.Identity).ReadEvents(ctx, 0, 10, 0); return err },
 		func() error { _, err := deliver.DropKeys(ctx, time.Hour, time.Hour); return err },
 		func() error { _, err := query.Dropped(ctx); return err },
+		func() error { _, err := query.Beyond(ctx); return err },
 	} {
 		if err := step(); err != nil {
 			t.Errorf("step %d = %v, want that the role may do it", i, err)

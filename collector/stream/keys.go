@@ -174,8 +174,8 @@ func (k keys) writer(platform string) string { return k.prefix + "writer:" + pla
 
 // archive is a hash of how far the archive of the history is, whose fields [ArchiveState] has: epoch; events and records → the
 // stream id up to which rows are there, with ":intent" behind them a block that may be on its way, its last id, a blank and its
-// token; lost and lost:records → the last id that [Stream.Trim] took of a stream before it was archived; current → the
-// millisecond up to when all was; beat → when it was written last.
+// token; lost and lost:records → the last id that [Stream.Trim] took of a stream before it was archived; beyond → the id up to which
+// the history has events that were never in the stream; current → the millisecond up to when all was; beat → when it was written last.
 func (k keys) archive() string { return k.prefix + "archive" }
 
 // erasureRequests is a stream of requests for erasures: one field, "r", JSON. Each lives until it stands in the ledger.

@@ -172,6 +172,7 @@ func (a *arrivals) Bounds(context.Context) (stream.Bounds, error) { return strea
 
 // RecordBounds says nothing.
 func (a *arrivals) Dropped(context.Context) (stream.Dropped, error)     { return stream.Dropped{}, nil }
+func (a *arrivals) Beyond(context.Context) (stream.Position, error)     { return 0, nil }
 func (a *arrivals) RecordBounds(context.Context) (stream.Bounds, error) { return stream.Bounds{}, nil }
 
 func wait(ctx context.Context, duration time.Duration) error {

@@ -28,7 +28,7 @@ const property = "default/shop"
 func quick() timing {
 	return timing{
 		delay: 20 * time.Millisecond, longest: time.Second, backoff: 10 * time.Millisecond, mostBackoff: 100 * time.Millisecond,
-		beat: 20 * time.Millisecond, measure: 50 * time.Millisecond, standby: 300 * time.Millisecond,
+		beat: 20 * time.Millisecond, measure: 50 * time.Millisecond, imports: 50 * time.Millisecond, standby: 300 * time.Millisecond,
 	}
 }
 

@@ -18,8 +18,9 @@ type timing struct {
 	delay, longest time.Duration
 	// Between attempts it waits backoff, then twice as long each time up to mostBackoff, and half as long again or less by chance.
 	backoff, mostBackoff time.Duration
-	// beat is how often it notes that it is at work, measure how often lags and parts are looked at.
-	beat, measure time.Duration
+	// beat is how often it notes that it is at work, measure how often lags and parts are looked at, imports whether something was
+	// imported.
+	beat, measure, imports time.Duration
 	// standby is for how long another archive must not have been at work before one that was deposed takes over from it.
 	standby time.Duration
 }
@@ -27,7 +28,7 @@ type timing struct {
 func usual() timing {
 	return timing{
 		delay: time.Second, longest: 30 * time.Second, backoff: 200 * time.Millisecond, mostBackoff: 5 * time.Second,
-		beat: time.Second, measure: 5 * time.Second, standby: 10 * time.Second,
+		beat: time.Second, measure: 5 * time.Second, imports: 10 * time.Second, standby: 10 * time.Second,
 	}
 }
 

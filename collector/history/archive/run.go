@@ -48,6 +48,8 @@ type Archive struct {
 	health  *health
 	reached atomic.Bool
 	stale   atomic.Bool
+	// imports are how many notes of imports the table has had.
+	imports atomic.Uint64
 	// wrote says that a block has been copied since parts were looked at.
 	wrote atomic.Bool
 	// faultyEvents and faultyRecords outlive what comes and goes with an epoch.
@@ -93,6 +95,9 @@ func (a *Archive) begin(ctx context.Context) (epoch uint64, began bool) {
 		err := a.options.Client.Ping(ctx)
 		if err == nil {
 			a.reached.Store(true)
+			err = a.seeRestored(ctx)
+		}
+		if err == nil {
 			epoch, err = a.options.Stream.BeginArchive(ctx)
 		}
 		if err == nil {
@@ -150,6 +155,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 	group.Go(func() error { return runLane(ctx, a, recordsLane, copied[Records]) })
 	group.Go(func() error { return a.beat(ctx, epoch, copied) })
 	group.Go(func() error { return a.measure(ctx, copied) })
+	group.Go(func() error { return a.watchImports(ctx) })
 	if o.Beside != nil {
 		group.Go(func() error { o.Beside(ctx); return nil })
 	}

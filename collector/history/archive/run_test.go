@@ -224,36 +224,36 @@ func TestNothingThatIsSomewhereIsLost(t *testing.T) {
 		// meanwhile happens while nothing is archived, between two parts of what is; saved is Redis as it was after the first part
 		// of the first.
 		meanwhile func(t *testing.T, s *shop, c *redis.Client, saved func())
-		// forgotten says that Redis has lost the first part.
-		forgotten bool
+		// forgotten says that Redis has lost the first part, lacks that it has lost something, which the history has.
+		forgotten, lacks bool
 	}{
-		"Redis is restored to a backup": {func(_ *testing.T, _ *shop, _ *redis.Client, saved func()) { saved() }, false},
+		"Redis is restored to a backup": {func(_ *testing.T, _ *shop, _ *redis.Client, saved func()) { saved() }, false, true},
 		"Redis is emptied": {func(t *testing.T, _ *shop, c *redis.Client, _ func()) {
 			if err := c.FlushAll(t.Context()).Err(); err != nil {
 				t.Fatal(err)
 			}
-		}, true},
+		}, true, true},
 		"the notes are lost": {func(t *testing.T, _ *shop, c *redis.Client, _ func()) {
 			if err := c.Del(t.Context(), "weir:{default/shop}:archive").Err(); err != nil {
 				t.Fatal(err)
 			}
-		}, false},
+		}, false, false},
 		"the tables are emptied": {func(t *testing.T, s *shop, _ *redis.Client, _ func()) {
 			exec(t, s, "TRUNCATE TABLE events")
 			exec(t, s, "TRUNCATE TABLE records")
-		}, false},
+		}, false, false},
 		"the tables are restored to a backup": {func(t *testing.T, s *shop, _ *redis.Client, _ func()) {
 			middle := s.positions(0)[300]
 			exec(t, s, fmt.Sprintf("ALTER TABLE events DELETE WHERE at > %d SETTINGS mutations_sync = 2", uint64(middle)))
 			exec(t, s, fmt.Sprintf("ALTER TABLE records DELETE WHERE entry > %d SETTINGS mutations_sync = 2", uint64(s.recorded()[400].Entry)))
-		}, false},
+		}, false, false},
 		"rows are missing in between, and so are the notes": {func(t *testing.T, s *shop, c *redis.Client, _ func()) {
 			list := s.positions(0)
 			exec(t, s, fmt.Sprintf("ALTER TABLE events DELETE WHERE at > %d AND at <= %d SETTINGS mutations_sync = 2", uint64(list[100]), uint64(list[330])))
 			if err := c.Del(t.Context(), "weir:{default/shop}:archive").Err(); err != nil {
 				t.Fatal(err)
 			}
-		}, false},
+		}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := redistest.URL(t)
@@ -274,6 +274,7 @@ func TestNothingThatIsSomewhereIsLost(t *testing.T) {
 			s.settled()
 			stop()
 			events, records := s.positions(0), s.recorded()
+			newest := last(events)
 			test.meanwhile(t, s, c, saved)
 			s.append(150)
 			s.deliver(s.positions(0)[len(s.positions(0))-150:])
@@ -288,6 +289,9 @@ func TestNothingThatIsSomewhereIsLost(t *testing.T) {
 			s.complete(events, union(records, s.recorded()))
 			if left := len(s.positions(0)); test.forgotten != (left == 150) {
 				t.Errorf("the stream has %d events", left)
+			}
+			if got := s.beyond(); got != map[bool]stream.Position{true: newest}[test.lacks] {
+				t.Errorf("it is noted that Redis lacks events up to %s, where %s was the last one before", got, newest)
 			}
 		})
 	}

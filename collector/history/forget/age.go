@@ -17,6 +17,9 @@ func (f *Forgetter) age(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !f.witness.trusts(ctx, limits.Now) {
+		return nil
+	}
 	limits = Limits{Oldest: schema.DayOf(limits.Oldest), Anonymous: schema.DayOf(limits.Anonymous)}
 	if f.aged != nil && *f.aged == limits || f.job != nil {
 		return nil
@@ -88,7 +91,8 @@ func (f *Forgetter) noteGap(ctx context.Context, oldest stream.Position) error {
 	if err := clickhouse.Insert(ctx, f.client, schema.Gaps, []gap{{0, before}}, ""); err != nil {
 		return err
 	}
-	return f.mutateWhere(ctx, schema.Gaps, "end < "+strconv.FormatUint(before, 10), "DELETE WHERE ")
+	// Those that end at 0 are notes of imports.
+	return f.mutateWhere(ctx, schema.Gaps, "end > 0 AND end < "+strconv.FormatUint(before, 10), "DELETE WHERE ")
 }
 
 // count counts the rows of a table that a condition is true of.

@@ -52,6 +52,18 @@ func whatIsOlderThanItIsKeptGoes(t *testing.T, newHistory func(testing.TB) *hist
 	}
 }
 
+func TestANoteOfAnImportStaysHoweverOldItIs(t *testing.T) {
+	h := newHistory(t)
+	h.insert(map[time.Duration]event.Event{10 * day: client("a"), time.Hour: client("a")})
+	h.ask("INSERT INTO gaps VALUES (5, 0), (3, 4), (0, 0)")
+	h.limits.Oldest = schema.DaysBefore(noon, 9)
+	h.step(h.forgetter())
+	want := []string{"0 0", "0 old", "5 0"}
+	if diff := cmp.Diff(want, h.ask("SELECT concat(toString(begin), end = 0 ? ' 0' : ' old') FROM gaps ORDER BY begin, end")); diff != "" {
+		t.Errorf("the gaps (-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatIsTooOldToBeAnybodysIsNobodys(t *testing.T) {
 	whatIsTooOldToBeAnybodysIsNobodys(t, newHistory)
 }

@@ -38,6 +38,8 @@ type Erasures interface {
 
 // Limits are the ages of what a history may have. They go by the clock that is believed.
 type Limits struct {
+	// Now is the time that they are told by. Where this process has not seen it come nothing goes for good by it.
+	Now time.Time
 	// Oldest is the position before which nothing is kept, Anonymous that before which events are nobody's; 0 for no such limit.
 	Oldest, Anonymous stream.Position
 }
@@ -62,7 +64,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Interval is how often it looks; 0 for every two seconds.
 	Interval time.Duration
-	// Monotonic says how long something runs; nil for the process's own clock.
+	// Wall is this process's clock, Monotonic says how long something runs; nil for the process's own.
+	Wall      func() time.Time
 	Monotonic func() time.Duration
 }
 
@@ -106,8 +109,9 @@ type Forgetter struct {
 	// purge is what is being waited for, nil for nothing; leftover says that something is hidden.
 	purge    *purge
 	leftover bool
-	// aged are the limits that have been seen to.
-	aged *Limits
+	// aged are the limits that have been seen to, witness says which may be.
+	aged    *Limits
+	witness *witness
 }
 
 // New prepares a forgetter.
@@ -132,6 +136,10 @@ func New(o Options) *Forgetter {
 	if f.elapsed == nil {
 		began := time.Now()
 		f.elapsed = func() time.Duration { return time.Since(began) }
+	}
+	f.witness = &witness{wall: o.Wall, elapsed: f.elapsed, logger: o.Logger}
+	if o.Wall == nil {
+		f.witness.wall = time.Now
 	}
 	return f
 }

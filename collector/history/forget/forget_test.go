@@ -39,6 +39,8 @@ type history struct {
 	notes []stream.HistoryNote
 	// passed is how long everything has run, limits are those of the forgetter.
 	passed time.Duration
+	// wall is the forgetter's own clock, zero for that of its limits.
+	wall time.Time
 	// current is up to when everything that was received is there.
 	current time.Time
 	limits  forget.Limits
@@ -101,6 +103,12 @@ func (h *history) NoteHistory(_ context.Context, notes []stream.HistoryNote) err
 func (h *history) forgetter() *forget.Forgetter {
 	return forget.New(forget.Options{
 		Client: h.client, Cluster: h.cluster, Ledger: h, Erasures: h, Logger: slog.New(slog.DiscardHandler), Monotonic: func() time.Duration { return h.passed },
+		Wall: func() time.Time {
+			if h.wall.IsZero() {
+				return h.limits.Now
+			}
+			return h.wall
+		},
 		Settled: func(context.Context) error { return h.interrupt("settled") },
 		Current: func(context.Context) (time.Time, error) { return h.current, nil },
 		Limits:  func(context.Context) (forget.Limits, error) { return h.limits, h.interrupt("limits") },

@@ -182,7 +182,9 @@ type run struct {
 	report Report
 	// descending has for each file whether its newest events come first.
 	descending []bool
-	progress   Progress
+	// newest is the millisecond of the newest event of the files, 0 where they have none.
+	newest   int64
+	progress Progress
 }
 
 func (r *run) tell() {

@@ -191,6 +191,7 @@ func (r *run) take(b *batch) error {
 		if err := r.sorted.add(encoded); err != nil {
 			return err
 		}
+		r.newest = max(r.newest, placeOf(encoded).ms)
 	}
 	r.direct(b)
 	r.report.NoEvents += b.outcomes[noEvent]

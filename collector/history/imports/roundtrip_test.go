@@ -108,6 +108,7 @@ func (idle) ReadRecords(ctx context.Context, after stream.Position, _ int, block
 func (idle) Bounds(context.Context) (stream.Bounds, error)       { return stream.Bounds{}, nil }
 func (idle) RecordBounds(context.Context) (stream.Bounds, error) { return stream.Bounds{}, nil }
 func (idle) Dropped(context.Context) (stream.Dropped, error)     { return stream.Dropped{}, nil }
+func (idle) Beyond(context.Context) (stream.Position, error)     { return 0, nil }
 
 func wait(ctx context.Context, block time.Duration) error {
 	if block == 0 {

@@ -21,6 +21,8 @@ type writer struct {
 	cluster schema.Cluster
 	// months are those in which there are events of the files, by the numbers of [monthOf].
 	months map[int]bool
+	// said says that it is noted that this import adds something.
+	said bool
 }
 
 // write is the second pass: while one block is added the next is made.
@@ -59,7 +61,10 @@ func (r *run) write(ctx context.Context) error {
 	if err != nil || r.DryRun {
 		return err
 	}
-	return w.mend(ctx)
+	if err := w.mend(ctx); err != nil {
+		return err
+	}
+	return w.sayEnd(ctx)
 }
 
 // add adds a block. Where that fails in a way that passes it is tried again: what is there is looked up anew each time.
@@ -98,6 +103,9 @@ func (w *writer) attempt(ctx context.Context, b *block) error {
 		return err
 	}
 	if fresh := b.fresh(); len(fresh) > 0 {
+		if err := w.sayBegin(ctx); err != nil {
+			return err
+		}
 		if err := w.addEvents(ctx, fresh); err != nil {
 			return fmt.Errorf("add events: %w", err)
 		}
