@@ -86,7 +86,7 @@ func (e *Engine) now(ctx context.Context) (moment, error) {
 	}
 	found, err := one[ends](ctx, e, clickhouse.Query{
 		SQL: `SELECT min(at) AS first, max(at) AS newest, count() AS rows, ifNull((SELECT max(entry) FROM records), 0) AS records,
-			ifNull((SELECT count() FROM erased), 0) AS hidden, ifNull((SELECT count() FROM gaps), 0) AS lost FROM events`,
+			ifNull((SELECT count() FROM erased), 0) AS hidden, ifNull((SELECT countIf(end > 0) FROM gaps), 0) AS lost FROM events`,
 	})
 	if err != nil {
 		return moment{}, err
