@@ -148,6 +148,45 @@ func TestAHistoryIsDeletedByThePolicy(t *testing.T) {
 	}
 }
 
+// TestThePodOfAnImportThatIsDoneHoldsNothing has one beside the archive's, as the guide to imports makes it: it stays until its Job is removed.
+func TestThePodOfAnImportThatIsDoneHoldsNothing(t *testing.T) {
+	t.Parallel()
+	clickhouse := clickhousetest.Start(t)
+	for sentence, test := range map[string]struct {
+		phase corev1.PodPhase
+		end   func(t *testing.T, namespace string)
+	}{
+		"a history that is switched off": {corev1.PodSucceeded, func(t *testing.T, namespace string) {
+			change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.History = v1alpha1.History{Type: v1alpha1.HistoryMemory} })
+			eventually(t, func() error { return gone(namespace, "shop-archive", &appsv1.Deployment{}) })
+			rollOut(t, namespace, "shop")
+			secretGone(t, namespace, "shop-history-archive")
+		}},
+		"a Property that is deleted": {corev1.PodFailed, func(t *testing.T, namespace string) { deleted(t, namespace, "shop") }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			namespace := newNamespace(t)
+			startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), ClickHouseURL: clickhouse.URL("")}})
+			create(t, property(namespace, "shop", inClickHouse))
+			remembered(t, namespace, "shop")
+			archive := &appsv1.Deployment{}
+			eventually(t, func() error {
+				return server.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "shop-archive"}, archive)
+			})
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-import", Labels: archive.Spec.Template.Labels}, Spec: archive.Spec.Template.Spec}
+			create(t, pod)
+			pod.Status.Phase = test.phase
+			if err := server.client.Status().Update(context.Background(), pod); err != nil {
+				t.Fatal(err)
+			}
+			test.end(t, namespace)
+			if got := left(t, clickhouse.URL(""), namespace); got != "1 databases, 0 users" {
+				t.Errorf("there are %s", got)
+			}
+		})
+	}
+}
+
 func TestAClickHouseThatIsAwayHoldsNoDeletion(t *testing.T) {
 	t.Parallel()
 	clickhouse := clickhousetest.Start(t)

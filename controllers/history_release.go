@@ -77,13 +77,11 @@ func (r *Reconciler) ownSecrets(ctx context.Context, s *scope, names []string) (
 
 // historyUsed says whether pods may still reach the history: the archive's, and query pods that have not been replaced yet.
 func (r *Reconciler) historyUsed(ctx context.Context, s *scope) (bool, error) {
-	pods := &metav1.PartialObjectMetadataList{}
-	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.Client.List(ctx, pods, client.InNamespace(s.property.Namespace), client.MatchingLabels{
+	pods, err := r.running(ctx, s.property, map[string]string{
 		resources.LabelInstance: s.property.Name, resources.LabelComponent: string(resources.Archive), resources.LabelManagedBy: resources.ManagedBy,
 	})
 	query := s.deployments[resources.Query]
-	return len(pods.Items) > 0 || query == nil || query.reason == v1alpha1.ReasonProgressing, err
+	return pods > 0 || query == nil || query.reason == v1alpha1.ReasonProgressing, err
 }
 
 // releaseHistory removes users and, with drop, data. It finds the history even where the Secret with the server's URL went first, as
