@@ -140,20 +140,21 @@ var sourceReasons = map[string]string{
 
 // podsLeft counts the Property's pods that still run.
 func (r *Reconciler) podsLeft(ctx context.Context, property *v1alpha1.Property) (int, error) {
-	return r.running(ctx, property, resources.Labels(property))
+	pods, err := r.running(ctx, property)
+	return len(pods), err
 }
 
-// running counts the Property's pods with these labels that have not ended. One that has stays there: an import's, until somebody removes
-// its Job. The cache has no phases, so the API server is asked about what it has.
-func (r *Reconciler) running(ctx context.Context, property *v1alpha1.Property, labels map[string]string) (int, error) {
+// running returns the Property's pods that have not ended. One that has stays there: an import's, until somebody removes its Job. The
+// cache has no phases, so the API server is asked where there are any pods.
+func (r *Reconciler) running(ctx context.Context, property *v1alpha1.Property) ([]metav1.PartialObjectMetadata, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	options := []client.ListOption{client.InNamespace(property.Namespace), client.MatchingLabels(labels)}
+	options := []client.ListOption{client.InNamespace(property.Namespace), client.MatchingLabels(resources.Labels(property))}
 	if err := r.Client.List(ctx, pods, options...); err != nil || len(pods.Items) == 0 {
-		return 0, err
+		return nil, err
 	}
 	err := r.Live.List(ctx, pods, append(options, client.MatchingFieldsSelector{Selector: fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
 	)})...)
-	return len(pods.Items), err
+	return pods.Items, err
 }
