@@ -91,11 +91,7 @@ func TestAHistoryThatIsSwitchedOffKeepsItsData(t *testing.T) {
 			if got := left(t, clickhouse.URL(""), namespace); got != "1 databases, 2 users" {
 				t.Errorf("there are %s", got)
 			}
-			change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.History = v1alpha1.History{Type: v1alpha1.HistoryMemory} })
-			eventually(t, func() error {
-				return gone(namespace, "shop-archive", &appsv1.Deployment{})
-			})
-			rollOut(t, namespace, "shop")
+			switchOff(t, namespace, "shop")
 			for _, name := range []string{"shop-history-archive", "shop-history-query", "shop-redis-archive"} {
 				secretGone(t, namespace, name)
 			}
@@ -143,6 +139,82 @@ func TestAHistoryIsDeletedByThePolicy(t *testing.T) {
 			deleted(t, namespace, "shop")
 			if got := left(t, clickhouse.URL(""), namespace); got != test.want {
 				t.Errorf("there are %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestAHistoryThatIsSwitchedOffStaysForThePodsThatEnd: pods that are replaced answer for some seconds more.
+func TestAHistoryThatIsSwitchedOffStaysForThePodsThatEnd(t *testing.T) {
+	t.Parallel()
+	clickhouse := clickhousetest.Start(t)
+	namespace := newNamespace(t)
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), ClickHouseURL: clickhouse.URL("")}})
+	create(t, property(namespace, "shop", inClickHouse))
+	remembered(t, namespace, "shop")
+	var template corev1.PodTemplateSpec
+	eventually(t, func() error {
+		if template = get(t, &appsv1.Deployment{}, namespace, "shop-query").Spec.Template; template.Annotations["weir.dev/history"] == "" {
+			return fmt.Errorf("query pods are not told of the history")
+		}
+		return nil
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-query-1", Labels: template.Labels, Annotations: template.Annotations}, Spec: template.Spec}
+	create(t, pod)
+	switchOff(t, namespace, "shop")
+	quiet(t, get(t, &v1alpha1.Property{}, namespace, "shop"))
+	if got := left(t, clickhouse.URL(""), namespace); got != "1 databases, 2 users" {
+		t.Errorf("while a pod of before runs there are %s", got)
+	}
+	if err := server.client.Delete(context.Background(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	secretGone(t, namespace, "shop-history-archive")
+	if got := left(t, clickhouse.URL(""), namespace); got != "1 databases, 0 users" {
+		t.Errorf("there are %s", got)
+	}
+}
+
+// switchOff takes a Property's history out of the spec, and rolls its Deployments out.
+func switchOff(t testing.TB, namespace, name string) {
+	t.Helper()
+	change(t, &v1alpha1.Property{}, namespace, name, func(p *v1alpha1.Property) { p.Spec.History = v1alpha1.History{Type: v1alpha1.HistoryMemory} })
+	eventually(t, func() error { return gone(namespace, name+"-archive", &appsv1.Deployment{}) })
+	rollOut(t, namespace, name)
+}
+
+// TestThePodOfAnImportThatIsDoneHoldsNothing has one beside the archive's, as the guide to imports makes it: it stays until its Job is removed.
+func TestThePodOfAnImportThatIsDoneHoldsNothing(t *testing.T) {
+	t.Parallel()
+	clickhouse := clickhousetest.Start(t)
+	for sentence, test := range map[string]struct {
+		phase corev1.PodPhase
+		end   func(t *testing.T, namespace string)
+	}{
+		"a history that is switched off": {corev1.PodSucceeded, func(t *testing.T, namespace string) {
+			switchOff(t, namespace, "shop")
+			secretGone(t, namespace, "shop-history-archive")
+		}},
+		"a Property that is deleted": {corev1.PodFailed, func(t *testing.T, namespace string) { deleted(t, namespace, "shop") }},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			namespace := newNamespace(t)
+			startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), ClickHouseURL: clickhouse.URL("")}})
+			create(t, property(namespace, "shop", inClickHouse))
+			remembered(t, namespace, "shop")
+			archive := &appsv1.Deployment{}
+			eventually(t, func() error {
+				return server.client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: "shop-archive"}, archive)
+			})
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-import", Labels: archive.Spec.Template.Labels, Annotations: archive.Spec.Template.Annotations}, Spec: archive.Spec.Template.Spec}
+			create(t, pod)
+			pod.Status.Phase = test.phase
+			if err := server.client.Status().Update(context.Background(), pod); err != nil {
+				t.Fatal(err)
+			}
+			test.end(t, namespace)
+			if got := left(t, clickhouse.URL(""), namespace); got != "1 databases, 0 users" {
+				t.Errorf("there are %s", got)
 			}
 		})
 	}

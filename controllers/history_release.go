@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,15 +76,13 @@ func (r *Reconciler) ownSecrets(ctx context.Context, s *scope, names []string) (
 	return found, nil
 }
 
-// historyUsed says whether pods may still reach the history: the archive's, and query pods that have not been replaced yet.
+// historyUsed says whether pods may still reach the history: those that were made to, which answer for some seconds more when they are
+// replaced, and those that are about to be.
 func (r *Reconciler) historyUsed(ctx context.Context, s *scope) (bool, error) {
-	pods := &metav1.PartialObjectMetadataList{}
-	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.Client.List(ctx, pods, client.InNamespace(s.property.Namespace), client.MatchingLabels{
-		resources.LabelInstance: s.property.Name, resources.LabelComponent: string(resources.Archive), resources.LabelManagedBy: resources.ManagedBy,
-	})
+	pods, err := r.running(ctx, s.property)
+	used := slices.ContainsFunc(pods, func(pod metav1.PartialObjectMetadata) bool { return pod.Annotations[resources.AnnotationHistory] != "" })
 	query := s.deployments[resources.Query]
-	return len(pods.Items) > 0 || query == nil || query.reason == v1alpha1.ReasonProgressing, err
+	return used || query == nil || query.reason == v1alpha1.ReasonProgressing, err
 }
 
 // releaseHistory removes users and, with drop, data. It finds the history even where the Secret with the server's URL went first, as

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -139,8 +140,21 @@ var sourceReasons = map[string]string{
 
 // podsLeft counts the Property's pods that still run.
 func (r *Reconciler) podsLeft(ctx context.Context, property *v1alpha1.Property) (int, error) {
+	pods, err := r.running(ctx, property)
+	return len(pods), err
+}
+
+// running returns the Property's pods that have not ended. One that has stays there: an import's, until somebody removes its Job. The
+// cache has no phases, so the API server is asked where there are any pods.
+func (r *Reconciler) running(ctx context.Context, property *v1alpha1.Property) ([]metav1.PartialObjectMetadata, error) {
 	pods := &metav1.PartialObjectMetadataList{}
 	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	err := r.Client.List(ctx, pods, client.InNamespace(property.Namespace), client.MatchingLabels(resources.Labels(property)))
-	return len(pods.Items), err
+	options := []client.ListOption{client.InNamespace(property.Namespace), client.MatchingLabels(resources.Labels(property))}
+	if err := r.Client.List(ctx, pods, options...); err != nil || len(pods.Items) == 0 {
+		return nil, err
+	}
+	err := r.Live.List(ctx, pods, append(options, client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+	)})...)
+	return pods.Items, err
 }

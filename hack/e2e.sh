@@ -4,12 +4,13 @@
 #   hack/e2e.sh                                       on a node that hack/cluster.sh makes of this machine, and takes away again
 #   KUBECONFIG_E2E=FILE IMG=IMAGE hack/e2e.sh         in a cluster of yours
 #
-# The node needs root on Linux; it says what it will do and asks once, WEIR_INSTALL=1 is the answer yes. None may be up.
+# The node needs root on Linux; it says what it will do and asks once, WEIR_INSTALL=1 is the answer yes. None may be up. Beside it runs the
+# ClickHouse of hack/clickhouse.sh, for a history.
 #
 # In your cluster one namespace is used, weir-e2e, which must not be there before and is removed at the end. The chart makes the
 # CustomResourceDefinition of Property where no other release has; it is removed with the namespace unless there are other Properties. Its nodes
 # have to be able to pull IMG, and the chart's image of Redis or REDIS_IMG, and to make a volume. Steps that hurt a node, or need an ingress, a webhook's
-# receiver or two releases, are not run there.
+# receiver, a ClickHouse or two releases, are not run there.
 #
 #   E2E_RUN=REGEXP    runs the steps whose names match, instead of all; the first two make what the others use
 #   E2E_KEEP=1        leaves everything as it is when a step has failed, and says how to run one again
@@ -114,6 +115,7 @@ case $where in
       exit 1
     fi
     hack/cluster.sh consent
+    hack/clickhouse.sh >/dev/null # the step of a history would find out after minutes that there is none
     pack_images
     started=node
     hack/cluster.sh up "$scratch"/images/*.tar "$scratch/images/before/weir.tar"

@@ -1,6 +1,7 @@
 package clickhouseserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -25,6 +26,8 @@ import (
 type Options struct {
 	// Dir holds data, log and configuration; it is made where it is missing. One server at a time uses it.
 	Dir string
+	// Host is the address of this machine that it listens at; "" is 127.0.0.1, which is reached from here alone.
+	Host string
 	// TLS has the server speak TLS alone; nil is HTTP.
 	TLS *TLS
 	// Config are further elements of the server's configuration, as XML, such as remote_servers.
@@ -62,14 +65,14 @@ type Server struct {
 	exited chan struct{}
 }
 
-// Start starts a server on a loopback port, the same as the last time where that is free, and waits until it answers. It fails
+// Start starts a server on a free port, the same as the last time where that is free, and waits until it answers. It fails
 // with the last lines of its log.
 func Start(ctx context.Context, program string, options Options) (*Server, error) {
 	dir, err := filepath.Abs(options.Dir)
 	if err != nil {
 		return nil, err
 	}
-	options.Dir = dir
+	options.Dir, options.Host = dir, cmp.Or(options.Host, "127.0.0.1")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -81,8 +84,8 @@ func Start(ctx context.Context, program string, options Options) (*Server, error
 	if err != nil {
 		return nil, err
 	}
-	if s.port, err = strconv.Atoi(port); err != nil || !free(s.port) {
-		if s.port, err = freePort(); err != nil {
+	if s.port, err = strconv.Atoi(port); err != nil || !free(s.address()) {
+		if s.port, err = freePort(options.Host); err != nil {
 			return nil, err
 		}
 	}
@@ -101,6 +104,9 @@ func kept(path, otherwise string) (string, error) {
 	return string(content), err
 }
 
+// address is where the server listens.
+func (s *Server) address() string { return net.JoinHostPort(s.options.Host, strconv.Itoa(s.port)) }
+
 // URL returns the server's address for a database: http://weir:PASSWORD@127.0.0.1:PORT/DATABASE.
 func (s *Server) URL(database string) string {
 	scheme := "http"
@@ -109,7 +115,7 @@ func (s *Server) URL(database string) string {
 	}
 	return (&url.URL{
 		Scheme: scheme, User: url.UserPassword(User, s.password),
-		Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)), Path: "/" + database,
+		Host: s.address(), Path: "/" + database,
 	}).String()
 }
 
@@ -159,7 +165,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return s.awaitReady(ctx)
 }
 
-// configure writes the configuration and the user, whose password stands in neither.
+// configure writes the configuration and the user, whose password stands in neither. Who reaches the address may show it.
 func (s *Server) configure() error {
 	port := fmt.Sprintf("<http_port>%d</http_port>", s.port)
 	if files := s.options.TLS; files != nil {
@@ -172,12 +178,12 @@ func (s *Server) configure() error {
 			s.port, escaped(files.Certificate), escaped(files.Key), escaped(files.ClientCA), verification)
 	}
 	dir := escaped(s.options.Dir)
-	config := "<clickhouse><logger><level>warning</level><console>true</console></logger><listen_host>127.0.0.1</listen_host>" + port +
+	config := "<clickhouse><logger><level>warning</level><console>true</console></logger><listen_host>" + s.options.Host + "</listen_host>" + port +
 		"<path>" + dir + "/data/</path><tmp_path>" + dir + "/data/tmp/</tmp_path><user_directories><users_xml><path>" + dir +
 		"/users.xml</path></users_xml><local_directory><path>" + dir + "/data/access/</path></local_directory></user_directories>" +
 		s.options.Config + "</clickhouse>\n"
 	users := fmt.Sprintf("<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><%s>"+
-		"<password_sha256_hex>%x</password_sha256_hex><networks><ip>127.0.0.1</ip></networks><profile>default</profile>"+
+		"<password_sha256_hex>%x</password_sha256_hex><networks><ip>::/0</ip></networks><profile>default</profile>"+
 		"<quota>default</quota><access_management>1</access_management></%s></users></clickhouse>\n", User, sha256.Sum256([]byte(s.password)), User)
 	if err := os.WriteFile(filepath.Join(s.options.Dir, "users.xml"), []byte(users), 0o600); err != nil {
 		return err
@@ -242,7 +248,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 
 // knock asks whether the server is there. Of one that speaks TLS it is enough that it takes connections.
 func (s *Server) knock(ctx context.Context) error {
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+	address := s.address()
 	if s.options.TLS != nil {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err == nil {
@@ -276,19 +282,19 @@ func (s *Server) lastWords() string {
 	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }
 
-// free says whether nobody listens on a port.
-func free(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+// free says whether nobody listens at an address.
+func free(address string) bool {
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return false
 	}
 	return listener.Close() == nil
 }
 
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(host string) (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		return 0, fmt.Errorf("find a free loopback port: %w", err)
+		return 0, fmt.Errorf("find a free port at %s: %w", host, err)
 	}
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port, nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,23 +45,27 @@ func dial(t *testing.T, address string, cluster schema.Cluster) *clickhouse.Clie
 	return client
 }
 
+// distributed finds in a statement the table that it spreads, and the number that tells on which shard a row lies.
+var distributed = regexp.MustCompile("`(\\w+)`(?: ON CLUSTER `\\w+`)? AS .* ENGINE = Distributed\\(.*, intHash64\\((.*)\\)\\)$")
+
 // spread makes a database whose tables are those of a cluster over the rows of another database. One server plays all shards: what a
 // shard has is what the schema would have put there of the rows, by the number of the shard that is asked.
 func spread(t *testing.T, server *clickhousetest.Server, cluster schema.Cluster, shards int, rows string) *clickhouse.Client {
 	t.Helper()
 	address := server.Database(t)
-	for table, shard := range schema.Shards() {
-		clickhousetest.Exec(t, address, fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM %s.%s WHERE intHash64(%s) %% %d + 1 = shardNum()",
-			schema.Quote(cluster.Local(table)), schema.Quote(rows), schema.Quote(table), shard, shards))
-	}
 	parsed, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, statement := range schema.Creates(strings.Trim(parsed.Path, "/"), cluster) {
-		if strings.Contains(statement, "ENGINE = Distributed") {
-			clickhousetest.Exec(t, address, statement)
+		placed := distributed.FindStringSubmatch(statement)
+		if placed == nil {
+			continue
 		}
+		table, shard := placed[1], placed[2]
+		clickhousetest.Exec(t, address, fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM %s.%s WHERE intHash64(%s) %% %d + 1 = shardNum()",
+			schema.Quote(cluster.Local(table)), schema.Quote(rows), schema.Quote(table), shard, shards))
+		clickhousetest.Exec(t, address, statement)
 	}
 	return dial(t, address, cluster)
 }

@@ -39,8 +39,8 @@ const (
 	// annotationRedis is a hash of where Redis is: a pod dials it once, when it starts. User, password and
 	// certificates are read again when they change.
 	annotationRedis = "weir.dev/redis"
-	// annotationHistory is the same of where the history is, on the pods that reach it.
-	annotationHistory = "weir.dev/history"
+	// AnnotationHistory is the same of where the history is, on the pods that reach it.
+	AnnotationHistory = "weir.dev/history"
 	// annotationCurrency is on the query pods, whose sums are in that currency.
 	annotationCurrency = "weir.dev/currency"
 	// AnnotationConfig is the [ConfigHash] that a running pod was told of.
@@ -81,7 +81,7 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 	}
 	annotations[annotationRedis] = placeHash(in.RedisURLs[role])
 	if address := in.HistoryURLs[role.HistoryRole()]; address != "" {
-		annotations[annotationHistory] = placeHash(address)
+		annotations[AnnotationHistory] = placeHash(address)
 	}
 	if role.traits().reports {
 		annotations[annotationCurrency] = property.Spec.Currency

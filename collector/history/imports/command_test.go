@@ -132,19 +132,30 @@ func TestFilesAreFound(t *testing.T) {
 	} {
 		put(t, dir, name, content)
 	}
+	// As a pod sees a ConfigMap.
+	mounted := t.TempDir()
+	put(t, mounted, "..2026_11_28/past.ndjson", []byte(lines[0]+"\n"+lines[1]))
+	for link, to := range map[string]string{"..data": "..2026_11_28", "past.ndjson": "..data/past.ndjson", "linked": dir} {
+		if err := os.Symlink(to, filepath.Join(mounted, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, test := range map[string]struct {
 		paths []string
+		files int
 		want  int64
 	}{
-		"in a folder":              {[]string{dir}, 6},
-		"by a pattern":             {[]string{filepath.Join(dir, "segment-logs", "*", "*", "2026*.gz")}, 4},
-		"a folder and files in it": {[]string{filepath.Join(dir, "plain.ndjson"), dir}, 6},
-		"from the standard input":  {[]string{"-"}, 2},
+		"in a folder":              {[]string{dir}, 5, 6},
+		"in a volume":              {[]string{mounted}, 1, 2},
+		"in a folder by a link":    {[]string{filepath.Join(mounted, "linked")}, 5, 6},
+		"by a pattern":             {[]string{filepath.Join(dir, "segment-logs", "*", "*", "2026*.gz")}, 2, 4},
+		"a folder and files in it": {[]string{filepath.Join(dir, "plain.ndjson"), dir}, 5, 6},
+		"from the standard input":  {[]string{"-"}, 1, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t)
 			p.Input = bytes.NewReader(compressed(lines[0] + "\n" + lines[1]))
-			if report := p.run(test.paths...); report.Imported != test.want {
+			if report := p.run(test.paths...); report.Imported != test.want || report.Files != test.files {
 				t.Errorf("report %+v, %v", report, p.bad)
 			}
 		})

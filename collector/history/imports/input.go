@@ -53,12 +53,21 @@ func files(paths []string) (list []string, passedOver int, err error) {
 	return list, passedOver, nil
 }
 
-// walk adds a file, or those in a folder.
+// walk adds a file, or those in a folder. In a folder that Kubernetes mounts a ConfigMap or a Secret at, the files are links; what begins with
+// two dots is where they lie, and would have each twice.
 func walk(path string, add func(string)) (passedOver int, err error) {
+	if found, err := os.Stat(path); err == nil && found.IsDir() {
+		path += string(filepath.Separator) // so that a link to a folder is one
+	}
 	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil || entry.IsDir():
+		case err != nil:
 			return err
+		case name != path && strings.HasPrefix(entry.Name(), ".."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case entry.IsDir():
 		case name == path, slices.Contains(endings, strings.ToLower(filepath.Ext(name))):
 			add(name)
 		default:

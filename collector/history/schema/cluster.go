@@ -105,12 +105,3 @@ func (c Cluster) spread(database string, t *table) string {
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s ENGINE = Distributed(%s, %s, %s, intHash64(%s))",
 		c.in(database, t.name), c.on(), c.in(database, c.Local(t.name)), Quote(string(c)), Quote(database), Quote(c.Local(t.name)), t.shard)
 }
-
-// Shards is, of each table, the SQL of the number that tells on which shard of a cluster a row lies: the rest of intHash64 of it.
-func Shards() map[string]string {
-	shards := map[string]string{}
-	for _, t := range tables() {
-		shards[t.name] = t.shard
-	}
-	return shards
-}

@@ -76,11 +76,8 @@ func read(ctx context.Context, client *clickhouse.Client) (state State, err erro
 	return state, nil
 }
 
-// Repairs are the statements that make of what there is what there has to be. A column of another type is an error: its
-// values would have to be read again.
-func Repairs(state State) ([]string, error) { return RepairsOn(state, "") }
-
-// RepairsOn is [Repairs] for tables that are spread over a cluster: those that have rows come first.
+// RepairsOn are the statements that make of what there is what there has to be. A column of another type is an error: its values would
+// have to be read again. Of tables that are spread over a cluster those that have rows come first.
 func RepairsOn(state State, c Cluster) ([]string, error) {
 	var statements []string
 	for _, t := range tables() {
