@@ -50,7 +50,7 @@ type attribution struct {
 }
 
 func (e *Engine) newAttribution(m moment, q analytics.AttributionQuery) *attribution {
-	kept, parameters := filterSQL(q.Filter)
+	kept, parameters := m.filterSQL(q.Filter, q.Range)
 	maps.Copy(parameters, m.bounds(q.Range))
 	parameters["conversion"], parameters["currency"], parameters["lookback"] = q.ConversionEvent, e.currency, q.Lookback.Milliseconds()
 	// Touches count from here on.

@@ -43,7 +43,7 @@ type breakdown struct {
 }
 
 func newBreakdown(m moment, q analytics.BreakdownQuery, currency string) *breakdown {
-	kept, parameters := filterSQL(q.Filter)
+	kept, parameters := m.filterSQL(q.Filter, q.Range)
 	maps.Copy(parameters, m.bounds(q.Range))
 	parameters["class"], parameters["currency"], parameters["limit"] = int(event.Human), currency, q.Limit
 	b := &breakdown{query: q, parameters: parameters}
@@ -51,14 +51,10 @@ func newBreakdown(m moment, q analytics.BreakdownQuery, currency string) *breakd
 		b.figures, b.labelled = productsSQL(kept)
 		return b
 	}
-	origin := "origin"
-	if _, isTouch := touchParts[q.By]; isTouch && !m.touchesAreKnown(q.Range) {
-		origin = originSQL
-	}
-	if kept != everything || origin != "origin" { // of which nothing is prepared
+	if _, isTouch := touchParts[q.By]; kept != everything || isTouch && !m.touchesAreKnown(q.Range) { // of which nothing is prepared
 		quarters(parameters, 0, 0, false)
 	}
-	label := labelSQL(q.By, origin)
+	label := labelSQL(q.By, m.originIn(q.Range))
 	b.figures, b.labelled = figuresSQL(label, kept), labelledSQL(label, kept)
 	return b
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"github.com/weir-dev/weir/collector/analytics"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // buckets are ranges that follow one another without a gap, so that one statement answers for all.
@@ -28,6 +29,11 @@ func (m moment) bucketsOf(ranges []analytics.Range) (list []buckets) {
 		b.begins, b.places[from], b.end = append(b.begins, from), i, to
 	}
 	return list
+}
+
+// span is from where the first begins to where the last one ends.
+func (b *buckets) span() analytics.Range {
+	return analytics.Range{From: stream.Position(b.begins[0]).Time(), To: stream.Position(b.end).Time()}
 }
 
 // parameters are those of [inRange] and [quarters] for all of the buckets together, and of [buckets.key].

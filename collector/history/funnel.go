@@ -16,7 +16,7 @@ func (e *Engine) Funnel(ctx context.Context, q analytics.FunnelQuery) (analytics
 	if err != nil {
 		return analytics.Funnel{}, err
 	}
-	kept, parameters := filterSQL(q.Filter)
+	kept, parameters := m.filterSQL(q.Filter, q.Range)
 	maps.Copy(parameters, m.boundsOfSomebody(q.Range))
 	names, masks := fillsOf(q.Steps)
 	parameters["names"], parameters["masks"], parameters["window"] = names, masks, q.Window.Milliseconds()

@@ -3,8 +3,6 @@ package history
 import (
 	"context"
 
-	"github.com/google/uuid"
-
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/event"
@@ -14,21 +12,22 @@ import (
 
 // listedEvent is what a listing takes of an event.
 type listedEvent struct {
-	At         uint64    `ch:"at"`
-	Name       string    `ch:"name"`
-	Class      uint8     `ch:"class"`
-	Visitor    uint64    `ch:"visitor"`
-	ClientID   string    `ch:"client_id"`
-	Value      *int64    `ch:"value"`
-	Currency   string    `ch:"currency"`
-	OrderID    string    `ch:"order_id"`
-	DeliveryID uuid.UUID `ch:"delivery_id"`
-	EventID    string    `ch:"event_id"`
-	Touch      string    `ch:"touch"`
-	Platforms  string    `ch:"platforms"`
+	At           uint64 `ch:"at"`
+	Name         string `ch:"name"`
+	Class        uint8  `ch:"class"`
+	Visitor      uint64 `ch:"visitor"`
+	ClientID     string `ch:"client_id"`
+	Value        *int64 `ch:"value"`
+	Currency     string `ch:"currency"`
+	OrderID      string `ch:"order_id"`
+	DeliveryHigh uint64 `ch:"delivery_high"`
+	DeliveryLow  uint64 `ch:"delivery_low"`
+	EventID      string `ch:"event_id"`
+	Touch        string `ch:"touch"`
+	Platforms    string `ch:"platforms"`
 }
 
-const listedColumns = "at, name, class, visitor, client_id, value, currency, order_id, delivery_id, event_id, touch, platforms"
+const listedColumns = "at, name, class, visitor, client_id, value, currency, order_id, delivery_high, delivery_low, event_id, touch, platforms"
 
 // Listing returns a page of the events of a range.
 func (e *Engine) Listing(ctx context.Context, q analytics.ListingQuery) (analytics.Page, error) {
@@ -90,7 +89,7 @@ func (l *listedEvent) record(m moment, said []rows.Record) analytics.Record {
 		Deliveries: deliveriesOf(l.Platforms, position.Time(), said),
 	}
 	if r.EventID == "" {
-		r.EventID = l.DeliveryID.String()
+		r.EventID = rows.JoinDeliveryID(l.At, l.DeliveryHigh, l.DeliveryLow).String()
 	}
 	if l.Value != nil {
 		r.Value = new(event.Amount(*l.Value))

@@ -59,7 +59,7 @@ func (p *past) lookUp(q *analytics.ListingQuery) {
 	}
 	eventID := func(r *rows.Event) string {
 		if r.EventID == "" {
-			return r.DeliveryID.String()
+			return rows.JoinDeliveryID(r.At, r.DeliveryHigh, r.DeliveryLow).String()
 		}
 		return r.EventID
 	}

@@ -55,9 +55,9 @@ func startCounting(t *testing.T, address string) (*counting, *clickhouse.Client)
 }
 
 // ordersMade are events a second apart, of which every second has an id that its sender gave, and every tenth an order.
-const ordersMade = `INSERT INTO events (at, name, visitor, order_id, delivery_id, event_id)
+const ordersMade = `INSERT INTO events (at, name, visitor, order_id, delivery_high, delivery_low, event_id)
 SELECT bitShiftLeft({begin:UInt64} + 1000 * number, 20), 'purchase', number + 1, if(number % 10 = 0, concat('order-', toString(number)), ''),
-	toUUID(UUIDNumToString(sipHash128(number))), if(number % 2 = 1, concat('event-', toString(number)), '')
+	sipHash64(number, 1), sipHash64(number, 2), if(number % 2 = 1, concat('event-', toString(number)), '')
 FROM numbers({events:UInt64})`
 
 // TestALookUpReadsFewRows: what is looked up by an id is found without a look at all events, also where the tables were made when there
@@ -86,7 +86,7 @@ func TestALookUpReadsFewRows(t *testing.T) {
 			}
 			exec(clickhouse.Query{SQL: ordersMade, Parameters: map[string]any{"begin": begin.UnixMilli(), "events": events}})
 			ensure()
-			delivery, err := clickhouse.One[string](t.Context(), client, clickhouse.Query{SQL: "SELECT toString(delivery_id) FROM events WHERE visitor = 120001"})
+			delivery, err := clickhouse.One[string](t.Context(), client, clickhouse.Query{SQL: "SELECT " + schema.DeliveryID + " FROM events WHERE visitor = 120001"})
 			if err != nil {
 				t.Fatal(err)
 			}

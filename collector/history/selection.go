@@ -54,8 +54,16 @@ func labelSQL(by analytics.Dimension, origin string) string {
 	return fmt.Sprintf("substringIndex(substringIndex(%[1]s, '%[2]s', %[3]d), '%[2]s', -1)", origin, rows.TouchSeparator, touchParts[by])
 }
 
-// filterSQL is the condition that a filter puts on an event, [everything] for none, and its parameters.
-func filterSQL(filter analytics.Filter) (string, map[string]any) {
+// originIn is the touch that an event of a range comes from: as it stands there, unless there may be touches that credit none.
+func (m moment) originIn(r analytics.Range) string {
+	if m.touchesAreKnown(r) {
+		return "origin"
+	}
+	return originSQL
+}
+
+// filterSQL is the condition that a filter puts on an event of a range, [everything] for none, and its parameters.
+func (m moment) filterSQL(filter analytics.Filter, r analytics.Range) (string, map[string]any) {
 	conditions, parameters := []string{}, map[string]any{}
 	for _, by := range slices.Sorted(maps.Keys(filter)) {
 		values := filter[by]
@@ -70,7 +78,7 @@ func filterSQL(filter analytics.Filter) (string, map[string]any) {
 			}
 			conditions = append(conditions, condition)
 		} else {
-			conditions = append(conditions, fmt.Sprintf("has({%s:Array(String)}, %s)", name, labelSQL(by, originSQL)))
+			conditions = append(conditions, fmt.Sprintf("has({%s:Array(String)}, %s)", name, labelSQL(by, m.originIn(r))))
 			values = labels(by, values)
 		}
 		parameters[name] = values

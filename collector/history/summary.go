@@ -108,8 +108,8 @@ func (e *Engine) count(ctx context.Context, m moment, r analytics.Range, filter 
 // countEach counts those events of each of the ranges that a filter keeps.
 func (e *Engine) countEach(ctx context.Context, m moment, ranges []analytics.Range, filter analytics.Filter) ([]analytics.Counted, []columns.ClassCounts, error) {
 	counted, classes := make([]analytics.Counted, len(ranges)), make([]columns.ClassCounts, len(ranges))
-	kept, values := filterSQL(filter)
 	for _, b := range m.bucketsOf(ranges) {
+		kept, values := m.filterSQL(filter, b.span())
 		var err error
 		if kept == everything && !m.hidden && b.isPrepared() {
 			err = e.countPrepared(ctx, m, &b, counted, classes)

@@ -21,9 +21,9 @@ var (
 func BenchmarkFindingOnePerson(b *testing.B) {
 	h := newHistory(b)
 	for from := 0; from < *benchRows; from += 1_000_000 {
-		clickhousetest.Exec(b, h.address, fmt.Sprintf(`INSERT INTO events (at, name, visitor, client_id, delivery_id, touch, origin, page, platforms, identifiers, entry, identity)
+		clickhousetest.Exec(b, h.address, fmt.Sprintf(`INSERT INTO events (at, name, visitor, client_id, delivery_low, touch, origin, page, platforms, identifiers, entry, identity)
 			SELECT bitShiftLeft(toUInt64(1770000000000) + number * 300, 20), ['pageview', 'purchase'][1 + number %% 2], cityHash64(number %% %d), concat('c', toString(number %% %d)),
-			generateUUIDv4(number), if(number %% 5 = 0, 'google\x1fcpc\x1f\x1fPaid Search', ''), 'google\x1fcpc\x1f\x1fPaid Search', '/a', 'meta,crm', if(number %% 10 = 0, [sipHash64(number %% %d)], []),
+			sipHash64(number), if(number %% 5 = 0, 'google\x1fcpc\x1f\x1fPaid Search', ''), 'google\x1fcpc\x1f\x1fPaid Search', '/a', 'meta,crm', if(number %% 10 = 0, [sipHash64(number %% %d)], []),
 			randomPrintableASCII(60, number), '' FROM numbers(%d, %d)`, *benchVisitors, *benchVisitors, *benchVisitors, from, min(1_000_000, *benchRows-from)))
 	}
 	b.ResetTimer()

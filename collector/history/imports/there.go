@@ -57,7 +57,7 @@ func (w *writer) look(ctx context.Context, b *block) (map[int64]*millisecond, er
 		return nil, err
 	}
 	query := clickhouse.Query{
-		SQL: "SELECT at, if(event_id = '', toString(delivery_id), event_id) AS id, class FROM events WHERE " + within, Settings: longStatement(),
+		SQL: "SELECT at, " + schema.EventID + " AS id, class FROM events WHERE " + within, Settings: longStatement(),
 	}
 	if count > uint64(len(b.events)) {
 		var wanted []uint64

@@ -19,16 +19,19 @@ import (
 
 // Event is a row of the table events.
 type Event struct {
-	At         uint64    `ch:"at"`
-	Name       string    `ch:"name"`
-	Class      uint8     `ch:"class"`
-	Visitor    uint64    `ch:"visitor"`
-	ClientID   string    `ch:"client_id"`
-	Value      *int64    `ch:"value"`
-	Currency   string    `ch:"currency"`
-	OrderID    string    `ch:"order_id"`
-	DeliveryID uuid.UUID `ch:"delivery_id"`
-	EventID    string    `ch:"event_id"`
+	At       uint64 `ch:"at"`
+	Name     string `ch:"name"`
+	Class    uint8  `ch:"class"`
+	Visitor  uint64 `ch:"visitor"`
+	ClientID string `ch:"client_id"`
+	Value    *int64 `ch:"value"`
+	Currency string `ch:"currency"`
+	OrderID  string `ch:"order_id"`
+	// The delivery id's halves, as [SplitDeliveryID] has them.
+	DeliveryHigh uint64 `ch:"delivery_high"`
+	DeliveryLow  uint64 `ch:"delivery_low"`
+	// EventID is "" where it is the delivery's.
+	EventID string `ch:"event_id"`
 	// Touch is the event's own, Origin that which its visitor comes from; as [TouchText] writes them.
 	Touch  string `ch:"touch"`
 	Origin string `ch:"origin"`
@@ -59,9 +62,10 @@ func FromEvent(property string, at stream.Position, e *event.Event) Event {
 	rest := wire.RestOf(e)
 	row := Event{
 		At: uint64(at), Name: e.Name, Class: uint8(e.Class), ClientID: counted.ClientID, Currency: e.Currency, OrderID: e.OrderID,
-		DeliveryID: e.DeliveryID, Page: counted.Page, Platforms: strings.Join(e.Platforms, PlatformSeparator),
+		Page: counted.Page, Platforms: strings.Join(e.Platforms, PlatformSeparator),
 		Entry: rest.Entry, Identity: rest.Identity,
 	}
+	row.DeliveryHigh, row.DeliveryLow = SplitDeliveryID(at, e.DeliveryID)
 	if counted.IsSomeone {
 		row.Visitor = Number(counted.Visitor)
 	}
@@ -124,9 +128,10 @@ func (r *Event) Restore() (event.Event, error) {
 	if err != nil {
 		return event.Event{}, fmt.Errorf("event %s: %w", stream.Position(r.At), err)
 	}
-	e.Name, e.Class, e.Currency, e.OrderID, e.DeliveryID = r.Name, event.Class(r.Class), r.Currency, r.OrderID, r.DeliveryID
+	e.Name, e.Class, e.Currency, e.OrderID = r.Name, event.Class(r.Class), r.Currency, r.OrderID
+	e.DeliveryID = JoinDeliveryID(r.At, r.DeliveryHigh, r.DeliveryLow)
 	if e.ID = r.EventID; e.ID == "" {
-		e.ID = r.DeliveryID.String()
+		e.ID = e.DeliveryID.String()
 	}
 	if !e.Anonymous {
 		e.ClientID = r.ClientID
@@ -150,4 +155,17 @@ func Number(p event.Person) uint64 { return binary.BigEndian.Uint64(p[:]) }
 func PersonOf(number uint64) (p event.Person) {
 	binary.BigEndian.PutUint64(p[:], number)
 	return p
+}
+
+// SplitDeliveryID returns the halves of an event's delivery id. Of the first one the milliseconds of the position are taken, where ids
+// have those of their making: what is left takes two bytes, and not six more.
+func SplitDeliveryID(at stream.Position, id uuid.UUID) (high, low uint64) {
+	return binary.BigEndian.Uint64(id[:8]) - uint64(at.Milliseconds())<<16, binary.BigEndian.Uint64(id[8:])
+}
+
+// JoinDeliveryID is the inverse of [SplitDeliveryID].
+func JoinDeliveryID(at, high, low uint64) (id uuid.UUID) {
+	binary.BigEndian.PutUint64(id[:8], high+uint64(stream.Position(at).Milliseconds())<<16)
+	binary.BigEndian.PutUint64(id[8:], low)
+	return id
 }

@@ -54,7 +54,11 @@ const (
 
 // EventID is the SQL of an event's id, as it is shown and looked up: that of its delivery where nobody has given it one. There is an
 // index of it, which is looked into where a question says it with these words: empty() is what ClickHouse makes of a comparison with ”.
-const EventID = "if(empty(event_id), toString(delivery_id), event_id)"
+const EventID = "if(empty(event_id), " + DeliveryID + ", event_id)"
+
+// DeliveryID is an event's delivery id as a text, as SQL.
+const DeliveryID = "UUIDNumToString(toFixedString(concat(reverse(reinterpretAsFixedString(delivery_high + bitShiftLeft(bitShiftRight(at, 20), 16))), " +
+	"reverse(reinterpretAsFixedString(delivery_low))), 16))"
 
 // table describes one.
 type table struct {
@@ -109,16 +113,17 @@ func tables() []table {
 				{"value", "Nullable(Int64) CODEC(T64, ZSTD(1))"},
 				{"currency", "LowCardinality(String)"},
 				{"order_id", "String CODEC(ZSTD(1))"},
-				{"delivery_id", "UUID CODEC(ZSTD(1))"},
-				{"event_id", "String CODEC(ZSTD(1))"},   // "" where it is the delivery's
-				{"touch", "LowCardinality(String)"},     // the event's own, "" for none
-				{"origin", "LowCardinality(String)"},    // the touch that its visitor comes from, at most 30 days before
-				{"origin_age", "UInt32 CODEC(ZSTD(1))"}, // milliseconds from that touch to the event
-				{"since", "UInt32 CODEC(ZSTD(1))"},      // 1 + milliseconds from an earlier event of its visitor; 0 for not known or none
+				{"delivery_high", "UInt64 CODEC(T64, ZSTD(1))"},     // less the milliseconds of the position, see rows.SplitDeliveryID
+				{"delivery_low", "UInt64 CODEC(NONE)"},              // that cannot be compressed
+				{"event_id", "String CODEC(ZSTD(1))"},               // "" where it is the delivery's
+				{"touch", "LowCardinality(String) CODEC(ZSTD(1))"},  // the event's own, "" for none
+				{"origin", "LowCardinality(String) CODEC(ZSTD(1))"}, // the touch that its visitor comes from, at most 30 days before
+				{"origin_age", "UInt32 CODEC(ZSTD(1))"},             // milliseconds from that touch to the event
+				{"since", "UInt32 CODEC(ZSTD(1))"},                  // 1 + milliseconds from an earlier event of its visitor; 0 for not known or none
 				{"page", "LowCardinality(String)"},
-				{"products.id", "Array(LowCardinality(String))"},
-				{"products.amount", "Array(Nullable(Int64))"},
-				{"products.quantity", "Array(Int64)"},
+				{"products.id", "Array(LowCardinality(String)) CODEC(ZSTD(1))"},
+				{"products.amount", "Array(Nullable(Int64)) CODEC(ZSTD(1))"},
+				{"products.quantity", "Array(Int64) CODEC(ZSTD(1))"},
 				{"platforms", "LowCardinality(String)"},         // names with commas between
 				{"identifiers", "Array(UInt64) CODEC(ZSTD(1))"}, // others than the visitor; 0 first where that is none of them
 				{"entry", "String CODEC(ZSTD(3))"},              // what else was sent, as fields of weir.stream.v1.Entry
@@ -129,7 +134,7 @@ func tables() []table {
 				grouped("pages", Quarter+", class, name, currency, page", Figures),
 				grouped("origins", Quarter+", class, name, currency, origin", Figures),
 				grouped("visits", Before+", "+Quarter, Arrivals), // in this order what came before a range lies together
-				{"visitors", "SELECT visitor, at, name, class, value, currency, touch, origin, origin_age, page ORDER BY visitor, at"},
+				{"visitors", "SELECT visitor, at, name, class, value, currency, touch, origin, page ORDER BY visitor, at"},
 			},
 			indexes: []index{{"event_ids", EventID, byValue}, {"order_ids", "order_id", byValue}},
 		},
@@ -140,13 +145,13 @@ func tables() []table {
 				{"entry", "UInt64 CODEC(Delta(8), ZSTD(1))"}, // the position in the deliveries stream
 				{"nth", "UInt16"},                            // which record of that entry
 				{"platform", "LowCardinality(String)"},
-				{"status", "UInt8"}, // a stream.Status
-				{"attempts", "UInt16"},
+				{"status", "UInt8 CODEC(ZSTD(1))"}, // a stream.Status
+				{"attempts", "UInt16 CODEC(ZSTD(1))"},
 				{"latency", "UInt32 CODEC(ZSTD(1))"}, // milliseconds
-				{"reason", "LowCardinality(String)"},
-				{"decided", "Int64 CODEC(T64, ZSTD(1))"}, // milliseconds from the entry to when it was decided, mostly a few below 0
-				{"name", "LowCardinality(String)"},       // the event's
-				{"again", "UInt8"},                       // 1 where the event has an earlier record of the platform
+				{"reason", "LowCardinality(String) CODEC(ZSTD(1))"},
+				{"decided", "Int64 CODEC(T64, ZSTD(1))"},          // milliseconds from the entry to when it was decided, mostly a few below 0
+				{"name", "LowCardinality(String) CODEC(ZSTD(1))"}, // the event's
+				{"again", "UInt8"},                                // 1 where the event has an earlier record of the platform
 			},
 			projections: []projection{grouped("outcomes", Quarter+", platform, name, status, reason, again, "+Took, "count()")},
 		},

@@ -163,7 +163,7 @@ func (p *past) repeat(ctx context.Context) error {
 	statements := []string{
 		`INSERT INTO events SELECT * REPLACE (` + at + ` AS at, if(visitor = 0, 0, intHash64(bitXor(visitor, {k:UInt64}))) AS visitor,
 			if(client_id = '', '', concat(substring(client_id, 1, length(client_id) - 4), leftPad(toString(cityHash64(client_id, {k:UInt64}) % 10000), 4, '0'))) AS client_id,
-			if(order_id = '', '', concat(order_id, toString({k:UInt64}))) AS order_id, generateUUIDv4() AS delivery_id) FROM base_events`,
+			if(order_id = '', '', concat(order_id, toString({k:UInt64}))) AS order_id, rand64() AS delivery_low) FROM base_events`,
 		`INSERT INTO records SELECT * REPLACE (` + at + ` AS at, ` + entry + ` AS entry) FROM base_records`,
 	}
 	base := "base_"
