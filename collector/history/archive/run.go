@@ -158,7 +158,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 
 func newLane[Row rows.Event | rows.Record](a *Archive, epoch uint64, name Lane, to *table[Row], from Source[Row]) *lane[Row] {
 	return &lane[Row]{
-		name: name, notes: a.notes, source: from, table: to, epoch: epoch, limit: a.limit, readsAhead: true, spread: a.options.Cluster != "", token: uuid.NewString,
+		name: name, notes: a.notes, source: from, table: &paced[Row]{to, a.pace, time.Now}, epoch: epoch, limit: a.limit, readsAhead: true, spread: a.options.Cluster != "", token: uuid.NewString,
 	}
 }
 
@@ -178,6 +178,8 @@ func runLane[Row any](ctx context.Context, a *Archive, l *lane[Row], copied *pro
 		failures = 0
 		if some {
 			a.wrote.Store(true)
+		} else {
+			a.pace.took(0) // who sends nothing presses nobody, and is not to look more seldom than others
 		}
 		a.health.fine(ctx, string(l.name))
 		copied.move(l.at, l.last.End, l.last.Began, l.last.Asked)
