@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -23,7 +24,6 @@ import (
 
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/clickhouse/clickhousetest"
-	"github.com/weir-dev/weir/collector/clickhouseserver"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/history/schema"
@@ -39,7 +39,6 @@ var (
 	calmRate    = flag.Float64("tenants-calm-rate", 0.2, "events a second of each calm one")
 	tenantsFor  = flag.Duration("tenants-for", time.Minute, "how long is measured")
 	mostDelay   = flag.Duration("tenants-longest", usual().longest, "the longest delay of a block; 1s leaves the pace out")
-	tenantsLog  = flag.Bool("tenants-log", false, "say what which statements cost, by ClickHouse's log, which takes time itself")
 )
 
 // tenant is one Property of many.
@@ -90,20 +89,12 @@ func BenchmarkTenants(b *testing.B) {
 		b.ReportMetric(float64(parts), "parts")
 		end()
 		running.Wait()
-		b.ReportMetric(e.memory(b), "clickhouse-MB")
-	}
-	if *tenantsLog {
-		e.statements(b)
 	}
 }
 
 func newEstate(b *testing.B) *estate {
 	b.Helper()
-	config := ""
-	if *tenantsLog {
-		config = "<query_log><database>system</database><table>query_log</table><flush_interval_milliseconds>5000</flush_interval_milliseconds></query_log>"
-	}
-	e := &estate{server: clickhousetest.StartWith(b, clickhouseserver.Options{Config: config}), redisURL: redistest.URL(b)}
+	e := &estate{server: clickhousetest.Start(b), redisURL: redistest.URL(b)}
 	shared, err := stream.Dial(e.redisURL, stream.DialOptions{})
 	if err != nil {
 		b.Fatal(err)
@@ -199,26 +190,10 @@ func (e *estate) watch(ctx context.Context, period time.Duration) (waits []time.
 	for began := time.Now(); time.Since(began) < period; pause(ctx, 250*time.Millisecond) {
 		one := e.tenants[rand.N(max(*tenantsBusy+*tenantsCalm, 1))]
 		waiting.Go(func() {
-			last := one.latest.Load()
-			for one.latest.Load() == last { // the next that comes
-				if !pause(ctx, 20*time.Millisecond) || time.Since(began) > period {
-					return
-				}
-			}
-			event := one.latest.Load()
-			for {
-				// What is confirmed is there: to ask ClickHouse would be a load of its own.
-				state, err := one.stream.ArchiveState(ctx)
-				if ctx.Err() != nil {
-					return
-				}
-				if err == nil && state.Events >= event.at {
-					mu.Lock()
-					defer mu.Unlock()
-					waits = append(waits, time.Since(event.since))
-					return
-				}
-				pause(ctx, max(20*time.Millisecond, time.Since(event.since)/10))
+			if took, seen := one.visible(ctx, began.Add(period)); seen {
+				mu.Lock()
+				waits = append(waits, took)
+				mu.Unlock()
 			}
 		})
 		if rand.N(40) == 0 {
@@ -229,6 +204,25 @@ func (e *estate) watch(ctx context.Context, period time.Duration) (waits []time.
 	waiting.Wait()
 	slices.Sort(waits)
 	return waits, parts
+}
+
+// visible returns how long the next event that comes before a time takes to be in its table.
+func (o *tenant) visible(ctx context.Context, before time.Time) (took time.Duration, seen bool) {
+	last := o.latest.Load()
+	for o.latest.Load() == last {
+		if !pause(ctx, 20*time.Millisecond) || time.Now().After(before) {
+			return 0, false
+		}
+	}
+	for event := o.latest.Load(); ; {
+		// What is confirmed is there: to ask ClickHouse would be a load of its own.
+		if state, err := o.stream.ArchiveState(ctx); err == nil && state.Events >= event.at {
+			return time.Since(event.since), true
+		}
+		if !pause(ctx, max(20*time.Millisecond, time.Since(event.since)/10)) {
+			return 0, false
+		}
+	}
 }
 
 func (e *estate) parts(ctx context.Context) uint64 {
@@ -305,25 +299,14 @@ func (e *estate) report(b *testing.B, before, after usage) {
 	slices.Sort(delays)
 	b.ReportMetric(delays[len(delays)/2].Seconds(), "delay-p50-s")
 	b.ReportMetric(delays[len(delays)-1].Seconds(), "delay-max-s")
-	b.ReportMetric(residentMB(b), "own-MB")
+	b.ReportMetric(residentMB(b, "self"), "own-MB")
+	b.ReportMetric(serverMB(b), "clickhouse-MB")
 }
 
-// memory is what ClickHouse has of it, in MB.
-func (e *estate) memory(b *testing.B) float64 {
+// residentMB is what a process has of the memory; 0 where there is no /proc.
+func residentMB(b *testing.B, process string) float64 {
 	b.Helper()
-	memory, err := clickhouse.One[float64](b.Context(), e.tenants[0].archive.options.Client, clickhouse.Query{
-		SQL: "SELECT value / 1048576 FROM system.asynchronous_metrics WHERE metric = 'MemoryResident'",
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return memory
-}
-
-// residentMB is what this process has of the memory; 0 where there is no /proc.
-func residentMB(b *testing.B) float64 {
-	b.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
+	text, err := os.ReadFile(filepath.Join("/proc", process, "statm"))
 	fields := strings.Fields(string(text))
 	if err != nil || len(fields) < 2 {
 		return 0
@@ -335,12 +318,21 @@ func residentMB(b *testing.B) float64 {
 	return float64(pages*os.Getpagesize()) / (1 << 20)
 }
 
-// statements logs what kinds of statements have cost.
-func (e *estate) statements(b *testing.B) {
+// serverMB is the same of ClickHouse, which is the largest process that this one has started.
+func serverMB(b *testing.B) (most float64) {
 	b.Helper()
-	clickhousetest.Exec(b, e.server.URL(""), "SYSTEM FLUSH LOGS")
-	b.Log("\n" + clickhousetest.Exec(b, e.server.URL(""), `SELECT count() AS n, round(sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / n / 1000, 2) AS cpu_ms,
-		round(avg(query_duration_ms)) AS took_ms, sum(written_rows) AS rows, replaceRegexpAll(substring(query, 1, 60), '\\s+', ' ') AS what
-		FROM system.query_log WHERE type = 'QueryFinish' GROUP BY what ORDER BY n * cpu_ms DESC LIMIT 12`))
-	b.Log("\n" + clickhousetest.Exec(b, e.server.URL(""), "SELECT event, round(value / 1000000, 1) FROM system.events WHERE event LIKE '%CPUVirtualTime%' OR event LIKE 'Merge%Milliseconds' OR event LIKE 'MergedRows'"))
+	files, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, file := range files {
+		children, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, child := range strings.Fields(string(children)) {
+			most = max(most, residentMB(b, child))
+		}
+	}
+	return most
 }
