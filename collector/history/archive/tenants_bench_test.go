@@ -330,7 +330,7 @@ func serverMB(b *testing.B) (most float64) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, child := range strings.Fields(string(children)) {
+		for child := range strings.FieldsSeq(string(children)) {
 			most = max(most, residentMB(b, child))
 		}
 	}
