@@ -59,6 +59,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 // ClickHouse delays INSERTs itself where a partition has a thousand parts, and refuses them where it has three thousand.
 const fewParts, manyParts = 100, 300
 
+// blocksALook is after how many blocks parts are looked at: far fewer than make many parts.
+const blocksALook = 20
+
 // A block that takes more than half of the delay takes too long: the server has no processors left for as many. One that takes less than
 // a sixteenth leaves room for twice as many, and for others.
 const tooLong, roomy = 2, 16

@@ -48,8 +48,8 @@ type Archive struct {
 	health  *health
 	reached atomic.Bool
 	stale   atomic.Bool
-	// wrote says that a block has been copied since parts were looked at.
-	wrote atomic.Bool
+	// wrote is how many blocks have been copied since parts were looked at.
+	wrote atomic.Int64
 	// faultyEvents and faultyRecords outlive what comes and goes with an epoch.
 	faultyEvents, faultyRecords *faulty
 }
@@ -177,7 +177,7 @@ func runLane[Row any](ctx context.Context, a *Archive, l *lane[Row], copied *pro
 		}
 		failures = 0
 		if some {
-			a.wrote.Store(true)
+			a.wrote.Add(1)
 		} else {
 			a.pace.took(0) // who sends nothing presses nobody, and is not to look more seldom than others
 		}
@@ -232,8 +232,10 @@ func (a *Archive) beat(ctx context.Context, epoch uint64, copied map[Lane]*progr
 // measure looks at lags and parts.
 func (a *Archive) measure(ctx context.Context, copied map[Lane]*progress) error {
 	for {
-		// What fails here fails elsewhere too, and is told there. Who writes nothing asks nothing.
-		if a.wrote.Swap(false) || a.pace.pressed() {
+		// What fails here fails elsewhere too, and is told there. Blocks make parts: who writes few has no need to ask, which would cost
+		// ClickHouse as much as they do.
+		if a.wrote.Load() >= blocksALook || a.pace.pressed() {
+			a.wrote.Store(0)
 			if parts, err := partsOf(ctx, a.options.Client, a.options.Cluster); err == nil {
 				a.pace.see(parts)
 			}

@@ -89,6 +89,7 @@ func BenchmarkTenants(b *testing.B) {
 		b.ReportMetric(float64(parts), "parts")
 		end()
 		running.Wait()
+		e.look(b)
 	}
 }
 
@@ -301,6 +302,19 @@ func (e *estate) report(b *testing.B, before, after usage) {
 	b.ReportMetric(delays[len(delays)-1].Seconds(), "delay-max-s")
 	b.ReportMetric(residentMB(b, "self"), "own-MB")
 	b.ReportMetric(serverMB(b), "clickhouse-MB")
+}
+
+// look reports what it costs ClickHouse that an archive looks at its parts.
+func (e *estate) look(b *testing.B) {
+	b.Helper()
+	before := e.used(b)
+	for _, one := range e.tenants {
+		if _, err := partsOf(b.Context(), one.archive.options.Client, ""); err != nil {
+			b.Fatal(err)
+		}
+	}
+	took := e.used(b).clickhouse - before.clickhouse
+	b.ReportMetric(took.Seconds()*1000/float64(len(e.tenants)), "clickhouse-ms/look")
 }
 
 // residentMB is what a process has of the memory; 0 where there is no /proc.
