@@ -232,8 +232,8 @@ func (a *Archive) beat(ctx context.Context, epoch uint64, copied map[Lane]*progr
 // measure looks at lags and parts.
 func (a *Archive) measure(ctx context.Context, copied map[Lane]*progress) error {
 	for {
-		// What fails here fails elsewhere too, and is told there. Blocks make parts: who writes few has no need to ask, which would cost
-		// ClickHouse as much as they do.
+		// What fails here fails elsewhere too, and is told there. Blocks make parts: who writes few has no need to ask, which costs
+		// ClickHouse time too.
 		if a.wrote.Load() >= blocksALook || a.pace.pressed() {
 			a.wrote.Store(0)
 			if parts, err := partsOf(ctx, a.options.Client, a.options.Cluster); err == nil {
