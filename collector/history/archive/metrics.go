@@ -36,7 +36,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"lane"}),
 		lagEntries: gauge("weir_archive_lag_entries", "About how many entries of the stream are not archived yet.", "lane"),
 		lagSeconds: gauge("weir_archive_lag_seconds", "For how long something that is not archived yet has been in the stream.", "lane"),
-		delayedBy:  gauge("weir_archive_block_delay_seconds", "How long entries are gathered for a block. It grows while ClickHouse merges parts more slowly than they come."),
+		delayedBy:  gauge("weir_archive_block_delay_seconds", "How long entries are gathered for a block. It grows while ClickHouse merges parts more slowly than they come, or takes long for a block."),
 	}
 	var errs []error
 	for _, c := range []prometheus.Collector{m.rows, m.blocks, m.errors, m.unreadable, m.gaps, m.inserts, m.lagEntries, m.lagSeconds, m.delayedBy} {

@@ -50,8 +50,8 @@ type Archive struct {
 	stale   atomic.Bool
 	// imports are how many notes of imports the table has had.
 	imports atomic.Uint64
-	// wrote says that a block has been copied since parts were looked at.
-	wrote atomic.Bool
+	// wrote is how many blocks have been copied since parts were looked at.
+	wrote atomic.Int64
 	// faultyEvents and faultyRecords outlive what comes and goes with an epoch.
 	faultyEvents, faultyRecords *faulty
 }
@@ -164,7 +164,7 @@ func (a *Archive) work(ctx context.Context, epoch uint64) error {
 
 func newLane[Row rows.Event | rows.Record](a *Archive, epoch uint64, name Lane, to *table[Row], from Source[Row]) *lane[Row] {
 	return &lane[Row]{
-		name: name, notes: a.notes, source: from, table: to, epoch: epoch, limit: a.limit, readsAhead: true, spread: a.options.Cluster != "", token: uuid.NewString,
+		name: name, notes: a.notes, source: from, table: &paced[Row]{to, a.pace, time.Now}, epoch: epoch, limit: a.limit, readsAhead: true, spread: a.options.Cluster != "", token: uuid.NewString,
 	}
 }
 
@@ -183,7 +183,9 @@ func runLane[Row any](ctx context.Context, a *Archive, l *lane[Row], copied *pro
 		}
 		failures = 0
 		if some {
-			a.wrote.Store(true)
+			a.wrote.Add(1)
+		} else {
+			a.pace.took(0) // who sends nothing presses nobody, and is not to look more seldom than others
 		}
 		a.health.fine(ctx, string(l.name))
 		copied.move(l.at, l.last.End, l.last.Began, l.last.Asked)
@@ -236,8 +238,10 @@ func (a *Archive) beat(ctx context.Context, epoch uint64, copied map[Lane]*progr
 // measure looks at lags and parts.
 func (a *Archive) measure(ctx context.Context, copied map[Lane]*progress) error {
 	for {
-		// What fails here fails elsewhere too, and is told there. Who writes nothing asks nothing.
-		if a.wrote.Swap(false) || a.pace.pressed() {
+		// What fails here fails elsewhere too, and is told there. Blocks make parts: who writes few has no need to ask, which costs
+		// ClickHouse time too.
+		if a.wrote.Load() >= blocksALook || a.pace.pressed() {
+			a.wrote.Store(0)
 			if parts, err := partsOf(ctx, a.options.Client, a.options.Cluster); err == nil {
 				a.pace.see(parts)
 			}
