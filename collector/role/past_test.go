@@ -108,12 +108,12 @@ func TestAReplayReachesBackToTheBeginningOfTheHistory(t *testing.T) {
 	server := httptest.NewServer(receiver)
 	defer server.Close()
 	p, _ := startArchived(t, true)
+	p.await("ready", p.ready) // with the configuration before, so that it is seen to change
 	p.write(config.AccessTokensFile, []auth.Credential{{Name: "first", Hash: auth.HashOf("token-1"), Scope: auth.ScopeWrite}})
 	p.writeText("platforms/crm/signingSecret", "whsec_"+strings.Repeat("A", 43)+"=")
 	p.property.Egress = config.Egress{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	p.property.Platforms = []platforms.Platform{{Name: "crm", Type: platforms.TypeWebhook, Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: server.URL}}}}
 	p.write(config.PropertyFile, p.property)
-	p.await("ready", p.ready)
 	p.await("it serves that", func() bool { return strings.Contains(p.log.String(), "platforms=1") })
 	const events = 5
 	for range events {
