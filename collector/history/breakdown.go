@@ -126,7 +126,7 @@ func productsSQL(kept string) (figures, labelled string) {
 		visitorSQL + " AS who, arrayJoin(if(empty(products.id), [tuple('" + none + "', value, toInt64(0))], " +
 		"arrayMap((id, amount, quantity) -> tuple(toString(id), amount, quantity), products.id, products.amount, products.quantity))) AS part " +
 		"FROM events WHERE " + ofClass + " AND " + inRange + " AND " + kept + "))"
-	return "SELECT label, name, currency, " + sums + buyersNow + " AS buyers, sum(toInt128(quantity)) AS pieces FROM " + parted + " GROUP BY label, name, currency",
+	return "SELECT label, name, currency, " + sums + ", " + times + ", " + buyersNow + " AS buyers, sum(toInt128(quantity)) AS pieces FROM " + parted + " GROUP BY label, name, currency",
 		"SELECT label, visitor AS who FROM " + parted
 }
 

@@ -13,17 +13,18 @@ import (
 
 const (
 	ofClass = "class = {class:UInt8}"
-	// sums are the columns of [figuresSQL] behind what they are grouped by.
-	sums = `count() AS events, count(value) AS amounts, sum(toInt128(ifNull(value, 0))) AS total, min(at) AS first, max(at) AS newest, `
+	// sums are what events add up to, in the words of [schema.Figures], and times the first and the last of them.
+	sums  = "count() AS events, count(value) AS amounts, sum(toInt128(ifNull(value, 0))) AS total"
+	times = "min(at) AS first, max(at) AS newest"
 )
 
 // figuresSQL adds up the events of a class and a range that a condition keeps, by a text that each has, name and currency: of whole
 // quarters of an hour from what is prepared. There are several rows for what is the same.
 func figuresSQL(label, kept string) string {
 	const by = " GROUP BY label, name, currency"
-	return `SELECT ` + label + ` AS label, name, currency, ` + sums + schema.Buyers + ` AS buyers, toInt128(0) AS pieces
+	return `SELECT ` + label + ` AS label, name, currency, ` + sums + `, ` + times + `, ` + schema.Buyers + ` AS buyers, toInt128(0) AS pieces
 	FROM events WHERE ` + ofClass + ` AND ` + inQuarters + by + `
-	UNION ALL SELECT ` + label + ` AS label, name, currency, ` + sums + buyersNow + ` AS buyers, toInt128(0) AS pieces
+	UNION ALL SELECT ` + label + ` AS label, name, currency, ` + sums + `, ` + times + `, ` + buyersNow + ` AS buyers, toInt128(0) AS pieces
 	FROM events WHERE ` + ofClass + ` AND ` + inEdges + ` AND ` + kept + by
 }
 

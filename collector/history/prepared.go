@@ -49,10 +49,10 @@ func totalsSQL(b *buckets) string {
 	return `SELECT bucket, class, if(name IN ('purchase', 'add_to_cart', 'pageview', 'refund'), toString(name), '') AS kind,
 	if(kind IN ('purchase', 'refund') AND amounts > 0, toString(currency), '') AS money, sum(events) AS count, sum(amounts) AS sums, sum(total) AS amount
 FROM (
-	SELECT ` + b.key(quarterAt) + ` AS bucket, class, name, currency, count() AS events, count(value) AS amounts, sum(toInt128(ifNull(value, 0))) AS total
+	SELECT ` + b.key(quarterAt) + ` AS bucket, class, name, currency, ` + sums + `
 	FROM events WHERE ` + inQuarters + ` GROUP BY bucket, class, name, currency
 	UNION ALL
-	SELECT ` + b.key("at") + ` AS bucket, class, name, currency, count(), count(value), sum(toInt128(ifNull(value, 0)))
+	SELECT ` + b.key("at") + ` AS bucket, class, name, currency, ` + sums + `
 	FROM events WHERE ` + inEdges + ` GROUP BY bucket, class, name, currency
 ) GROUP BY bucket, class, kind, money`
 }
@@ -147,17 +147,16 @@ func (e *Engine) countPrepared(ctx context.Context, m moment, b *buckets, counte
 		return nil
 	}
 	quarters(parameters, from, b.end, true)
-	for sql, into := range map[string]func(*analytics.Counted) *int{
-		visitorsSQL(b): func(c *analytics.Counted) *int { return &c.Visitors },
-		buyersSQL(b):   func(c *analytics.Counted) *int { return &c.Buyers },
-	} {
-		found, err := all[distinctRow](ctx, e, clickhouse.Query{SQL: sql, Parameters: parameters})
-		if err != nil {
-			return err
-		}
-		for _, row := range found {
-			*into(&counted[b.places[row.Bucket]]) = int(row.Visitors)
-		}
+	visitors, err := all[distinctRow](ctx, e, clickhouse.Query{SQL: visitorsSQL(b), Parameters: parameters})
+	if err != nil {
+		return err
 	}
-	return nil
+	for _, row := range visitors {
+		counted[b.places[row.Bucket]].Visitors = int(row.Visitors)
+	}
+	buyers, err := all[distinctRow](ctx, e, clickhouse.Query{SQL: buyersSQL(b), Parameters: parameters})
+	for _, row := range buyers {
+		counted[b.places[row.Bucket]].Buyers = int(row.Visitors)
+	}
+	return err
 }

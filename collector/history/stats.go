@@ -37,7 +37,7 @@ type currencySums struct {
 	Counts     []uint64
 }
 
-// namesAtOnce is how many names a statement lists at most, so that its address does not get too long for servers.
+// namesAtOnce is how many names a statement lists at most: each row is compared with them, and a parameter has room for them.
 const namesAtOnce = 200
 
 // EventStats returns a page of the numbers of the event names of a range, the largest count first, ties by name.
