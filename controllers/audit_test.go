@@ -85,7 +85,7 @@ func TestWhatBecomesOfKeysAndTokensIsWrittenDown(t *testing.T) {
 		}},
 		{"one that the owner brings is added", func() {
 			edit(func(s *v1alpha1.PropertySpec) {
-				s.APIKeys = append(s.APIKeys, v1alpha1.APIKey{Name: "own", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}})
+				s.APIKeys = append(s.APIKeys, v1alpha1.PropertyAPIKey{Name: "own", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}})
 			})
 		}, []string{"operator credential.added api_key own"}},
 		{"another value in the owner's Secret replaces it", func() { brought("another-key-of-the-owners") }, []string{"operator credential.replaced api_key own"}},
@@ -96,8 +96,8 @@ func TestWhatBecomesOfKeysAndTokensIsWrittenDown(t *testing.T) {
 		}, []string{"operator credential.revoked api_key own"}},
 		{"a publishable key and a token of another scope are added", func() {
 			edit(func(s *v1alpha1.PropertySpec) {
-				s.APIKeys = []v1alpha1.APIKey{{Name: "default"}, {Name: "site", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://shop.example"}}}
-				s.AccessTokens = append(s.AccessTokens, v1alpha1.AccessToken{Name: "owner", Scope: "admin"})
+				s.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "default"}, {Name: "site", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://shop.example"}}}
+				s.AccessTokens = append(s.AccessTokens, v1alpha1.PropertyAccessToken{Name: "owner", Scope: "admin"})
 			})
 		}, []string{"operator credential.added publishable_key site", "operator credential.added access_token owner admin"}},
 		{"what it may do is changed while no operator runs", func() {
@@ -120,7 +120,7 @@ func TestWhatBecomesOfKeysAndTokensIsWrittenDown(t *testing.T) {
 			edit(func(s *v1alpha1.PropertySpec) { s.TimeZone = "Europe/Rome" })
 			waitFor(t, namespace, "audited", v1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 			restart()
-			edit(func(s *v1alpha1.PropertySpec) { s.APIKeys = append(s.APIKeys, v1alpha1.APIKey{Name: "last"}) })
+			edit(func(s *v1alpha1.PropertySpec) { s.APIKeys = append(s.APIKeys, v1alpha1.PropertyAPIKey{Name: "last"}) })
 		}, []string{"operator credential.added api_key last"}},
 		{"a Property that goes takes all of them with it", func() {
 			if err := server.client.Delete(ctx, property(namespace, "audited")); err != nil {

@@ -48,7 +48,7 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 	secret("short", "key", "abc")(t)
 	bring := func(name string) func(*v1alpha1.Property) {
 		return func(p *v1alpha1.Property) {
-			p.Spec.APIKeys = []v1alpha1.APIKey{{Name: "default"}, {Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: name, Key: "key"}}}
+			p.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "default"}, {Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: name, Key: "key"}}}
 		}
 	}
 	webhook := func(p *v1alpha1.Property) {
@@ -221,11 +221,11 @@ func TestTheServerRefusesWhatTheSchemaForbidsAndNamesTheField(t *testing.T) {
 		edit  func(*v1alpha1.Property)
 		field string
 	}{
-		"a scope that there is not":           {func(p *v1alpha1.Property) { p.Spec.AccessTokens = []v1alpha1.AccessToken{{Name: "a", Scope: "all"}} }, "spec.accessTokens[0].scope"},
+		"a scope that there is not":           {func(p *v1alpha1.Property) { p.Spec.AccessTokens = []v1alpha1.PropertyAccessToken{{Name: "a", Scope: "all"}} }, "spec.accessTokens[0].scope"},
 		"a deletion policy that there is not": {func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = "Burn" }, "spec.deletionPolicy"},
 		"no events a second":                  {func(p *v1alpha1.Property) { p.Spec.Limits.EventsPerSecond = new(int32(0)) }, "spec.limits.eventsPerSecond"},
 		"two keys of one name": {func(p *v1alpha1.Property) {
-			p.Spec.APIKeys = []v1alpha1.APIKey{{Name: "a"}, {Name: "a"}}
+			p.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "a"}, {Name: "a"}}
 		}, "spec.apiKeys[1]"},
 	}
 	for name, test := range tests {

@@ -198,7 +198,7 @@ func (l *life) run(after dying, policy v1alpha1.DeletionPolicy) (made dying, die
 		p.Spec.Collector = v1alpha1.Collector{Replicas: new(int32(1))}
 		p.Spec.Query.Replicas = new(int32(2))
 		p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureNone}
-		p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: "next"})
+		p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "next"})
 		p.Spec.Platforms = nil
 	})
 	made.changed = note(l.part(after.changed, never))

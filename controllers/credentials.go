@@ -38,7 +38,7 @@ var (
 
 // kindOf returns the kind of an API key. A key whose type changes is made anew: what was secret is never published, and
 // what was published never becomes secret.
-func kindOf(key v1alpha1.APIKey) credentialKind {
+func kindOf(key v1alpha1.PropertyAPIKey) credentialKind {
 	if key.Type == v1alpha1.APIKeyPublishable {
 		return publishableKeys
 	}

@@ -105,7 +105,7 @@ func TestCredentialsThatAreDeletedAreSaidToBeReplaced(t *testing.T) {
 	}{
 		{"the first ones replace none", func(*testing.T) {}, v1alpha1.ReasonReady, nil},
 		{"nor do others", edit(func(s *v1alpha1.PropertySpec) {
-			s.APIKeys = []v1alpha1.APIKey{{Name: "default"}, {Name: "next"}}
+			s.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "default"}, {Name: "next"}}
 		}), v1alpha1.ReasonReady, nil},
 		{"a Secret that is deleted takes all with it", func(t *testing.T) {
 			if err := server.client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "replaced-credentials"}}); err != nil {
@@ -170,7 +170,7 @@ func TestWhatSomebodyWritesInPlaceOfAKeyIsRefused(t *testing.T) {
 		name := fmt.Sprint("edited-", i)
 		t.Run(sentence, func(t *testing.T) {
 			create(t, property(namespace, name, func(p *v1alpha1.Property) {
-				p.Spec.APIKeys = []v1alpha1.APIKey{
+				p.Spec.APIKeys = []v1alpha1.PropertyAPIKey{
 					{Name: "default"}, {Name: "next"}, {Name: "web", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}},
 				}
 			}))

@@ -40,7 +40,7 @@ func TestAPIKeysFollowThePropertyInRunningPods(t *testing.T) {
 		}
 		return nil
 	})
-	keys := func(keys ...v1alpha1.APIKey) {
+	keys := func(keys ...v1alpha1.PropertyAPIKey) {
 		change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.APIKeys = keys })
 	}
 	answers := func(t *testing.T, want int, key func() string) {
@@ -53,8 +53,8 @@ func TestAPIKeysFollowThePropertyInRunningPods(t *testing.T) {
 		})
 	}
 	brought := func(key string) func() string { return func() string { return key } }
-	own, next := v1alpha1.APIKey{Name: "default"}, v1alpha1.APIKey{Name: "next"}
-	legacy := v1alpha1.APIKey{Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}}
+	own, next := v1alpha1.PropertyAPIKey{Name: "default"}, v1alpha1.PropertyAPIKey{Name: "next"}
+	legacy := v1alpha1.PropertyAPIKey{Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}}
 
 	// The first key is used all the while: no request may fail until it is revoked.
 	using := startTraffic(t, http.StatusAccepted, func() int { return send(t, collect, first) })
@@ -80,7 +80,7 @@ func TestAPIKeysFollowThePropertyInRunningPods(t *testing.T) {
 	})
 	t.Run("a key that becomes publishable is another one", func(t *testing.T) {
 		secret := credential(t, namespace, "shop", "api-key.next")
-		keys(own, v1alpha1.APIKey{Name: "next", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}})
+		keys(own, v1alpha1.PropertyAPIKey{Name: "next", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}})
 		answers(t, http.StatusAccepted, func() string { return credential(t, namespace, "shop", "publishable-key.next") })
 		answers(t, http.StatusUnauthorized, brought(secret))
 		keys(own, next)
@@ -102,7 +102,7 @@ func TestAccessTokensFollowThePropertyInRunningPods(t *testing.T) {
 	settled(t, namespace, "shop")
 	read, _ := pod(t, namespace, "shop", "query", role.Query)
 	first := credential(t, namespace, "shop", "access-token.default")
-	tokens := func(tokens ...v1alpha1.AccessToken) {
+	tokens := func(tokens ...v1alpha1.PropertyAccessToken) {
 		change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.AccessTokens = tokens })
 	}
 	answers := func(t *testing.T, want int, token func() string) {
@@ -117,9 +117,9 @@ func TestAccessTokensFollowThePropertyInRunningPods(t *testing.T) {
 	value := func(name string) func() string {
 		return func() string { return credential(t, namespace, "shop", "access-token."+name) }
 	}
-	own, next := v1alpha1.AccessToken{Name: "default"}, v1alpha1.AccessToken{Name: "next"}
-	until := func(expiration time.Time) v1alpha1.AccessToken {
-		return v1alpha1.AccessToken{Name: "guest", ExpirationTime: &metav1.Time{Time: expiration}}
+	own, next := v1alpha1.PropertyAccessToken{Name: "default"}, v1alpha1.PropertyAccessToken{Name: "next"}
+	until := func(expiration time.Time) v1alpha1.PropertyAccessToken {
+		return v1alpha1.PropertyAccessToken{Name: "guest", ExpirationTime: &metav1.Time{Time: expiration}}
 	}
 
 	using := startTraffic(t, http.StatusOK, func() int { status, _ := list(t, read, "shop", first); return status })
@@ -259,7 +259,7 @@ func TestRunningPodsAreToldOfAChangedConfiguration(t *testing.T) {
 		return nil
 	})
 	generation := deployment.Generation
-	change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: "next"}) })
+	change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "next"}) })
 	eventually(t, func() error {
 		if hash() == told {
 			return errors.New("the pod has not been told of the new key")

@@ -232,7 +232,7 @@ func refusals() map[string]refused {
 		return refused{spec: onCollector(spec), condition: pods, says: append(says, "Deployment shop-collector", "spec.template"), stands: others}
 	}
 	token := func(s *v1alpha1.PropertySpec) {
-		s.AccessTokens = append(s.AccessTokens, v1alpha1.AccessToken{Name: "next"})
+		s.AccessTokens = append(s.AccessTokens, v1alpha1.PropertyAccessToken{Name: "next"})
 	}
 	rows := map[string]refused{
 		"a label of nodes that is none":                invalid(func(o *v1alpha1.PodOptions) { o.NodeSelector = map[string]string{"a b": "c"} }, "nodeSelector", "name part must consist of"),
@@ -496,7 +496,7 @@ func TestWhatASecretHoldsIsInNoRefusal(t *testing.T) {
 		"the hashes of keys":              {"api-keys", "api-keys.json", admissionv1.Create, v1alpha1.ConditionWorkloadsAvailable, nil},
 		"the hashes of tokens, in base64": {"access-tokens", "access-tokens.json", admissionv1.Create, v1alpha1.ConditionWorkloadsAvailable, nil},
 		"a key that stands beside a new one": {"credentials", "api-key.default", admissionv1.Update, v1alpha1.ConditionCredentialsReady, func(s *v1alpha1.PropertySpec) {
-			s.APIKeys = append(s.APIKeys, v1alpha1.APIKey{Name: "next"})
+			s.APIKeys = append(s.APIKeys, v1alpha1.PropertyAPIKey{Name: "next"})
 		}},
 	}
 	for sentence, row := range rows {
@@ -626,7 +626,7 @@ func TestADeadRedisIsSaidWhateverElseIsRefused(t *testing.T) {
 			editing(func(s *v1alpha1.PropertySpec) { s.Query.NodeSelector = map[string]string{"disk": "fast"} })(t, namespace)
 		}},
 		"the credentials": {"", "secrets", "shop-credentials", admissionv1.Update, func() {
-			editing(func(s *v1alpha1.PropertySpec) { s.AccessTokens = []v1alpha1.AccessToken{{Name: "next"}} })(t, namespace)
+			editing(func(s *v1alpha1.PropertySpec) { s.AccessTokens = []v1alpha1.PropertyAccessToken{{Name: "next"}} })(t, namespace)
 		}},
 		"a user's Secret": {"", "secrets", "shop-redis-query", admissionv1.Create, func() {
 			if err := server.client.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-redis-query"}}); err != nil {

@@ -59,10 +59,10 @@ func TestNothingSecretIsShown(t *testing.T) {
 		p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host, APIHost: "api." + host}
 		p.Spec.Platforms = append(p.Spec.Platforms, v1alpha1.Platform{Name: "meta", Type: platforms.TypeMeta,
 			Settings: platforms.Settings{Meta: &platforms.Meta{PixelID: "1"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "meta"}})
-		p.Spec.APIKeys = []v1alpha1.APIKey{{Name: "default"},
+		p.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "default"},
 			{Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}},
 			{Name: "short", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "short", Key: "key"}}}
-		p.Spec.AccessTokens = []v1alpha1.AccessToken{{Name: "default"}, {Name: "admin", Scope: "admin"}}
+		p.Spec.AccessTokens = []v1alpha1.PropertyAccessToken{{Name: "default"}, {Name: "admin", Scope: "admin"}}
 	}))
 	settled(t, namespace, "shop")
 	waitFor(t, namespace, "shop", v1alpha1.ConditionCredentialsReady, metav1.ConditionFalse, v1alpha1.ReasonSecretInvalid)

@@ -28,7 +28,7 @@ func TestSessionKeysStayAsTheyAreUntilSomebodyDeletesThem(t *testing.T) {
 	touch := func() {
 		t.Helper()
 		change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) {
-			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: fmt.Sprint("another-", len(p.Spec.APIKeys))})
+			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: fmt.Sprint("another-", len(p.Spec.APIKeys))})
 		})
 		eventually(t, func() error {
 			p := get(t, &v1alpha1.Property{}, namespace, "shop")

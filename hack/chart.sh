@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Copies into charts/weir what the chart takes from config/: the CustomResourceDefinition and the roles. A chart can only
+# Copies into charts/weir what the chart takes from config/: the CustomResourceDefinitions and the roles. A chart can only
 # read files of its own, so it has copies; `make generate` makes them and `make verify` proves that they are fresh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cp config/crd/bases/weir.dev_properties.yaml config/rbac/{role,admission_policy,leader_election_role,property_view_role,property_edit_role}.yaml charts/weir/files/
+cp config/crd/bases/weir.dev_{properties,accesstokens,apikeys}.yaml config/rbac/{role,admission_policy,leader_election_role,property_view_role,property_edit_role}.yaml charts/weir/files/

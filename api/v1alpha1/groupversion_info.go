@@ -1,5 +1,5 @@
 // Package v1alpha1 is the Property resource: a tracked website with its own API keys, access tokens, platforms
-// and pods. The types carry their own law: what the API server refuses stands beside the fields as markers.
+// and pods; and the AccessToken and the APIKey that people make for a Property beside it. The types carry their own law: what the API server refuses stands beside the fields as markers.
 //
 // +kubebuilder:object:generate=true
 // +groupName=weir.dev
@@ -20,7 +20,7 @@ const Kind = "Property"
 // AddToScheme makes the types known to a scheme. It never fails; the error is there for
 // [runtime.NewSchemeBuilder] and its like.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &Property{}, &PropertyList{})
+	scheme.AddKnownTypes(GroupVersion, &Property{}, &PropertyList{}, &AccessToken{}, &AccessTokenList{}, &APIKey{}, &APIKeyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

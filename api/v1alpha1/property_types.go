@@ -76,7 +76,7 @@ type PropertySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:default={{name: "default"}}
 	// +kubebuilder:validation:MaxItems=16
-	APIKeys []APIKey `json:"apiKeys,omitempty"`
+	APIKeys []PropertyAPIKey `json:"apiKeys,omitempty"`
 
 	// The bearer tokens of the read API. Removing one revokes it. The operator makes them.
 	// +optional
@@ -84,7 +84,7 @@ type PropertySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:default={{name: "default"}}
 	// +kubebuilder:validation:MaxItems=64
-	AccessTokens []AccessToken `json:"accessTokens,omitempty"`
+	AccessTokens []PropertyAccessToken `json:"accessTokens,omitempty"`
 
 	// Event names as sent, mapped to the names they stand for, such as page_view: pageview. Applied once, before
 	// validation. Names are 1 to 100 characters without control characters or space around them.
@@ -192,11 +192,11 @@ type PropertySpec struct {
 // +kubebuilder:validation:MaxLength=100
 type EventName string
 
-// APIKey is a key with which events are sent.
+// PropertyAPIKey is a key with which events are sent.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Publishable') == has(self.allowedOrigins)",fieldPath=".allowedOrigins",message="must be set where type is Publishable, and only there, such as [https://www.example.com]"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || (has(self.type) && self.type == 'Publishable')",fieldPath=".limits",message="must be absent unless type is Publishable; spec.limits is for secret keys",reason=FieldValueForbidden
-type APIKey struct {
+type PropertyAPIKey struct {
 	// Tells the keys of a Property apart; it is no secret.
 	// +required
 	// +kubebuilder:validation:MaxLength=40
@@ -267,8 +267,8 @@ const (
 	DefaultKeyEventsPerSecondPerAddress = 20
 )
 
-// AccessToken is a bearer token of the read API.
-type AccessToken struct {
+// PropertyAccessToken is a bearer token of the read API.
+type PropertyAccessToken struct {
 	// Tells the tokens of a Property apart; it is no secret.
 	// +required
 	// +kubebuilder:validation:MaxLength=40
@@ -295,7 +295,7 @@ type AccessTokenScope string
 const AccessTokenScopeRead AccessTokenScope = "read"
 
 // GrantedScope is the token's scope, also where it names none.
-func (t *AccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Scope, AccessTokenScopeRead) }
+func (t *PropertyAccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Scope, AccessTokenScopeRead) }
 
 // Deduplication is how repeated events are told.
 type Deduplication struct {

@@ -16,13 +16,13 @@ import (
 // TestAKeyWhoseTypeChangesIsAnotherOne holds that weir dev keeps the keys that it made, except for one that becomes
 // publishable, or secret.
 func TestAKeyWhoseTypeChangesIsAnotherOne(t *testing.T) {
-	shop := func(keys ...v1alpha1.APIKey) []*loadedProperty {
+	shop := func(keys ...v1alpha1.PropertyAPIKey) []*loadedProperty {
 		return []*loadedProperty{{Property: &v1alpha1.Property{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Spec: v1alpha1.PropertySpec{APIKeys: keys},
 		}}}
 	}
-	secret := v1alpha1.APIKey{Name: "web"}
-	publishable := v1alpha1.APIKey{Name: "web", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}}
+	secret := v1alpha1.PropertyAPIKey{Name: "web"}
+	publishable := v1alpha1.PropertyAPIKey{Name: "web", Type: v1alpha1.APIKeyPublishable, AllowedOrigins: []v1alpha1.Origin{"https://www.shop.example"}}
 	const host = "http://127.0.0.1:8080"
 	first := devCredentials{}.renewed(shop(secret), host)
 	published := first.renewed(shop(publishable), host)
@@ -36,7 +36,7 @@ func TestAKeyWhoseTypeChangesIsAnotherOne(t *testing.T) {
 		"a publishable one begins with wp_":           {published, auth.PublishableKeyPrefix, nil},
 		"and stays what it is, too":                   {published.renewed(shop(publishable), host), auth.PublishableKeyPrefix, &published},
 		"what was published becomes no secret again":  {published.renewed(shop(secret), host), auth.APIKeyPrefix, nil},
-		"a key that names its type is the one it was": {first.renewed(shop(v1alpha1.APIKey{Name: "web", Type: v1alpha1.APIKeySecret}), host), auth.APIKeyPrefix, &first},
+		"a key that names its type is the one it was": {first.renewed(shop(v1alpha1.PropertyAPIKey{Name: "web", Type: v1alpha1.APIKeySecret}), host), auth.APIKeyPrefix, &first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := c.credentials.Properties[0].APIKeys[0].Key
@@ -55,7 +55,7 @@ func TestAKeyWhoseTypeChangesIsAnotherOne(t *testing.T) {
 		!strings.Contains(lines, "/collect/"+published.Properties[0].APIKeys[0].Key+"/weir.js") {
 		t.Errorf("the lines to try are, with a publishable key alone, %s\nwant the snippet's, and no purchase", lines)
 	}
-	both := devCredentials{}.renewed(shop(publishable, v1alpha1.APIKey{Name: "server"}), host).Properties[0]
+	both := devCredentials{}.renewed(shop(publishable, v1alpha1.PropertyAPIKey{Name: "server"}), host).Properties[0]
 	lines := both.curlLines([]role.Name{role.Collect})
 	if !strings.Contains(lines, both.APIKeys[1].Key) {
 		t.Errorf("the lines to try send with another key than the secret one:\n%s", lines)

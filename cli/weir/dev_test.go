@@ -342,7 +342,7 @@ func TestRenewedCredentials(t *testing.T) {
 		p := &loadedProperty{Property: &v1alpha1.Property{}}
 		p.Name = "shop"
 		for _, name := range names {
-			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: name})
+			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: name})
 		}
 		return p
 	}

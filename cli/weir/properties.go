@@ -170,7 +170,7 @@ func (l *propertyLoader) checkUniqueOf(younger, older *loadedProperty) {
 	}
 	for i, key := range younger.Spec.APIKeys {
 		secret, brought := younger.apiKeys[key.Name]
-		if brought && slices.ContainsFunc(older.Spec.APIKeys, func(other v1alpha1.APIKey) bool { return older.apiKeys[other.Name] == secret }) {
+		if brought && slices.ContainsFunc(older.Spec.APIKeys, func(other v1alpha1.PropertyAPIKey) bool { return older.apiKeys[other.Name] == secret }) {
 			l.addAt(younger, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), "must bring a key of its own, but %s (%s) has the same one", older.id(), older.file)
 		}
 	}

@@ -117,6 +117,9 @@ type Credential struct {
 	Scope Scope `json:"scope,omitempty"`
 	// ExpirationTime is nil for a credential that does not expire.
 	ExpirationTime *time.Time `json:"expirationTime,omitempty"`
+	// Prefix, where it is not "", is how the key or token begins, and it is well-formed: others can read such a hash, and could
+	// guess what is not random.
+	Prefix string `json:"prefix,omitempty"`
 	// Publishable bounds an API key that stands in web pages; nil for keys that are secret, and for access tokens.
 	Publishable *Publishable `json:"publishable,omitempty"`
 }
@@ -130,15 +133,19 @@ func (c *Credential) expired(now time.Time) bool {
 // where several are. Every credential is looked at in constant time, so how long it takes tells neither whether
 // nor where one was found, nor how close a guess came.
 func Find(credentials []Credential, secret string, now time.Time) (int, bool) {
-	return findHash(credentials, HashOf(secret), now)
+	form := ""
+	if WellFormed(secret) {
+		form = secret[:len(APIKeyPrefix)]
+	}
+	return find(credentials, HashOf(secret), now, func(c *Credential) bool { return c.Prefix == "" || c.Prefix == form })
 }
 
-// findHash is [Find] for whoever has the secret's hash alone.
-func findHash(credentials []Credential, hash Hash, now time.Time) (int, bool) {
+// find looks among the credentials that are fit and have not expired.
+func find(credentials []Credential, hash Hash, now time.Time, fit func(*Credential) bool) (int, bool) {
 	found := -1
 	for i := len(credentials) - 1; i >= 0; i-- {
 		equal := subtle.ConstantTimeCompare(hash[:], credentials[i].Hash[:])
-		if credentials[i].expired(now) {
+		if credentials[i].expired(now) || !fit(&credentials[i]) {
 			equal = 0
 		}
 		found = subtle.ConstantTimeSelect(equal, i, found)
@@ -148,14 +155,19 @@ func findHash(credentials []Credential, hash Hash, now time.Time) (int, bool) {
 
 // Match returns the credential that [Find] finds.
 func Match(credentials []Credential, secret string, now time.Time) (Credential, bool) {
-	return MatchHash(credentials, HashOf(secret), now)
+	return at(credentials)(Find(credentials, secret, now))
 }
 
-// MatchHash is [Match] for whoever has the secret's hash alone.
+// MatchHash is [Match] for whoever has only the hash of what was found before.
 func MatchHash(credentials []Credential, hash Hash, now time.Time) (Credential, bool) {
-	i, found := findHash(credentials, hash, now)
-	if !found {
-		return Credential{}, false
+	return at(credentials)(find(credentials, hash, now, func(*Credential) bool { return true }))
+}
+
+func at(credentials []Credential) func(int, bool) (Credential, bool) {
+	return func(i int, found bool) (Credential, bool) {
+		if !found {
+			return Credential{}, false
+		}
+		return credentials[i], true
 	}
-	return credentials[i], true
 }

@@ -34,7 +34,7 @@ func BroughtAPIKey(value string) (string, error) {
 }
 
 // apiKeyHashes returns what the collector knows of the spec's API keys, in the spec's order.
-func (c Credentials) apiKeyHashes(keys []v1alpha1.APIKey) ([]auth.Credential, error) {
+func (c Credentials) apiKeyHashes(keys []v1alpha1.PropertyAPIKey) ([]auth.Credential, error) {
 	hashes := make([]auth.Credential, 0, len(keys))
 	for i, key := range keys {
 		secret := c.APIKeys[key.Name]
@@ -50,7 +50,7 @@ func (c Credentials) apiKeyHashes(keys []v1alpha1.APIKey) ([]auth.Credential, er
 }
 
 // publishable returns what bounds a publishable key, nil for a secret one.
-func publishable(key *v1alpha1.APIKey) *auth.Publishable {
+func publishable(key *v1alpha1.PropertyAPIKey) *auth.Publishable {
 	if key.Type != v1alpha1.APIKeyPublishable {
 		return nil
 	}
@@ -70,7 +70,7 @@ func publishable(key *v1alpha1.APIKey) *auth.Publishable {
 }
 
 // accessTokenHashes returns what the read API knows of the spec's access tokens, in the spec's order.
-func (c Credentials) accessTokenHashes(tokens []v1alpha1.AccessToken) ([]auth.Credential, error) {
+func (c Credentials) accessTokenHashes(tokens []v1alpha1.PropertyAccessToken) ([]auth.Credential, error) {
 	hashes := make([]auth.Credential, 0, len(tokens))
 	for i, token := range tokens {
 		secret := c.AccessTokens[token.Name]

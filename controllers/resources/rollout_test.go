@@ -74,8 +74,8 @@ func TestWhatReplacesPods(t *testing.T) {
 		"a platform's settings":   {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Platforms[0].Meta.PixelID = "456" }, nil},
 		"a platform is suspended": {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Platforms[0].Suspend = true }, nil},
 		"another key and another token": {func(p *v1alpha1.Property, in *resources.Input) {
-			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: "next"})
-			p.Spec.AccessTokens = append(p.Spec.AccessTokens, v1alpha1.AccessToken{Name: "next", Scope: "read"})
+			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "next"})
+			p.Spec.AccessTokens = append(p.Spec.AccessTokens, v1alpha1.PropertyAccessToken{Name: "next", Scope: "read"})
 			in.Credentials.APIKeys["next"], in.Credentials.AccessTokens["next"] = "wk_next", "wt_next"
 		}, nil},
 		"time zone, aliases, windows, limits": {func(p *v1alpha1.Property, _ *resources.Input) {

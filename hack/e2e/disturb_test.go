@@ -19,7 +19,7 @@ func rotatesKeys(t *testing.T, s *suite) {
 	first := shop.key(t, "first")
 	under := shop.startLoad(t, "rotate", first, shop.key(t, "second"))
 	begin := time.Now()
-	shop.change(t, func(spec *v1alpha1.PropertySpec) { spec.APIKeys = append(spec.APIKeys, v1alpha1.APIKey{Name: "third"}) })
+	shop.change(t, func(spec *v1alpha1.PropertySpec) { spec.APIKeys = append(spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "third"}) })
 	shop.ready(t)
 	s.figure(t, "a key is added, until Ready", "%.1f s", time.Since(begin).Seconds())
 	third := shop.key(t, "third")
@@ -29,7 +29,7 @@ func rotatesKeys(t *testing.T, s *suite) {
 	under.goOn(t, 3*time.Second)
 	begin = time.Now()
 	shop.change(t, func(spec *v1alpha1.PropertySpec) {
-		spec.APIKeys = []v1alpha1.APIKey{{Name: "second"}, {Name: "third"}}
+		spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "second"}, {Name: "third"}}
 	})
 	shop.knows(t, first, http.StatusUnauthorized)
 	s.figure(t, "a key is removed, until no collector takes it", "%.1f s", time.Since(begin).Seconds())
@@ -123,7 +123,7 @@ func survivesTheOperator(t *testing.T, s *suite) {
 		}
 	}
 	extend := func(spec *v1alpha1.PropertySpec) {
-		spec.APIKeys = append(spec.APIKeys, v1alpha1.APIKey{Name: "extra"})
+		spec.APIKeys = append(spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "extra"})
 		spec.Deliverer.Replicas = new(int32(1))
 	}
 	remove := func(name string) {

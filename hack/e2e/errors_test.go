@@ -34,7 +34,7 @@ func reportsErrors(t *testing.T, s *suite) {
 	}{
 		"an API key whose Secret is not there": {
 			edit: func(spec *v1alpha1.PropertySpec) {
-				spec.APIKeys = append(spec.APIKeys, v1alpha1.APIKey{Name: "brought", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "nowhere", Key: "weir"}})
+				spec.APIKeys = append(spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "brought", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "nowhere", Key: "weir"}})
 			},
 			condition: v1alpha1.ConditionCredentialsReady, reason: v1alpha1.ReasonSecretMissing, message: "nowhere",
 		},

@@ -114,7 +114,7 @@ var signingSecret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("end to 
 // shop is the tenant that most steps use: two API keys, the log, and on the node a webhook and an Ingress.
 func becomesReady(t *testing.T, s *suite) {
 	shop := s.expose(s.property("shop"))
-	shop.Spec.APIKeys = []v1alpha1.APIKey{{Name: "first"}, {Name: "second"}}
+	shop.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "first"}, {Name: "second"}}
 	s.claim(t, shop.Namespace)
 	if s.node {
 		s.startPeer(t, shop.Namespace)

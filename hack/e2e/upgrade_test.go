@@ -60,7 +60,7 @@ func upgrades(t *testing.T, s *suite) {
 	s.helm(t, settings.beforeChart, settings.beforeImage, nil)
 	s.figure(t, "the definition of Property differs from that of the chart before", "%t", s.installedSchema(t) != want)
 	property := s.expose(s.property("shop"))
-	property.Spec.APIKeys = []v1alpha1.APIKey{{Name: "first"}, {Name: "second"}}
+	property.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "first"}, {Name: "second"}}
 	shop := s.apply(t, property)
 	s.served(t, shop)
 	shop.knows(t, shop.key(t, "first"), 202)

@@ -186,7 +186,7 @@ func changes() []aChange {
 			p.Spec.EventAliases = map[string]v1alpha1.EventName{fmt.Sprintf("view_%d", rand.Uint32()): "pageview"}
 		}},
 		{"a new API key: the Secret of hashes", &corev1.SecretList{}, "-api-keys", func(p *v1alpha1.Property) {
-			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.APIKey{Name: fmt.Sprintf("key-%d", len(p.Spec.APIKeys))})
+			p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: fmt.Sprintf("key-%d", len(p.Spec.APIKeys))})
 		}},
 		{"a node selector: the query's Deployment", &appsv1.DeploymentList{}, "-query", func(p *v1alpha1.Property) {
 			p.Spec.Query.NodeSelector = map[string]string{"pool": fmt.Sprint(rand.Uint32())}
