@@ -89,7 +89,9 @@ func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object
 			return false, err
 		}
 	case "Secret":
-		return r.applyCredentials(ctx, s.property, object)
+		ours, err = r.applyCredentials(ctx, s.property, object)
+		s.told(object.Name, ours && err == nil)
+		return ours, err
 	}
 	return r.apply(ctx, s.property, object)
 }

@@ -38,7 +38,7 @@ type PropertyReference struct {
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Created by",type=string,JSONPath=`.spec.createdBy`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",fieldPath=".metadata.name",message="must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as bi"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="metadata.name must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as bi"
 type AccessToken struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -61,7 +61,7 @@ type AccessTokenSpec struct {
 	// The SHA-256 of the token, as 64 lower-case hexadecimal digits. The token itself is "wt_", 27 random letters and digits,
 	// and a checksum of 6, as `weir token create` and the console make it: nothing else is accepted.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 of the token, as 64 lower-case hexadecimal digits, and never the token itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$') && !self.matches('^0*$')",message="must be the SHA-256 of the token, as 64 lower-case hexadecimal digits, and never the token itself"
 	// +kubebuilder:validation:MaxLength=64
 	SHA256 string `json:"sha256"`
 
@@ -84,7 +84,9 @@ type AccessTokenSpec struct {
 }
 
 // GrantedScope is the token's scope, also where it names none.
-func (t *AccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Spec.Scope, AccessTokenScopeRead) }
+func (t *AccessToken) GrantedScope() AccessTokenScope {
+	return cmp.Or(t.Spec.Scope, AccessTokenScopeRead)
+}
 
 // AccessTokenList is a list of access tokens.
 //
@@ -107,7 +109,7 @@ type AccessTokenList struct {
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Created by",type=string,JSONPath=`.spec.createdBy`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",fieldPath=".metadata.name",message="must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as server"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="metadata.name must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as server"
 type APIKey struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -130,7 +132,7 @@ type APIKeySpec struct {
 	// The SHA-256 of the key, as 64 lower-case hexadecimal digits. The key itself is "wk_", 27 random letters and digits, and a
 	// checksum of 6, as `weir key create` and the console make it: nothing else is accepted.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 of the key, as 64 lower-case hexadecimal digits, and never the key itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$') && !self.matches('^0*$')",message="must be the SHA-256 of the key, as 64 lower-case hexadecimal digits, and never the key itself"
 	// +kubebuilder:validation:MaxLength=64
 	SHA256 string `json:"sha256"`
 
