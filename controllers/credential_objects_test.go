@@ -200,10 +200,10 @@ func TestWhatIsNotInForceIsRefusedAndSaysWhy(t *testing.T) {
 		"a token of the spec's": {accessToken(namespace, "refusing", "token", func(a *v1alpha1.AccessToken) {
 			a.Spec.SHA256 = hashOf(string(made["access-token.default"]))
 		}), v1alpha1.ReasonDuplicate, "access token default"},
-		"one that has expired": {accessToken(namespace, "refusing", "expired", func(a *v1alpha1.AccessToken) { a.Spec.ExpirationTime = &past }), v1alpha1.ReasonExpired, "expirationTime"},
-		"one that expires, when it does": {accessToken(namespace, "refusing", "expiring", func(a *v1alpha1.AccessToken) { a.Spec.ExpirationTime = &soon }), v1alpha1.ReasonExpired, "expirationTime"},
-		"one for a Property that there is not":          {accessToken(namespace, "nobodys", "orphan"), v1alpha1.ReasonPropertyMissing, "no Property nobodys"},
-		"one for a Property of another namespace":       {accessToken(namespace, "theirs", "foreign"), v1alpha1.ReasonPropertyMissing, "no Property theirs in this namespace"},
+		"one that has expired":                    {accessToken(namespace, "refusing", "expired", func(a *v1alpha1.AccessToken) { a.Spec.ExpirationTime = &past }), v1alpha1.ReasonExpired, "expirationTime"},
+		"one that expires, when it does":          {accessToken(namespace, "refusing", "expiring", func(a *v1alpha1.AccessToken) { a.Spec.ExpirationTime = &soon }), v1alpha1.ReasonExpired, "expirationTime"},
+		"one for a Property that there is not":    {accessToken(namespace, "nobodys", "orphan"), v1alpha1.ReasonPropertyMissing, "no Property nobodys"},
+		"one for a Property of another namespace": {accessToken(namespace, "theirs", "foreign"), v1alpha1.ReasonPropertyMissing, "no Property theirs in this namespace"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			create(t, row.object)

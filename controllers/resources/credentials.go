@@ -22,6 +22,26 @@ type Credentials struct {
 	MadeAPIKeys, MadeAccessTokens []auth.Credential
 }
 
+// Hashes returns of what [Build] does the Secrets with the hashes of keys and tokens, whatever else is wrong with the spec: who
+// revokes a key does not wait for somebody to mend that.
+func Hashes(property *v1alpha1.Property, credentials Credentials) ([]Object, error) {
+	keys, err := credentials.apiKeyHashes(property.Spec.APIKeys)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := credentials.accessTokenHashes(property.Spec.AccessTokens)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for path, list := range map[string][]auth.Credential{config.APIKeysFile: keys, config.AccessTokensFile: tokens} {
+		if files[path], err = file(path, list); err != nil {
+			return nil, err
+		}
+	}
+	return hashObjects(property, files), nil
+}
+
 // minAPIKeyLength is how short a key that an owner brings may be: 16 random letters and digits are some 95 bits.
 const minAPIKeyLength = 16
 
