@@ -190,3 +190,29 @@ func TestWhatBecomesOfKeysAndTokensThatPeopleMakeIsWrittenDown(t *testing.T) {
 		return nil
 	})
 }
+
+func TestTokensOfAnotherReleaseAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	namespace, clock := newNamespace(t), time.Now()
+	if other := rival(t, releaseOf("theirs/weir", &clock, namespace), namespace); other != "" {
+		t.Fatalf("%s serves the namespace", other)
+	}
+	ours := releaseOf("ours/weir", &clock, namespace)
+	counter := &lookCounter{}
+	running := startOperator(t, operatorOptions{
+		namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), Leases: ours}, wrap: counter.wrap,
+	})
+	create(t, property(namespace, "theirs"))
+	create(t, accessToken(namespace, "theirs", "bi"))
+	create(t, accessToken(namespace, "nobodys", "orphan"))
+	eventually(t, func() error {
+		if looks := counter.lookedAt(); looks["theirs"] == 0 || looks["nobodys"] == 0 {
+			return fmt.Errorf("it has looked at %v", looks)
+		}
+		return nil
+	})
+	running.stop() // which lets a reconcile end that has begun
+	if calls := running.since(0); len(calls) > 0 {
+		t.Errorf("it has written: %v", calls)
+	}
+}

@@ -201,8 +201,7 @@ const (
 // such as a currency that is not in ISO 4217. Of WorkloadsAvailable. False.
 const ReasonConfigurationInvalid = "ConfigurationInvalid"
 
-// Reasons of Ready of an AccessToken or an APIKey. False: the key or token is refused, but for one that is Pending after it was
-// accepted before.
+// Reasons of Ready of an AccessToken or an APIKey. False: the key or token is refused.
 const (
 	// ReasonPending: the Property's pods cannot be told of it yet. The message says why, or the Property's conditions do.
 	ReasonPending = "Pending"
