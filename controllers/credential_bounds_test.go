@@ -175,11 +175,17 @@ func TestWhatBecomesOfKeysAndTokensThatPeopleMakeIsWrittenDown(t *testing.T) {
 	settled(t, namespace, "told")
 	create(t, accessToken(namespace, "told", "bi"))
 	create(t, apiKey(namespace, "told", "server", auth.NewAPIKey()))
+	create(t, accessToken(namespace, "told", "brief", func(a *v1alpha1.AccessToken) {
+		a.Spec.ExpirationTime = new(metav1.NewTime(time.Now().Add(5 * time.Second)))
+	}))
 	becomes(t, &v1alpha1.AccessToken{}, namespace, "bi", v1alpha1.ReasonReady)
 	becomes(t, &v1alpha1.APIKey{}, namespace, "server", v1alpha1.ReasonReady)
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "brief", v1alpha1.ReasonExpired) // which is nobody's act
+	podsForget(t, namespace, "told-access-tokens", "accesstoken/brief")
 	remove(t, accessToken(namespace, "told", "bi"))
 	want := []string{
-		"operator credential.added access_token accesstoken/bi read", "operator credential.added access_token default read",
+		"operator credential.added access_token accesstoken/bi read", "operator credential.added access_token accesstoken/brief read",
+		"operator credential.added access_token default read",
 		"operator credential.added api_key apikey/server", "operator credential.added api_key default",
 		"operator credential.revoked access_token accesstoken/bi read",
 	}

@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,10 +116,7 @@ func chooseCredentials(objects []*credentialObject, own map[auth.Hash]string, re
 			cmp.Compare(a.object.GetName(), b.object.GetName()), cmp.Compare(a.kind, b.kind))
 	})
 	var chosen []*credentialObject
-	taken, counts := map[auth.Hash]string{}, map[string]int{}
-	for hash, what := range own {
-		taken[hash] = what
-	}
+	taken, counts := maps.Clone(own), map[string]int{}
 	for _, o := range objects {
 		if o.refused = o.unfit(taken, remembered, now); o.refused != nil {
 			continue

@@ -69,7 +69,7 @@ func TestATokenIsMadeInTheClusterAndPrintedOnce(t *testing.T) {
 			if strings.Contains(got.stderr, secret) || !auth.WellFormed(secret) {
 				t.Errorf("it is printed twice, or malformed: %+v", got)
 			}
-			object, _, _ := strings.Cut(strings.TrimPrefix(got.stderr[strings.Index(got.stderr, " "):], " "), " ")
+			object := strings.Fields(got.stderr)[1]
 			if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: object}, c.object); err != nil {
 				t.Fatal(err)
 			}
