@@ -279,7 +279,7 @@ func start(t testing.TB, edit ...func(*Options)) *running {
 	web := httptest.NewUnstartedServer(nil)
 	t.Cleanup(web.Close)
 	c.url = "http://" + web.Listener.Addr().String()
-	c.provider.redirect = c.url + "/callback"
+	c.provider.redirect, c.provider.now = c.url+"/callback", c.clock.now
 	base, err := url.Parse(c.url + "/")
 	if err != nil {
 		t.Fatal(err)
