@@ -49,39 +49,62 @@ func text(t *testing.T, file http.Handler) string {
 
 var (
 	imports  = regexp.MustCompile(`(?m)(?:^import|^export|^\} from|^  \w.* from)[^'\n]*'(\.[^']+)'`)
+	later    = regexp.MustCompile(`import\('(\.[^']+)'\)`)
 	preloads = regexp.MustCompile(`<link rel="modulepreload" href="static/([^"]+)">`)
+	scripts  = regexp.MustCompile(`<script type="module" src="static/([^"]+)">`)
 )
 
-// TestTheShellNamesEachModule holds that a browser asks for all modules at once rather than for each when another names it.
-func TestTheShellNamesEachModule(t *testing.T) {
-	files, err := dashboard.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	static := maps.Collect(files.Static())
-	want := map[string]bool{}
-	for open := []string{"app.js"}; len(open) > 0; {
+// imported are the modules that a module needs, and those that these need; found in their texts by an expression for imports.
+func imported(t *testing.T, static map[string]http.Handler, module string, statement *regexp.Regexp) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for open := []string{module}; len(open) > 0; {
 		name := open[0]
 		open = open[1:]
 		if static[name] == nil {
 			t.Fatalf("a module imports %s, which there is not", name)
 		}
-		for _, found := range imports.FindAllStringSubmatch(text(t, static[name]), -1) {
-			if to := path.Join(path.Dir(name), found[1]); !want[to] {
-				want[to] = true
+		for _, found := range statement.FindAllStringSubmatch(text(t, static[name]), -1) {
+			if to := path.Join(path.Dir(name), found[1]); !all[to] {
+				all[to] = true
 				open = append(open, to)
 			}
 		}
 	}
-	var got []string
-	for _, found := range preloads.FindAllStringSubmatch(text(t, files.Shell()), -1) {
-		got = append(got, found[1])
+	return all
+}
+
+// TestEachShellNamesItsModules holds that a browser asks for all modules at once rather than for each when another names it; but for
+// those that are loaded when somebody opens what they show.
+func TestEachShellNamesItsModules(t *testing.T) {
+	files, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(slices.Values(got))); diff != "" {
-		t.Errorf("the shell's modulepreload links (-want +got):\n%s", diff)
+	static := maps.Collect(files.Static())
+	used := map[string]bool{}
+	for name, shell := range map[string]http.Handler{"the property's page": files.Shell(), "the console": files.Shell()} {
+		script := scripts.FindStringSubmatch(text(t, shell))[1]
+		want := imported(t, static, script, imports)
+		var got []string
+		for _, found := range preloads.FindAllStringSubmatch(text(t, shell), -1) {
+			got = append(got, found[1])
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(slices.Values(got))); diff != "" {
+			t.Errorf("%s: the shell's modulepreload links (-want +got):\n%s", name, diff)
+		}
+		used[script] = true
+		maps.Copy(used, want)
+	}
+	for module := range maps.Clone(used) {
+		for _, found := range later.FindAllStringSubmatch(text(t, static[module]), -1) {
+			to := path.Join(path.Dir(module), found[1])
+			used[to] = true
+			maps.Copy(used, imported(t, static, to, imports))
+		}
 	}
 	for name := range static {
-		if strings.HasSuffix(name, ".js") && name != "app.js" && !want[name] {
+		if strings.HasSuffix(name, ".js") && !used[name] {
 			t.Errorf("no module imports %s", name)
 		}
 	}
