@@ -83,7 +83,7 @@ func TestEachShellNamesItsModules(t *testing.T) {
 	}
 	static := maps.Collect(files.Static())
 	used := map[string]bool{}
-	for name, shell := range map[string]http.Handler{"the property's page": files.Shell(), "the console": files.Shell()} {
+	for name, shell := range map[string]http.Handler{"the property's page": files.Shell(), "the console": files.Console()} {
 		script := scripts.FindStringSubmatch(text(t, shell))[1]
 		want := imported(t, static, script, imports)
 		var got []string
