@@ -221,7 +221,9 @@ func TestTheServerRefusesWhatTheSchemaForbidsAndNamesTheField(t *testing.T) {
 		edit  func(*v1alpha1.Property)
 		field string
 	}{
-		"a scope that there is not":           {func(p *v1alpha1.Property) { p.Spec.AccessTokens = []v1alpha1.PropertyAccessToken{{Name: "a", Scope: "all"}} }, "spec.accessTokens[0].scope"},
+		"a scope that there is not": {func(p *v1alpha1.Property) {
+			p.Spec.AccessTokens = []v1alpha1.PropertyAccessToken{{Name: "a", Scope: "all"}}
+		}, "spec.accessTokens[0].scope"},
 		"a deletion policy that there is not": {func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = "Burn" }, "spec.deletionPolicy"},
 		"no events a second":                  {func(p *v1alpha1.Property) { p.Spec.Limits.EventsPerSecond = new(int32(0)) }, "spec.limits.eventsPerSecond"},
 		"two keys of one name": {func(p *v1alpha1.Property) {

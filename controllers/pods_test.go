@@ -259,7 +259,9 @@ func TestRunningPodsAreToldOfAChangedConfiguration(t *testing.T) {
 		return nil
 	})
 	generation := deployment.Generation
-	change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "next"}) })
+	change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) {
+		p.Spec.APIKeys = append(p.Spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "next"})
+	})
 	eventually(t, func() error {
 		if hash() == told {
 			return errors.New("the pod has not been told of the new key")

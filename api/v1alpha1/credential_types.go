@@ -38,7 +38,7 @@ type PropertyReference struct {
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Created by",type=string,JSONPath=`.spec.createdBy`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",fieldPath=".metadata.name",message="must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as bi"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="metadata.name must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as bi"
 type AccessToken struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -107,7 +107,7 @@ type AccessTokenList struct {
 // +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.spec.expirationTime`
 // +kubebuilder:printcolumn:name="Created by",type=string,JSONPath=`.spec.createdBy`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",fieldPath=".metadata.name",message="must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as server"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63",message="metadata.name must be at most 63 lower-case letters, digits and '-', with no '-' at either end, such as server"
 type APIKey struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
