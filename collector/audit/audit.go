@@ -80,8 +80,6 @@ const (
 	Operator  Kind = "operator"
 	Deliverer Kind = "deliverer"
 	Developer Kind = "developer"
-	// User is a person, named as the API server names them.
-	User Kind = "user"
 	// Console is the cluster's page for people, of which there is one.
 	Console Kind = "console"
 )
