@@ -134,9 +134,9 @@ func TestWhatThePageComputes(t *testing.T) {
 	tab := browser.Open(t, browser.Options{})
 	tab.Do(chromedp.Navigate(server.URL))
 	browser.Look[bool](tab, `(async () => {
-  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
+  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, rows, expiry] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
     'views/steps', 'kit/table', 'kit/chart', 'views/attribution', 'views/events/window', 'views/events/feed', 'views/events/detail', 'views/deliveries',
-    'kit/compare', 'kit/number', 'views/events/list'].map((name) => import('./static/' + name + '.js')));
+    'kit/compare', 'kit/number', 'views/events/list', 'console/rows', 'views/access/expiry'].map((name) => import('./static/' + name + '.js')));
   const on = (text) => new URLSearchParams(text);
   const at = (text) => new Date(text);
   // The hours of some time, and beside each what it is compared with, by the wall's clock there.
@@ -146,7 +146,7 @@ func TestWhatThePageComputes(t *testing.T) {
     const beside = compare.before(now, then, 'hour', zone);
     return format.bucketNames(now, 'hour', wall).map((name, i) => name.slice(4) + ' | ' + (beside[i] ? wall.minute(beside[i].from).slice(0, 18) : '-'));
   };
-  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, on, at, hours, paired});
+  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, rows, expiry, on, at, hours, paired});
   return true;
 })()`)
 	for name, c := range map[string]struct{ expression, want string }{
@@ -231,6 +231,23 @@ func TestWhatThePageComputes(t *testing.T) {
 		"a platform that was removed has a card while it has deliveries": {
 			`deliveries.cardsOf([{platform: 'a'}], [{platform: 'b'}]).map(({name, platform, totals}) => [name, platform !== null, totals !== null])`,
 			`[["a",true,false],["b",false,true]]`},
+		"a sort is read as it was written": {
+			`['revenue', '-revenue', 'weather', '-', '', '__proto__', null].map(rows.readSort).map((by) => by && rows.writeSort(by))`, `["revenue","-revenue",null,null,null,null,null]`},
+		"amounts are sorted within their currency, and what has none is last": {
+			`['revenue', '-revenue'].map((by) => rows.inOrder([['a', 'JPY', 500], ['b', 'EUR', 2], ['c', 'EUR', null], ['d', 'EUR', 10]]
+        .map(([property, currency, revenue]) => ({property, currency, figures: revenue && {revenue}})), rows.readSort(by)).map(({property}) => property).join(''))`, `["bdac","dbac"]`},
+		"what is not ready is first": {
+			`rows.inOrder(['True', 'Unknown', 'False', 'True'].map((ready, i) => ({ready, i})), rows.readSort('ready')).map(({i}) => i)`, `[2,1,0,3]`},
+		"without a sort the order is the server's": {`rows.inOrder([{property: 'b'}, {property: 'a'}], rows.readSort('')).map(({property}) => property)`, `["b","a"]`},
+		"each word is part of the name or the namespace": {
+			`['', 'SHOP', 'shop brand-b', 'nd-a/sh', 'x', '*', '('].map((text) => rows.matching([['brand-a', 'shop'], ['brand-b', 'shop'], ['brand-b', 'blog']]
+        .map(([namespace, property]) => ({namespace, property})), text).length)`, `[3,2,1,1,0,0,0]`},
+		"a key is valid for so many days from now": {`expiry.expiry('7', '', 'Europe/Berlin', at('2026-11-20T12:00:00.125Z'))`, `"2026-11-27T12:00:00Z"`},
+		"a key without an end has none":            {`expiry.expiry('never', '', 'UTC', at('2026-11-20T12:00:00Z'))`, `null`},
+		"a key is valid until a day is over": {
+			`[['2026-11-20', 'Europe/Berlin'], ['2026-12-31', 'UTC'], ['2026-03-29', 'Europe/Berlin'], ['2026-10-25', 'Europe/Berlin'], ['2026-11-20', 'Pacific/Kiritimati'], ['2026-11-20', 'America/St_Johns']]
+        .map(([date, zone]) => expiry.expiry('date', date, zone, at('2026-01-01T00:00:00Z')))`,
+			`["2026-11-20T23:00:00Z","2027-01-01T00:00:00Z","2026-03-29T22:00:00Z","2026-10-25T23:00:00Z","2026-11-20T10:00:00Z","2026-11-21T03:30:00Z"]`},
 		"models stand side by side by name": {
 			`attribution.merged([{results: [{channel: 'A', conversions: 2}]}, {results: [{channel: 'B', conversions: 1}, {channel: 'A', conversions: 1}]}, {results: []}], 'channel')
         .map(({name, models}) => [name, ...models.map((model) => model && model.conversions)])`,
