@@ -155,7 +155,24 @@ func (c *Console) forward(w http.ResponseWriter, r *http.Request, v *visit, path
 	handBack(w.Header(), answer.Header, kind, baseOf(v))
 	w.WriteHeader(answer.StatusCode)
 	if r.Method != http.MethodHead {
-		stream(w, answer.Body, cancel)
+		stream(w, answer.Body, cancel, c.holding(ctx, v))
+	}
+}
+
+// holding returns what says whether somebody who is being answered may have the rest: signed in still, and still with a right to the
+// Property's events. It looks as often as decisions are asked for anew.
+func (c *Console) holding(ctx context.Context, v *visit) func() bool {
+	looked := c.now()
+	return func() bool {
+		if c.now().Sub(looked) < decisionAge {
+			return true
+		}
+		looked = c.now()
+		if !c.sessions.holds(v.session) {
+			return false
+		}
+		allowed, err := c.authoriser.may(ctx, v.user, mayRead(v.property.Namespace, v.property.Name))
+		return allowed && err == nil
 	}
 }
 
@@ -183,7 +200,7 @@ func judge(answer *http.Response) (kind, problem string) {
 }
 
 // nextPage is the header by which a listing names its next page.
-var nextPage = regexp.MustCompile(`^</api/v1/properties/([a-z0-9-]+)(/[a-z/]+\?[A-Za-z0-9_.~%&=+*,:;@!$'()/?-]{0,8192})>; rel="next"$`)
+var nextPage = regexp.MustCompile(`^</api/v1/properties/([a-z0-9-]+)(/[a-z/]+\?[A-Za-z0-9_.~%&=+*,:;@!$'()/?-]*)>; rel="next"$`)
 
 // handBack writes those headers of an answer that are the read API's.
 func handBack(to, from http.Header, kind, base string) {
@@ -204,9 +221,9 @@ func handBack(to, from http.Header, kind, base string) {
 	to.Set("Content-Type", kind)
 }
 
-// stream copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, so that nobody
-// takes what there is for whole.
-func stream(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc) {
+// stream copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, or where whoever
+// asked may not have the rest, so that nobody takes what there is for whole.
+func stream(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc, holds func() bool) {
 	response := http.NewResponseController(w)
 	stalled := time.AfterFunc(stallTimeout, cancel)
 	defer stalled.Stop()
@@ -214,6 +231,9 @@ func stream(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc) {
 	for {
 		n, err := body.Read(buffer)
 		stalled.Reset(stallTimeout)
+		if n > 0 && !holds() {
+			panic(http.ErrAbortHandler)
+		}
 		if n > 0 {
 			_ = response.SetWriteDeadline(time.Now().Add(stallTimeout)) // tests' writers have none
 			if _, failed := w.Write(buffer[:n]); failed != nil {

@@ -81,6 +81,13 @@ func (s *sessions) find(id string) *session {
 	return found
 }
 
+// holds says whether a session goes on.
+func (s *sessions) holds(one *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[one.key] == one && s.now().Before(one.ends)
+}
+
 // end signs somebody out.
 func (s *sessions) end(id string) {
 	s.mu.Lock()
