@@ -1,6 +1,7 @@
 package charts_test
 
 import (
+	standard "cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -132,47 +133,68 @@ func TestTheDefinitionsAreThoseOfTheRepository(t *testing.T) {
 	}
 }
 
-// TestTheOperatorMayDoNoMoreThanItNeeds compares the rights in both scopes with config/rbac, which controllers' markers make.
-func TestTheOperatorMayDoNoMoreThanItNeeds(t *testing.T) {
+// TestTheOperatorAndTheConsoleMayDoNoMoreThanTheyNeed compares the rights in both scopes with config/rbac, which controllers' markers make.
+func TestTheOperatorAndTheConsoleMayDoNoMoreThanTheyNeed(t *testing.T) {
 	source := &rbacv1.ClusterRole{}
 	readYAML(t, "../config/rbac/role.yaml", source)
 	election := &rbacv1.Role{}
 	readYAML(t, "../config/rbac/leader_election_role.yaml", election)
-	certificates := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"weir-redis-tls"}, Verbs: []string{"get", "update"}}}
+	console := &rbacv1.ClusterRole{}
+	readYAML(t, "../config/rbac/console_role.yaml", console)
+	fills := func(secret string) []rbacv1.PolicyRule {
+		return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{secret}, Verbs: []string{"get", "update"}}}
+	}
+	certificates, keys := fills("weir-redis-tls"), fills("weir-console-keys")
+	reviews := []rbacv1.PolicyRule{{APIGroups: []string{"authorization.k8s.io"}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}}}
+	const withConsole = "console.enabled=true,console.url=https://c.example.com,console.oidc.issuerURL=https://id.example.com,console.oidc.clientID=weir"
 	tests := map[string]struct {
 		args []string
+		// account is whose, the operator's where it is "".
+		account string
 		// want are the rules by kind, namespace and name.
 		want map[string][]rbacv1.PolicyRule
 	}{
-		"for all namespaces": {everywhere, map[string][]rbacv1.PolicyRule{
+		"for all namespaces": {everywhere, "", map[string][]rbacv1.PolicyRule{
 			"ClusterRole/weir-operator":                         source.Rules,
 			"Role weir-system/weir-operator-leader-election":    election.Rules,
 			"Role weir-system/weir-operator-redis-certificates": certificates,
 		}},
-		"for two namespaces": {[]string{"--set", "watchNamespaces={shops,blogs}"}, map[string][]rbacv1.PolicyRule{
+		"for two namespaces": {[]string{"--set", "watchNamespaces={shops,blogs}"}, "", map[string][]rbacv1.PolicyRule{
 			"Role shops/weir-operator":                          source.Rules,
 			"Role blogs/weir-operator":                          source.Rules,
 			"Role weir-system/weir-operator-leader-election":    election.Rules,
 			"Role weir-system/weir-operator-redis-certificates": certificates,
 		}},
-		"with certificates of somebody else's": {[]string{"--set", "watchNamespaces={shops},redis.tls.existingSecret=theirs"}, map[string][]rbacv1.PolicyRule{
+		"with certificates of somebody else's": {[]string{"--set", "watchNamespaces={shops},redis.tls.existingSecret=theirs"}, "", map[string][]rbacv1.PolicyRule{
 			"Role shops/weir-operator":                       source.Rules,
 			"Role weir-system/weir-operator-leader-election": election.Rules,
 		}},
-		"none where they are somebody else's to give": {[]string{"--set", "rbac.create=false,clusterWide=true"}, map[string][]rbacv1.PolicyRule{}},
+		"for a console's keys": {[]string{"--set", "watchNamespaces={shops},redis.tls.existingSecret=theirs," + withConsole}, "", map[string][]rbacv1.PolicyRule{
+			"Role shops/weir-operator":                       source.Rules,
+			"Role weir-system/weir-operator-leader-election": election.Rules,
+			"Role weir-system/weir-operator-console-keys":    keys,
+		}},
+		"the console's for all namespaces": {[]string{"--set", "clusterWide=true," + withConsole}, "weir-console", map[string][]rbacv1.PolicyRule{
+			"ClusterRole/weir-console": console.Rules, "ClusterRole/weir-console-reviews": reviews,
+		}},
+		"the console's for two namespaces": {[]string{"--set", "watchNamespaces={shops,blogs}," + withConsole}, "weir-console", map[string][]rbacv1.PolicyRule{
+			"Role shops/weir-console": console.Rules, "Role blogs/weir-console": console.Rules, "ClusterRole/weir-console-reviews": reviews,
+		}},
+		"no console's where there is none":            {everywhere, "weir-console", map[string][]rbacv1.PolicyRule{}},
+		"none where they are somebody else's to give": {[]string{"--set", "rbac.create=false,clusterWide=true," + withConsole}, "", map[string][]rbacv1.PolicyRule{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, boundRules(t, objects(t, render(t, tt.args...)))); diff != "" {
+			if diff := cmp.Diff(tt.want, boundRules(t, objects(t, render(t, tt.args...)), standard.Or(tt.account, "weir-operator"))); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// boundRules are the rules that bindings give to the operator's account.
-func boundRules(t *testing.T, list []*unstructured.Unstructured) map[string][]rbacv1.PolicyRule {
+// boundRules are the rules that bindings give to an account of the chart's.
+func boundRules(t *testing.T, list []*unstructured.Unstructured, name string) map[string][]rbacv1.PolicyRule {
 	t.Helper()
 	bound := map[string][]rbacv1.PolicyRule{}
 	for _, object := range list {
@@ -183,8 +205,14 @@ func boundRules(t *testing.T, list []*unstructured.Unstructured) map[string][]rb
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &binding); err != nil {
 			t.Fatal(err)
 		}
-		account := rbacv1.Subject{Kind: "ServiceAccount", Name: "weir-operator", Namespace: releaseNamespace}
-		if !slices.Equal(binding.Subjects, []rbacv1.Subject{account}) {
+		account := func(name string) []rbacv1.Subject {
+			return []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: releaseNamespace}}
+		}
+		switch {
+		case slices.Equal(binding.Subjects, account(name)):
+		case slices.Equal(binding.Subjects, account("weir-operator")), slices.Equal(binding.Subjects, account("weir-console")):
+			continue
+		default:
 			t.Errorf("%s %s is for %v", binding.Kind, binding.Name, binding.Subjects)
 		}
 		role := &rbacv1.ClusterRole{}

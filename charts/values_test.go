@@ -75,7 +75,7 @@ func (s *schema) paths(t *testing.T, root *schema, prefix string) []string {
 }
 
 // openMaps are values whose names are the user's to choose: their defaults are examples.
-var openMaps = []string{"operator.resources.requests", "operator.resources.limits", "redis.resources.requests", "redis.resources.limits", "metrics.dashboards.labels"}
+var openMaps = []string{"operator.resources.requests", "operator.resources.limits", "console.resources.requests", "console.resources.limits", "redis.resources.requests", "redis.resources.limits", "metrics.dashboards.labels"}
 
 func valuePaths(values map[string]any, prefix string) []string {
 	var list []string
@@ -154,6 +154,20 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		},
 		"a server's certificate for your own Redis": {
 			[]string{"--set", "clusterWide=true,redis.enabled=false,redis.url=rediss://a:b@c:6379,redis.tls.existingSecret=a"}, "redis.tls.existingSecret: is for the bundled Redis",
+		},
+		"a console over http on another host": {[]string{"--set", "console.url=http://console.example.com"}, "/console/url"},
+		"a console below a path":              {[]string{"--set", "console.url=https://example.com/console"}, "/console/url"},
+		"a session without a unit":            {[]string{"--set-string", "console.sessionMaxAge=60"}, "/console/sessionMaxAge"},
+		"a console without an address": {
+			[]string{"--set", "clusterWide=true,console.enabled=true,console.oidc.issuerURL=https://id.example.com,console.oidc.clientID=weir"},
+			"console.url: must be the address at which people reach the console",
+		},
+		"a console without a provider": {
+			[]string{"--set", "clusterWide=true,console.enabled=true,console.url=https://c.example.com,console.oidc.clientID=weir"}, "console.oidc.issuerURL: must be",
+		},
+		"a console that the provider does not know": {
+			[]string{"--set", "clusterWide=true,console.enabled=true,console.url=https://c.example.com,console.oidc.issuerURL=https://id.example.com"},
+			"console.oidc.clientID: must be",
 		},
 		"an account that nobody names": {
 			[]string{"--set", "clusterWide=true,operator.serviceAccount.create=false"}, "operator.serviceAccount.name: must name the ServiceAccount",

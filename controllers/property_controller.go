@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/connect"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -64,6 +65,8 @@ type Options struct {
 	Network resources.NetworkRules
 	// Audit is told which API keys and access tokens come and go; nil for none.
 	Audit *audit.Log
+	// Console keeps the keys with which the cluster's console signs; nil for no console.
+	Console *ConsoleKeys
 	// Leases keep other releases from the same namespaces; nil where there can be none.
 	Leases *NamespaceLeases
 	// LongestBackoff is how long what failed waits at most to be tried again; 0 for half a minute.
@@ -143,7 +146,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	available := r.Available()
-	if available == nil { // an operator that has just started would say that there are none, and take back what it has told of them
+	consoleKeys, known := r.Options.Console.trusted()
+	if available == nil || !known { // an operator that has just started would say that there are none, and take back what it has told of them
 		return ctrl.Result{RequeueAfter: cacheLag}, nil
 	}
 	if !property.DeletionTimestamp.IsZero() {
@@ -155,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
 	}
 	property.Spec.Exposure = r.Options.Exposure.complete(property)
-	s := &scope{podProblems: r.Options.refusedPods(property), property: property, options: r.Options, now: r.Options.Now(), available: available}
+	s := &scope{podProblems: r.Options.refusedPods(property), property: property, options: r.Options, now: r.Options.Now(), available: available, consoleKeys: consoleKeys}
 	r.run(ctx, s)
 	if s.behind {
 		return ctrl.Result{RequeueAfter: cacheLag}, nil // with what a reconcile knows then there is something to say
@@ -230,6 +234,8 @@ type scope struct {
 	options   Options
 	now       time.Time
 	available map[schema.GroupVersionKind]bool
+	// consoleKeys verify what the console signs.
+	consoleKeys []auth.PublicKey
 
 	// exposureProblem is why the Property may not have its hosts.
 	exposureProblem *conditionReason

@@ -139,6 +139,12 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 			return err
 		}
 	}
+	if console := options.Console; console != nil {
+		console.properties, console.changed = mgr.GetClient(), redis.changed
+		if err := mgr.Add(console); err != nil {
+			return err
+		}
+	}
 	if err := mgr.Add(history); err != nil {
 		return err
 	}

@@ -68,6 +68,8 @@ const (
 	Rejections Kind = "rejections"
 	// Figures are named by the read API's call that has them.
 	Figures Kind = "figures"
+	// User is a person whom the cluster knows by a name, and who asks through the console.
+	User Kind = "user"
 	// These act without a name: the operator and the deliverer in a cluster, `weir dev` on a person's machine.
 	Operator  Kind = "operator"
 	Deliverer Kind = "deliverer"
@@ -79,7 +81,7 @@ type Party struct {
 	Kind Kind
 	// Name is "" for a kind that has one alone.
 	Name string
-	// Scope is an access token's, else "".
+	// Scope is an access token's, or what a user may do at the property, else "".
 	Scope string
 }
 

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/go-json-experiment/json"
 )
 
 // Signed tokens are what the cluster's console shows the read API in place of an access token: JSON Web Tokens (RFC 7519) that are
@@ -71,7 +71,7 @@ func ParseSigningKeys(text []byte) ([]SigningKey, error) {
 }
 
 // Public is the half that verifies.
-func (k *SigningKey) Public() PublicKey {
+func (k SigningKey) Public() PublicKey {
 	if len(k.Seed) != ed25519.SeedSize {
 		return nil
 	}
@@ -89,7 +89,9 @@ func (k PublicKey) ID() string {
 }
 
 // MarshalText returns 43 digits of base64url.
-func (k PublicKey) MarshalText() ([]byte, error) { return base64.RawURLEncoding.AppendEncode(nil, k), nil }
+func (k PublicKey) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, k), nil
+}
 
 // UnmarshalText reads them.
 func (k *PublicKey) UnmarshalText(text []byte) error {
@@ -108,7 +110,7 @@ type signedClaims struct {
 }
 
 // Sign returns a token with which user may do what scope allows at the property that has an audience, from now on.
-func (k *SigningKey) Sign(user, audience string, scope Scope, now time.Time) (string, error) {
+func (k SigningKey) Sign(user, audience string, scope Scope, now time.Time) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{
 		Key: ed25519.NewKeyFromSeed(k.Seed), KeyID: k.ID, Algorithm: string(jose.EdDSA),
 	}}, (&jose.SignerOptions{}).WithType("JWT"))
@@ -123,9 +125,9 @@ func (k *SigningKey) Sign(user, audience string, scope Scope, now time.Time) (st
 // Verifier takes signed tokens. The zero value takes none.
 type Verifier struct {
 	// Audience is the property's UID.
-	Audience string `json:"audience"`
+	Audience string `json:"audience,omitempty"`
 	// Keys are those of the console.
-	Keys []PublicKey `json:"keys"`
+	Keys []PublicKey `json:"keys,omitempty"`
 }
 
 // LooksSigned says whether a bearer token is a signed one, rather than one of [NewAccessToken].

@@ -5,6 +5,7 @@
 //
 //	property/property.json      every role: a [Property]; nothing secret
 //	property/settings.json      query: a [Settings], what people are told of the Property; nothing secret; absent where they are told nothing
+//	property/console.json       query: an [auth.Verifier], what the cluster's console shows; nothing secret; absent or empty where there is none
 //	auth/api-keys.json          collect: a list of [auth.Credential]; hashes only
 //	auth/access-tokens.json     query: a list of [auth.Credential]; hashes only
 //	sessions/keys               query: what seals the cookies of people who are signed in, as [session.ParseKeys] reads it; absent where nobody
@@ -37,6 +38,7 @@ const (
 	APIKeysFile      = "auth/api-keys.json"
 	AccessTokensFile = "auth/access-tokens.json"
 	SettingsFile     = "property/settings.json"
+	ConsoleFile      = "property/console.json"
 	SessionKeysFile  = "sessions/keys"
 	RedisURLFile     = "redis/url"
 	// These are named as in a Secret of type kubernetes.io/tls.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/session"
 )
 
@@ -33,6 +34,15 @@ func LoadSettings(dir string) (Settings, error) {
 		return Settings{}, err
 	}
 	return s, nil
+}
+
+// LoadConsole reads below dir whose signed tokens are taken; nobody's where there is no file.
+func LoadConsole(dir string) (auth.Verifier, error) {
+	var console auth.Verifier
+	if err := readJSON(dir, ConsoleFile, &console); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return auth.Verifier{}, err
+	}
+	return console, nil
 }
 
 // LoadSessionKeys reads the keys of sessions below dir, the one that seals first; none where there is no file.

@@ -51,6 +51,9 @@ func (t *Tenant) actor() audit.Party {
 	if t.atTheMachine {
 		return audit.Party{Kind: audit.Developer}
 	}
+	if t.byConsole {
+		return audit.Party{Kind: audit.User, Name: t.reader.Name, Scope: string(t.reader.Scope)}
+	}
 	return audit.CredentialOf(t.reader)
 }
 

@@ -12,8 +12,8 @@ import (
 
 // entrance is a way in which callers show who they are.
 type entrance struct {
-	// find says what the caller of a request may see.
-	find func(*http.Request) grant
+	// find says what the caller of a request may see at a time.
+	find func(*http.Request, time.Time) grant
 	// refuse answers a caller who has shown nothing that is known.
 	refuse http.HandlerFunc
 }
@@ -22,7 +22,8 @@ type entrance struct {
 // scope allows what is needed; it answers as the entrance refuses, 404 or 403 otherwise.
 func (h *Handler) authorised(by entrance, needed auth.Scope, handle func(http.ResponseWriter, *http.Request, *Tenant)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		grant := by.find(r)
+		came := h.now()
+		grant := by.find(r, came)
 		if grant.known {
 			server.Authenticated(r)
 		}
@@ -36,9 +37,13 @@ func (h *Handler) authorised(by entrance, needed auth.Scope, handle func(http.Re
 			server.Message(w, http.StatusForbidden, "This action is unauthorized.")
 		default:
 			asked := *grant.tenant
-			asked.reader, asked.atTheMachine = grant.credential, grant.loopback
+			asked.reader, asked.atTheMachine, asked.byConsole = grant.credential, grant.loopback, grant.signed
 			asked.holds = func() bool {
-				now := by.find(r)
+				at := h.now()
+				if grant.signed { // for a moment: the console, which has asked, goes on looking whether its user may have the answer
+					at = came
+				}
+				now := by.find(r, at)
 				return now.known && now.tenant != nil && propertyOf(now.tenant) == propertyOf(&asked) && now.credential.Scope.Allows(needed)
 			}
 			handle(w, r, &asked)
@@ -67,8 +72,12 @@ func (h *Handler) lapsing(t *Tenant) func() error {
 }
 
 // byToken finds what the bearer token of a request may see.
-func (h *Handler) byToken(r *http.Request) grant {
-	return findGrant(*h.tenants.Load(), bearerToken(r.Header), server.PathParameter(r, propertyParameter), h.now())
+func (h *Handler) byToken(r *http.Request, now time.Time) grant {
+	tenants, token, property := *h.tenants.Load(), bearerToken(r.Header), server.PathParameter(r, propertyParameter)
+	if auth.LooksSigned(token) {
+		return findSigned(tenants, token, property, now)
+	}
+	return findGrant(tenants, token, property, now)
 }
 
 // refuse answers a failed attempt to authenticate: 401, or 429 to an address from which too many have failed.
@@ -102,11 +111,13 @@ type grant struct {
 	credential auth.Credential
 	// loopback says that the caller is signed in without having shown a token.
 	loopback bool
+	// signed says that the console has vouched for the caller, whose name is the credential's.
+	signed bool
 }
 
 // noteUse notes that the token has been used.
 func (g *grant) noteUse() {
-	if g.tenant != nil && !g.loopback {
+	if g.tenant != nil && !g.loopback && !g.signed {
 		g.tenant.FirstUses.Of(g.credential).Note()
 	}
 }
@@ -121,6 +132,19 @@ func findGrant(tenants []Tenant, token, property string, now time.Time) grant {
 		}
 	}
 	return found
+}
+
+// findSigned finds what a token that the console has signed is good for at a property: each is for one alone.
+func findSigned(tenants []Tenant, token, property string, now time.Time) grant {
+	for i := range tenants {
+		if tenants[i].Property.Name != property {
+			continue
+		}
+		if credential, ok := tenants[i].Console.Verify(token, now); ok {
+			return grant{known: true, tenant: &tenants[i], credential: credential, signed: true}
+		}
+	}
+	return grant{}
 }
 
 // grantsOf returns what a token is good for, by property. It is compared with the tokens of all tenants, whatever is found on the

@@ -56,8 +56,13 @@ type Tenant struct {
 	// where nobody can sign in.
 	SessionKeys []session.Key
 
+	// Console takes what the cluster's console shows in place of an access token.
+	Console auth.Verifier
+
 	// reader is who asks: the access token of a request, or what stands for one.
 	reader auth.Credential
+	// byConsole says that a person asks through the console; reader has the person's name.
+	byConsole bool
 	// atTheMachine says that whoever asks sits at the machine of `weir dev`.
 	atTheMachine bool
 	// holds says whether what the request has shown is still worth what it was when it came.

@@ -41,17 +41,17 @@ const maxSignInBody = 4 << 10
 const noSessionKeys = "This process has no keys for sessions: nobody can sign in to the page. The API takes access tokens."
 
 // bySession finds what the cookie of a request may see. The token under which somebody has signed in has to be in force still.
-func (h *Handler) bySession(r *http.Request) grant {
-	found, _ := h.openSession(r)
+func (h *Handler) bySession(r *http.Request, now time.Time) grant {
+	found, _ := h.openSession(r, now)
 	return found
 }
 
 // openSession also returns when the session ends. Another page of the host can plant a cookie beside the person's own, which a
 // browser puts first where its path is longer. Where several do not say the same, none of them says who is signed in.
-func (h *Handler) openSession(r *http.Request) (found grant, end time.Time) {
+func (h *Handler) openSession(r *http.Request, now time.Time) (found grant, end time.Time) {
 	tenants := *h.tenants.Load()
 	for i, cookie := range r.CookiesNamed(sessionCookie(r.Host)) {
-		one, until := h.openCookie(r, tenants, cookie.Value)
+		one, until := h.openCookie(r, tenants, cookie.Value, now)
 		if !one.known || i > 0 && !one.same(found) {
 			return grant{}, time.Time{}
 		}
@@ -63,8 +63,8 @@ func (h *Handler) openSession(r *http.Request) (found grant, end time.Time) {
 }
 
 // openCookie finds what one cookie's value may see of the path's property.
-func (h *Handler) openCookie(r *http.Request, tenants []Tenant, value string) (grant, time.Time) {
-	property, now := server.PathParameter(r, propertyParameter), h.now()
+func (h *Handler) openCookie(r *http.Request, tenants []Tenant, value string, now time.Time) (grant, time.Time) {
+	property := server.PathParameter(r, propertyParameter)
 	for i := range tenants {
 		t := &tenants[i]
 		if t.Property.Name != property {
@@ -119,7 +119,7 @@ type noSession struct {
 
 // session answers GET session: who is signed in.
 func (h *Handler) session(w http.ResponseWriter, r *http.Request) {
-	grant, end := h.openSession(r)
+	grant, end := h.openSession(r, h.now())
 	if !grant.known {
 		_, errs := h.atLoopback(r, server.PathParameter(r, propertyParameter))
 		server.JSON(w, http.StatusUnauthorized, noSession{"Unauthenticated.", len(errs) == 0})

@@ -55,6 +55,7 @@ type settings struct {
 	tokens   []auth.Credential   // only for query
 	sessions []session.Key       // only for query
 	told     config.Settings     // only for query
+	console  auth.Verifier       // only for query
 	// history is how the history is reached; nil where there is none, or none that this process reaches.
 	history  *config.ClickHouse
 	location *time.Location
@@ -130,6 +131,9 @@ func (p *property) load() (loaded settings, err error) {
 		if loaded.told, err = config.LoadSettings(p.directory); err != nil {
 			return settings{}, err
 		}
+		if loaded.console, err = config.LoadConsole(p.directory); err != nil {
+			return settings{}, err
+		}
 		if loaded.history, err = p.loadHistory(loaded.config.History); err != nil {
 			return settings{}, err
 		}
@@ -187,7 +191,7 @@ func (p *property) queryTenant() query.Tenant {
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, Engine: engine, Replayer: stream.ReplayRequester{Stream: p.stream}, Reach: reach{engine, p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Events: engine.events, Records: engine.records, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
-		Settings: p.told, SessionKeys: p.sessions,
+		Settings: p.told, SessionKeys: p.sessions, Console: p.console,
 		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
 	}
 }

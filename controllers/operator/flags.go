@@ -10,6 +10,7 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection"
 	"sigs.k8s.io/yaml"
 
@@ -24,6 +25,7 @@ type options struct {
 	watchNamespaces   []string
 	leaderElection    leaderElection
 	redisCertificates redisCertificates
+	consoleKeys       types.NamespacedName
 	syncPeriod        time.Duration
 	metricsListen     string
 	healthListen      string
@@ -111,6 +113,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
 		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", flags.Repeated(&hosts))
 	o.addTenantFlags(set)
+	set.Func("console-keys-secret", "keep the keys with which the console signs what it asks, in the Secret `NAMESPACE/NAME`, which has to be there, "+
+		"and have Properties' read API trust them; default: there is no console", namespacedName(&o.consoleKeys, "weir-system/weir-console-keys"))
 	set.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
 	set.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&ingressFrom))
 	set.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&metricsFrom))

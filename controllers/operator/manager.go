@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -65,6 +66,9 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 		options.RedisCertificates = &controllers.RedisCertificates{
 			Client: direct, Secret: asked.secret, RedisURL: options.RedisURL, Files: options.RedisTLS, Now: time.Now, Logger: logger,
 		}
+	}
+	if options.consoleKeys != (types.NamespacedName{}) {
+		options.Console = &controllers.ConsoleKeys{Client: direct, Secret: options.consoleKeys, Now: time.Now, Logger: logger}
 	}
 	err = errors.Join(
 		manager.AddHealthzCheck("ping", healthz.Ping),

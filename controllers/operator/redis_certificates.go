@@ -29,15 +29,20 @@ func (c redisCertificates) made() bool { return c.secret != types.NamespacedName
 
 func (c *redisCertificates) addFlags(set *flag.FlagSet) {
 	set.Func(secretFlag, "make and renew the certificates of the Redis at --redis-url-file, in the Secret `NAMESPACE/NAME`, which has to be there, "+
-		"and trust these alone; default: somebody else does", func(value string) error {
+		"and trust these alone; default: somebody else does", namespacedName(&c.secret, "weir-system/weir-redis-tls"))
+	set.BoolVar(&c.reload, reloadFlag, false, "have the Redis at --redis-url-file read its certificates again every hour, which somebody else makes")
+}
+
+// namespacedName reads NAMESPACE/NAME.
+func namespacedName(into *types.NamespacedName, example string) func(string) error {
+	return func(value string) error {
 		namespace, name, found := strings.Cut(value, "/")
 		if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-			return errors.New("must be NAMESPACE/NAME, as in weir-system/weir-redis-tls")
+			return errors.New("must be NAMESPACE/NAME, as in " + example)
 		}
-		c.secret = types.NamespacedName{Namespace: namespace, Name: name}
+		*into = types.NamespacedName{Namespace: namespace, Name: name}
 		return nil
-	})
-	set.BoolVar(&c.reload, reloadFlag, false, "have the Redis at --redis-url-file read its certificates again every hour, which somebody else makes")
+	}
 }
 
 func (c *redisCertificates) check(address string, files stream.TLSFiles, errs *flags.Errors) {

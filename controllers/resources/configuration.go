@@ -20,6 +20,7 @@ func configObjects(property *v1alpha1.Property, files map[string][]byte) []Objec
 			WithData(map[string]string{
 				path.Base(config.PropertyFile): string(files[config.PropertyFile]),
 				path.Base(config.SettingsFile): string(files[config.SettingsFile]),
+				path.Base(config.ConsoleFile):  string(files[config.ConsoleFile]),
 			})},
 	}, hashObjects(property, files)...)
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
@@ -27,6 +28,8 @@ type Options struct {
 	PlatformEndpoints map[platforms.Type]string
 	// CollectURL and APIURL are the base URLs that people are told; "" where nobody knows them.
 	CollectURL, APIURL string
+	// ConsoleKeys verify what the cluster's console signs; none where there is no console.
+	ConsoleKeys []auth.PublicKey
 	// SessionKeys are what seals people's sessions, as package session reads it; where it is "" the file is left out: pods have it
 	// from a Secret of its own.
 	SessionKeys string
@@ -62,6 +65,7 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 	for path, content := range map[string]any{
 		config.PropertyFile:     rendered,
 		config.SettingsFile:     settingsConfig(property, options),
+		config.ConsoleFile:      consoleConfig(property, options),
 		config.APIKeysFile:      apiKeys,
 		config.AccessTokensFile: accessTokens,
 	} {
@@ -180,6 +184,15 @@ func settingsConfig(property *v1alpha1.Property, options Options) config.Setting
 		rendered.APIKeys = append(rendered.APIKeys, named)
 	}
 	return rendered
+}
+
+// consoleConfig renders whose signed tokens the Property's read API takes. A Property's UID is no other's, not that of one which comes
+// after it under the same name either.
+func consoleConfig(property *v1alpha1.Property, options Options) auth.Verifier {
+	if len(options.ConsoleKeys) == 0 {
+		return auth.Verifier{}
+	}
+	return auth.Verifier{Audience: string(property.UID), Keys: options.ConsoleKeys}
 }
 
 // excludeConfig renders whose events do not count. The error names what is no range.

@@ -37,6 +37,7 @@ type input struct {
 	TrustedProxyCIDRs []netip.Prefix            `json:"trustedProxyCIDRs"`
 	WithholdUnsaid    bool                      `json:"withholdUnsaid"`
 	PlatformEndpoints map[platforms.Type]string `json:"platformEndpoints"`
+	ConsoleKeys       []auth.PublicKey          `json:"consoleKeys"`
 	RedisURL          string                    `json:"redisURL"`
 	ClickHouseURL     string                    `json:"clickHouseURL"`
 }
@@ -75,7 +76,7 @@ func TestPodConfig(t *testing.T) {
 }
 
 func (in input) options() resources.Options {
-	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, WithholdUnsaid: in.WithholdUnsaid, PlatformEndpoints: in.PlatformEndpoints, Redis: config.Redis{URL: in.RedisURL}, ClickHouse: config.ClickHouse{URL: in.ClickHouseURL}}
+	return resources.Options{EgressAllowCIDRs: in.EgressAllowCIDRs, TrustedProxyCIDRs: in.TrustedProxyCIDRs, WithholdUnsaid: in.WithholdUnsaid, PlatformEndpoints: in.PlatformEndpoints, ConsoleKeys: in.ConsoleKeys, Redis: config.Redis{URL: in.RedisURL}, ClickHouse: config.ClickHouse{URL: in.ClickHouseURL}}
 }
 
 func readInput(t *testing.T, path string) (input, *v1alpha1.Property) {
@@ -146,6 +147,10 @@ func checkLoads(t *testing.T, files map[string][]byte, in input, property *v1alp
 		if got := tokens[i]; got.Name != token.Name || string(got.Scope) != string(token.GrantedScope()) || got.Hash != auth.HashOf(in.AccessTokens[token.Name]) {
 			t.Errorf("a pod knows access token %s as %s, scope %s", token.Name, got.Name, got.Scope)
 		}
+	}
+	console, err := config.LoadConsole(directory)
+	if err != nil || len(console.Keys) != len(in.ConsoleKeys) || len(in.ConsoleKeys) > 0 && console.Audience != string(property.UID) {
+		t.Errorf("a pod takes what is signed with %d keys for %q, error %v", len(console.Keys), console.Audience, err)
 	}
 	reached, found, err := config.LoadClickHouse(directory)
 	if err != nil || found != (in.ClickHouseURL != "") || reached.URL != in.ClickHouseURL {

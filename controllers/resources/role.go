@@ -105,7 +105,7 @@ func (r Role) traits() roleTraits {
 	default:
 		return roleTraits{
 			serves: "query", takesRequests: true, reads: access.Query, credentials: config.AccessTokensFile, credentialsSecret: accessTokensSecretName,
-			settings: []string{config.PropertyFile, config.SettingsFile}, signsIn: true,
+			settings: []string{config.PropertyFile, config.SettingsFile, config.ConsoleFile}, signsIn: true,
 			sourceSecret: noSecret, reports: true, replicas: 1,
 			// The retained events are held in memory, in half of the limit: some eight million of them. Where there are
 			// more it answers for the newest.

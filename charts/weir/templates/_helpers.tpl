@@ -16,6 +16,15 @@
 {{ include "weir.fullname" . }}-operator
 {{- end }}
 
+{{- define "weir.console" -}}
+{{ include "weir.fullname" . }}-console
+{{- end }}
+
+{{/* The Secret in which the operator makes the keys with which the console signs. */}}
+{{- define "weir.consoleKeys" -}}
+{{ include "weir.console" . }}-keys
+{{- end }}
+
 {{- define "weir.redis" -}}
 {{ include "weir.fullname" . }}-redis
 {{- end }}
