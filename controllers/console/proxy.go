@@ -59,7 +59,7 @@ var (
 	handedBack = map[string]*regexp.Regexp{
 		"Content-Encoding":    regexp.MustCompile(`^gzip$`),
 		"Content-Disposition": regexp.MustCompile(`^attachment; filename="?[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.(csv|ndjson|json)"?$`),
-		"Etag":                regexp.MustCompile(`^(W/)?"[!#-~]{0,128}"$`),
+		"Etag":                regexp.MustCompile(`^(W/)?"[A-Za-z0-9_+/=.-]{0,128}"$`),
 		"Retry-After":         regexp.MustCompile(`^[0-9]{1,6}$`),
 		"Vary":                regexp.MustCompile(`^[A-Za-z, -]{1,100}$`),
 		"Weir-As-Of":          regexp.MustCompile(`^[0-9TZ:.+-]{1,40}$`),
@@ -209,7 +209,7 @@ func handBack(to, from http.Header, kind, base string) {
 			to.Set(name, values[0])
 		}
 	}
-	if found := nextPage.FindStringSubmatch(from.Get("Link")); found != nil && strings.HasSuffix(base, "/"+found[1]) {
+	if found := nextPage.FindStringSubmatch(from.Get("Link")); len(found) == 3 && strings.HasSuffix(base, "/"+found[1]) {
 		to.Set("Link", "<"+base+"/api"+found[2]+`>; rel="next"`)
 	}
 	if kind == "" {
