@@ -155,7 +155,7 @@ func (c *Console) forward(w http.ResponseWriter, r *http.Request, v *visit, path
 	handBack(w.Header(), answer.Header, kind, baseOf(v))
 	w.WriteHeader(answer.StatusCode)
 	if r.Method != http.MethodHead {
-		stream(w, answer.Body, cancel, c.holding(ctx, v))
+		relay(w, answer.Body, cancel, c.holding(ctx, v))
 	}
 }
 
@@ -221,9 +221,9 @@ func handBack(to, from http.Header, kind, base string) {
 	to.Set("Content-Type", kind)
 }
 
-// stream copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, or where whoever
+// relay copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, or where whoever
 // asked may not have the rest, so that nobody takes what there is for whole.
-func stream(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc, holds func() bool) {
+func relay(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc, holds func() bool) {
 	response := http.NewResponseController(w)
 	stalled := time.AfterFunc(stallTimeout, cancel)
 	defer stalled.Stop()
