@@ -36,7 +36,7 @@ var pictures = map[string]struct {
 	"events":        {"?view=events&period=7d", 700, "light", nil},
 	"event": {"?view=events&period=7d&event=purchase", 780, "light", func(tab *browser.Tab) {
 		tab.Do(chromedp.Click(chromedp.CSS(".grid .row:nth-child(2) td:nth-child(2)")))
-		appears(tab, "dialog h3", "As it is stored")
+		tab.Appears("dialog h3", "As it is stored")
 	}},
 	"funnel":      {"?view=funnel&steps=pageview&steps=view_content&steps=add_to_cart&steps=purchase", 780, "light", nil},
 	"attribution": {"?view=attribution", 700, "light", nil},

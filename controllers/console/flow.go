@@ -100,16 +100,16 @@ func (c *Console) flowOf(r *http.Request, state string) *flow {
 // cookieNames are those of the console's cookies. With the prefix a browser takes them by https from this host alone, so that no other
 // host can plant one.
 type cookieNames struct {
-	session, flow string
+	session, flow, signedOut string
 	// secure says that they are for https.
 	secure bool
 }
 
 func namesFor(base *url.URL) cookieNames {
 	if base.Scheme == "https" {
-		return cookieNames{session: "__Host-weir-console", flow: "__Host-weir-console-sign-in-", secure: true}
+		return cookieNames{session: "__Host-weir-console", flow: "__Host-weir-console-sign-in-", signedOut: "__Host-weir-console-out", secure: true}
 	}
-	return cookieNames{session: "weir-console", flow: "weir-console-sign-in-"}
+	return cookieNames{session: "weir-console", flow: "weir-console-sign-in-", signedOut: "weir-console-out"}
 }
 
 // setCookie has a browser keep a value for some time, or forget it where that is negative.

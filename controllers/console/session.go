@@ -48,17 +48,28 @@ type sessionRecord struct {
 type noSession struct {
 	Message string `json:"message"`
 	SignIn  string `json:"sign_in"`
+	// SignedOut says that somebody has signed out in this browser, who is not to be sent to the provider unasked: that might sign them in
+	// again at once.
+	SignedOut bool `json:"signed_out,omitzero"`
 }
 
 // session answers GET /session: who is signed in.
 func (c *Console) session(w http.ResponseWriter, r *http.Request) {
 	found := c.sessionOf(r)
 	if found == nil {
-		server.JSON(w, http.StatusUnauthorized, noSession{unauthenticated, strings.TrimPrefix(pathLogin, "/")})
+		server.JSON(w, http.StatusUnauthorized, noSession{unauthenticated, strings.TrimPrefix(pathLogin, "/"), c.hasSignedOut(r)})
 		return
 	}
 	server.Authenticated(r)
 	server.JSON(w, http.StatusOK, sessionAnswer{sessionRecord{found.user.name, instant(found.ends)}})
+}
+
+// signedOutLasts is how long a browser remembers that somebody has signed out, or until somebody signs in.
+const signedOutLasts = 12 * time.Hour
+
+// hasSignedOut says whether a browser remembers that. It may be anybody's word: all that it does is to wait for a click.
+func (c *Console) hasSignedOut(r *http.Request) bool {
+	return len(r.CookiesNamed(c.cookies.signedOut)) > 0
 }
 
 type signedOutAnswer struct {
@@ -76,6 +87,7 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 		c.sessions.end(cookie.Value)
 	}
 	c.cookies.setCookie(w, c.cookies.session, "", -1, http.SameSiteStrictMode)
+	c.cookies.setCookie(w, c.cookies.signedOut, "1", signedOutLasts, http.SameSiteStrictMode)
 	var answer signedOutAnswer
 	if to := c.provider.endSessionURL(c.base.JoinPath("/").String()); to != "" {
 		answer.Data.EndSessionURL = &to
@@ -88,7 +100,7 @@ func (c *Console) signedIn(handle func(http.ResponseWriter, *http.Request, *sess
 	return func(w http.ResponseWriter, r *http.Request) {
 		found := c.sessionOf(r)
 		if found == nil {
-			server.JSON(w, http.StatusUnauthorized, noSession{unauthenticated, pathLogin})
+			server.JSON(w, http.StatusUnauthorized, noSession{unauthenticated, pathLogin, c.hasSignedOut(r)})
 			return
 		}
 		server.Authenticated(r)
@@ -171,16 +183,19 @@ type propertySession struct {
 }
 
 type noPropertySession struct {
-	Message  string `json:"message"`
-	Loopback bool   `json:"loopback"`
-	SignIn   string `json:"sign_in"`
+	Message   string `json:"message"`
+	Loopback  bool   `json:"loopback"`
+	SignIn    string `json:"sign_in"`
+	SignedOut bool   `json:"signed_out,omitzero"`
 }
 
 // propertySession answers GET session below a Property's page.
 func (c *Console) propertySession(w http.ResponseWriter, r *http.Request) {
 	if c.sessionOf(r) == nil {
 		back := "/namespaces/" + server.PathParameter(r, namespaceParameter) + "/properties/" + server.PathParameter(r, propertyParameter) + "/"
-		server.JSON(w, http.StatusUnauthorized, noPropertySession{Message: unauthenticated, SignIn: pathLogin + "?return=" + url.QueryEscape(back)})
+		server.JSON(w, http.StatusUnauthorized, noPropertySession{
+			Message: unauthenticated, SignIn: pathLogin + "?return=" + url.QueryEscape(back), SignedOut: c.hasSignedOut(r),
+		})
 		return
 	}
 	c.atProperty(func(w http.ResponseWriter, _ *http.Request, v *visit) {

@@ -116,6 +116,7 @@ func (c *Console) begin(w http.ResponseWriter, r *http.Request, u *user) {
 	}
 	id, begun := c.sessions.begin(u)
 	c.cookies.setCookie(w, c.cookies.session, id, begun.ends.Sub(c.now()), http.SameSiteStrictMode)
+	c.cookies.setCookie(w, c.cookies.signedOut, "", -1, http.SameSiteStrictMode)
 	server.Authenticated(r)
 	c.metrics.signIns.WithLabelValues(string(signedIn)).Inc()
 	c.audit.Write(r.Context(), audit.Entry{Act: audit.UserSignedIn, Actor: audit.Party{Kind: audit.User, Name: u.name}, Object: audit.Party{Kind: audit.Console}, Outcome: audit.Success})
