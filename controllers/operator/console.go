@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,6 +47,9 @@ type consoleOptions struct {
 	drainDelay           time.Duration
 }
 
+// drainTimeout is how long requests in flight may take to end: with the delay before, less than the chart gives the pod.
+const drainTimeout = 20 * time.Second
+
 // The bounds of --session-max-age.
 const (
 	minSession = 5 * time.Minute
@@ -83,7 +85,7 @@ func parseConsoleFlags(args []string, output io.Writer) (consoleOptions, error) 
 	flags.CheckAddress("--listen", o.listen, ":8080 or 127.0.0.1:8080", &errs)
 	flags.CheckAddress("--health-listen", o.healthListen, ":8081 or 127.0.0.1:8081", &errs)
 	o.URL = parseBase(base, &errs)
-	o.checkProvider(prefix, given(set, "oidc-username-prefix"), &errs)
+	o.checkProvider(prefix, &errs)
 	o.Provider.Authorities = readAuthorities(authorities, &errs)
 	if o.SigningKeysFile == "" {
 		errs.Add("--signing-keys-file: must name a file; the operator makes it, in a Secret")
@@ -93,13 +95,6 @@ func parseConsoleFlags(args []string, output io.Writer) (consoleOptions, error) 
 	}
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(o.watchNamespaces)))
 	return o, errs.Err()
-}
-
-// given says whether a flag is on the command line.
-func given(set *flag.FlagSet, name string) bool {
-	found := false
-	set.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
 }
 
 // parseBase reads --url.
@@ -113,7 +108,7 @@ func parseBase(text string, errs *flags.Errors) *url.URL {
 }
 
 // checkProvider looks at the flags of the provider, and completes them.
-func (o *consoleOptions) checkProvider(prefix string, prefixGiven bool, errs *flags.Errors) {
+func (o *consoleOptions) checkProvider(prefix string, errs *flags.Errors) {
 	p := &o.Provider
 	if issuer, err := url.Parse(p.Issuer); err != nil || !console.IsProviderURL(p.Issuer) || issuer.RawQuery != "" || issuer.Fragment != "" {
 		errs.Add("--oidc-issuer-url: must be the provider's https URL, as its tokens name it, as in https://login.example.com")
@@ -134,9 +129,6 @@ func (o *consoleOptions) checkProvider(prefix string, prefixGiven bool, errs *fl
 	}
 	if p.Claims.Username == "" {
 		errs.Add("--oidc-username-claim: must name a claim")
-	}
-	if prefixGiven && prefix == "" {
-		errs.Add("--oidc-username-prefix: must be a prefix, or - for none")
 	}
 	p.Claims.UsernamePrefix = console.UsernamePrefix(prefix, p.Claims.Username, p.Issuer)
 	for name, value := range map[string]string{"--oidc-username-prefix": p.Claims.UsernamePrefix, "--oidc-groups-prefix": p.Claims.GroupsPrefix} {
@@ -176,6 +168,7 @@ func consoleServe(ctx context.Context, version string, args []string, stdout, st
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
+	collectGarbageSooner()
 	cluster.QPS = -1 // the API server keeps its own order, by priority and fairness
 	scheme, err := controllers.NewScheme()
 	if err != nil {
@@ -237,7 +230,7 @@ func serveConsole(ctx context.Context, o consoleOptions, served *console.Console
 	})
 	running.Go(func() error {
 		defer stop()
-		return server.Run(ctx, server.Options{Listener: pages, Handler: handler, Logger: o.Logger, Health: health, DrainDelay: o.drainDelay})
+		return server.Run(ctx, server.Options{Listener: pages, Handler: handler, Logger: o.Logger, Health: health, DrainDelay: o.drainDelay, DrainTimeout: drainTimeout})
 	})
 	running.Go(func() error {
 		served.Discover(ctx)
