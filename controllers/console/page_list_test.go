@@ -17,7 +17,7 @@ import (
 	chromium "github.com/weir-dev/weir/hack/browser"
 )
 
-// listedRows are the rows of a table on the page, cell by cell.
+// rows are the rows of a table on the page, cell by cell.
 func (s *seat) rows(caption string) [][]string {
 	return chromium.Look[[][]string](s.Tab, `[...document.querySelectorAll('.table[aria-label="`+caption+`"] tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`)
 }

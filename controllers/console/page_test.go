@@ -52,6 +52,15 @@ func (s *seat) show(path string) {
 	s.settle()
 }
 
+// endSessions has everybody's time run out.
+func (c *running) endSessions() {
+	c.sessions.mu.Lock()
+	defer c.sessions.mu.Unlock()
+	for _, one := range c.sessions.all {
+		c.sessions.remove(one)
+	}
+}
+
 // settle waits until the page has no answer to wait for.
 func (s *seat) settle() {
 	s.Await("the page has its answers", `document.querySelector('#main h1') && !document.querySelector('.start, .loading, [aria-busy=true]')`)

@@ -78,8 +78,15 @@ function Credentials({ hold }) {
   </div>`;
 }
 
-/** Gives the focus to the button that makes one of a kind, or else to the view: what had it is gone in a moment. @param {Kind} kind */
-const focusOn = ({ path }) => requestAnimationFrame(() => (document.querySelector(`[data-kind=${path}] .actions button`) ?? document.querySelector('h1'))?.focus());
+/**
+ * Gives the focus to the button that makes one of a kind, or else to the view: what had it is gone in a moment. Whoever has opened the form
+ * meanwhile keeps it there.
+ * @param {Kind} kind
+ */
+const focusOn = ({ path }) => requestAnimationFrame(() => {
+  if (document.activeElement?.closest('.make')) return;
+  (document.querySelector(`[data-kind=${path}] .actions button`) ?? document.querySelector('h1'))?.focus();
+});
 
 /** Those of a kind. @param {{kind: Kind, records: object[]|null, may: {create: boolean, delete: boolean, scopes?: string[]}}} props */
 function List({ kind, records, may, onMade, onChange }) {
