@@ -92,8 +92,8 @@ pack_images() {
   mkdir -p "$scratch/images"
   pack_before
   IMG=$image hack/image.sh -o "$scratch/images" weir redis
-  (cd hack/e2e && ../static.sh e2e "$scratch/bin" ./peer)
-  hack/image.sh pack -o "$scratch/images/peer.tar" -tag weir.test/peer:e2e -file "$scratch/bin/peer:/peer" -entrypoint /peer
+  (cd hack/e2e && ../static.sh e2e "$scratch/bin" ./peer ./provider)
+  hack/image.sh pack -o "$scratch/images/peer.tar" -tag weir.test/peer:e2e -file "$scratch/bin/peer:/peer" -file "$scratch/bin/provider:/provider" -entrypoint /peer
 }
 
 trap finish EXIT

@@ -61,7 +61,7 @@ type AccessTokenSpec struct {
 	// The SHA-256 of the token, as 64 lower-case hexadecimal digits. The token itself is "wt_", 27 random letters and digits,
 	// and a checksum of 6, as `weir token create` and the console make it: nothing else is accepted.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 of the token, as 64 lower-case hexadecimal digits, and never the token itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$') && !self.matches('^0*$')",message="must be the SHA-256 of the token, as 64 lower-case hexadecimal digits, and never the token itself"
 	// +kubebuilder:validation:MaxLength=64
 	SHA256 string `json:"sha256"`
 
@@ -84,7 +84,9 @@ type AccessTokenSpec struct {
 }
 
 // GrantedScope is the token's scope, also where it names none.
-func (t *AccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Spec.Scope, AccessTokenScopeRead) }
+func (t *AccessToken) GrantedScope() AccessTokenScope {
+	return cmp.Or(t.Spec.Scope, AccessTokenScopeRead)
+}
 
 // AccessTokenList is a list of access tokens.
 //
@@ -130,7 +132,7 @@ type APIKeySpec struct {
 	// The SHA-256 of the key, as 64 lower-case hexadecimal digits. The key itself is "wk_", 27 random letters and digits, and a
 	// checksum of 6, as `weir key create` and the console make it: nothing else is accepted.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 of the key, as 64 lower-case hexadecimal digits, and never the key itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$') && !self.matches('^0*$')",message="must be the SHA-256 of the key, as 64 lower-case hexadecimal digits, and never the key itself"
 	// +kubebuilder:validation:MaxLength=64
 	SHA256 string `json:"sha256"`
 

@@ -295,7 +295,9 @@ type AccessTokenScope string
 const AccessTokenScopeRead AccessTokenScope = "read"
 
 // GrantedScope is the token's scope, also where it names none.
-func (t *PropertyAccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Scope, AccessTokenScopeRead) }
+func (t *PropertyAccessToken) GrantedScope() AccessTokenScope {
+	return cmp.Or(t.Scope, AccessTokenScopeRead)
+}
 
 // Deduplication is how repeated events are told.
 type Deduplication struct {

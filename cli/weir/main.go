@@ -1,5 +1,5 @@
-// Command weir is for people: `weir dev` serves Property files on this machine, without a cluster, and `weir import` brings the
-// past of other systems into a Property's history.
+// Command weir is for people: `weir dev` serves Property files on this machine, without a cluster, `weir import` brings the past of
+// other systems into a Property's history, and `weir token` and `weir key` make tokens and keys for a Property in a cluster.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // a machine may have no files with the certificates of authorities
 
+	"github.com/weir-dev/weir/cli/credentials"
 	"github.com/weir-dev/weir/cli/flags"
 )
 
@@ -25,6 +26,8 @@ const usage = `Weir collects a website's events, delivers them to ad and analyti
 Usage:
   weir dev -f FILE…               serve the Property resources in FILE… on this machine, without a cluster
   weir import --config DIR FILE…  bring the past of another system into a Property's history in ClickHouse
+  weir token create NAME …        make an access token for a Property in a cluster
+  weir key create NAME …          make an API key for a Property in a cluster
   weir version                    print the version
 
 "weir COMMAND -h" lists a command's flags. In a cluster, Properties are served by weir-operator.
@@ -50,12 +53,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = dev(ctx, args[1:], stdout, stderr)
 	case "import":
 		return importPast(ctx, args[1:], stdout, stderr)
+	case "token", "key":
+		err = credentials.Command(ctx, args[0], args[1:], stdout, stderr)
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, cmp.Or(version, moduleVersion()))
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 	default:
-		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import and version", args[0])}
+		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import, token, key and version", args[0])}
 	}
 	return flags.ExitCode("weir", err, stderr)
 }

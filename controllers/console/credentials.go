@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -217,7 +216,7 @@ func (c *Console) revokeCredential(kind credentialKind) func(http.ResponseWriter
 			return
 		}
 		if err == nil { // this one, and none that has its name meanwhile
-			err = c.client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+			err = c.client.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
 		}
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			c.failWrite(w, r, kind, err)

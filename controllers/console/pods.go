@@ -43,7 +43,9 @@ func newPods(dial func(context.Context, string, string) (net.Conn, error), signe
 	}
 	return &pods{signer: signer, transport: &http.Transport{
 		DialContext: dial, Proxy: nil, DisableCompression: true, MaxResponseHeaderBytes: maxPodHeader, ResponseHeaderTimeout: headerTimeout,
-		MaxConnsPerHost: maxPodConnections, MaxIdleConns: 512, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second,
+		// A connection of its own for each request: none leads to a pod of a Property that had the name before, none has an answer on it
+		// that nobody has asked for, and a Property's pods share the load.
+		DisableKeepAlives: true, MaxConnsPerHost: maxPodConnections,
 	}}
 }
 

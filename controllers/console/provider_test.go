@@ -31,6 +31,7 @@ const (
 type testProvider struct {
 	*httptest.Server
 	redirect string
+	now      func() time.Time
 
 	mu    sync.Mutex
 	codes map[string]authorization
@@ -61,7 +62,7 @@ type authorization struct {
 
 func newTestProvider(t testing.TB) *testProvider {
 	t.Helper()
-	p := &testProvider{codes: map[string]authorization{}, claims: map[string]any{"sub": "ada"}}
+	p := &testProvider{now: time.Now, codes: map[string]authorization{}, claims: map[string]any{"sub": "ada"}}
 	p.rotate(t)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.description)
@@ -179,7 +180,7 @@ func (p *testProvider) token(w http.ResponseWriter, r *http.Request) {
 		answerJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 		return
 	}
-	now := time.Now()
+	now := p.now()
 	claims := map[string]any{"iss": p.URL, "aud": clientID, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "nonce": found.nonce}
 	for name, value := range found.claims {
 		if claims[name] = value; value == nil {

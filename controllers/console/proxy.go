@@ -59,7 +59,7 @@ var (
 	handedBack = map[string]*regexp.Regexp{
 		"Content-Encoding":    regexp.MustCompile(`^gzip$`),
 		"Content-Disposition": regexp.MustCompile(`^attachment; filename="?[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.(csv|ndjson|json)"?$`),
-		"Etag":                regexp.MustCompile(`^(W/)?"[!#-~]{0,128}"$`),
+		"Etag":                regexp.MustCompile(`^(W/)?"[A-Za-z0-9_+/=.-]{0,128}"$`),
 		"Retry-After":         regexp.MustCompile(`^[0-9]{1,6}$`),
 		"Vary":                regexp.MustCompile(`^[A-Za-z, -]{1,100}$`),
 		"Weir-As-Of":          regexp.MustCompile(`^[0-9TZ:.+-]{1,40}$`),
@@ -155,7 +155,7 @@ func (c *Console) forward(w http.ResponseWriter, r *http.Request, v *visit, path
 	handBack(w.Header(), answer.Header, kind, baseOf(v))
 	w.WriteHeader(answer.StatusCode)
 	if r.Method != http.MethodHead {
-		stream(w, answer.Body, cancel, c.holding(ctx, v))
+		relay(w, answer.Body, cancel, c.holding(ctx, v))
 	}
 }
 
@@ -209,7 +209,7 @@ func handBack(to, from http.Header, kind, base string) {
 			to.Set(name, values[0])
 		}
 	}
-	if found := nextPage.FindStringSubmatch(from.Get("Link")); found != nil && strings.HasSuffix(base, "/"+found[1]) {
+	if found := nextPage.FindStringSubmatch(from.Get("Link")); len(found) == 3 && strings.HasSuffix(base, "/"+found[1]) {
 		to.Set("Link", "<"+base+"/api"+found[2]+`>; rel="next"`)
 	}
 	if kind == "" {
@@ -221,9 +221,9 @@ func handBack(to, from http.Header, kind, base string) {
 	to.Set("Content-Type", kind)
 }
 
-// stream copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, or where whoever
+// relay copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, or where whoever
 // asked may not have the rest, so that nobody takes what there is for whole.
-func stream(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc, holds func() bool) {
+func relay(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc, holds func() bool) {
 	response := http.NewResponseController(w)
 	stalled := time.AfterFunc(stallTimeout, cancel)
 	defer stalled.Stop()

@@ -83,13 +83,12 @@ func (c *Console) callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	code := one(query, "code")
-	switch issuer, said := query["iss"]; {
-	case said && one(query, "iss") != c.provider.Issuer, !said && at.NamesIssuer:
+	switch {
+	case query.Has("iss") && one(query, "iss") != c.provider.Issuer, !query.Has("iss") && at.NamesIssuer:
 		c.fail(w, r, invalid, malformed("the answer is that of another issuer"), f.Return)
-		_ = issuer
 		return
 	case query.Has("error"):
-		c.denied(w, r, one(query, "error"), f.Return)
+		c.denied(w, one(query, "error"), f.Return)
 		return
 	case code == "":
 		c.fail(w, r, invalid, malformed("the answer has no code"), f.Return)
@@ -137,7 +136,7 @@ var providerDenials = map[string]string{
 }
 
 // denied answers who comes back with an error.
-func (c *Console) denied(w http.ResponseWriter, r *http.Request, code, back string) {
+func (c *Console) denied(w http.ResponseWriter, code, back string) {
 	text, known := providerDenials[code]
 	if !known {
 		code, text = "other", "The provider has sent you back without signing you in."
@@ -150,7 +149,8 @@ func (c *Console) denied(w http.ResponseWriter, r *http.Request, code, back stri
 // fail answers a sign-in that has come to nothing.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, how outcome, err error, back string) {
 	c.metrics.signIns.WithLabelValues(string(how)).Inc()
-	status, text := http.StatusForbidden, ""
+	var status int
+	var text string
 	switch how {
 	case stale:
 		status, text = http.StatusBadRequest, "This sign-in has ended: it took longer than ten minutes, was begun in another browser, or has been used."
@@ -159,7 +159,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, how outcome, err 
 	case invalid:
 		status, text = http.StatusBadGateway, "What the provider said of you does not belong to this sign-in. The console's log says more."
 	default:
-		text = "You cannot sign in here: " + err.Error() + "."
+		status, text = http.StatusForbidden, "You cannot sign in here: "+err.Error()+"."
 	}
 	if err != nil && how != refused {
 		c.logger.WarnContext(r.Context(), "a sign-in failed", "outcome", string(how), "error", outline(err))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -195,9 +196,7 @@ func TestTokensThatTheProviderDidNotMakeForThisAreRefused(t *testing.T) {
 			t.Parallel()
 			c := start(t)
 			claims := map[string]any{"sub": "ada"}
-			for name, value := range test.claims {
-				claims[name] = value
-			}
+			maps.Copy(claims, test.claims)
 			c.provider.letIn(claims)
 			if test.sign != nil {
 				c.provider.misbehave(faults{sign: func(m map[string]any) string { return test.sign(c.provider, m) }})

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -83,7 +82,7 @@ func parseConsoleFlags(args []string, output io.Writer) (consoleOptions, error) 
 	flags.CheckAddress("--listen", o.listen, ":8080 or 127.0.0.1:8080", &errs)
 	flags.CheckAddress("--health-listen", o.healthListen, ":8081 or 127.0.0.1:8081", &errs)
 	o.URL = parseBase(base, &errs)
-	o.checkProvider(prefix, given(set, "oidc-username-prefix"), &errs)
+	o.checkProvider(prefix, &errs)
 	o.Provider.Authorities = readAuthorities(authorities, &errs)
 	if o.SigningKeysFile == "" {
 		errs.Add("--signing-keys-file: must name a file; the operator makes it, in a Secret")
@@ -93,13 +92,6 @@ func parseConsoleFlags(args []string, output io.Writer) (consoleOptions, error) 
 	}
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(o.watchNamespaces)))
 	return o, errs.Err()
-}
-
-// given says whether a flag is on the command line.
-func given(set *flag.FlagSet, name string) bool {
-	found := false
-	set.Visit(func(f *flag.Flag) { found = found || f.Name == name })
-	return found
 }
 
 // parseBase reads --url.
@@ -113,7 +105,7 @@ func parseBase(text string, errs *flags.Errors) *url.URL {
 }
 
 // checkProvider looks at the flags of the provider, and completes them.
-func (o *consoleOptions) checkProvider(prefix string, prefixGiven bool, errs *flags.Errors) {
+func (o *consoleOptions) checkProvider(prefix string, errs *flags.Errors) {
 	p := &o.Provider
 	if issuer, err := url.Parse(p.Issuer); err != nil || !console.IsProviderURL(p.Issuer) || issuer.RawQuery != "" || issuer.Fragment != "" {
 		errs.Add("--oidc-issuer-url: must be the provider's https URL, as its tokens name it, as in https://login.example.com")
@@ -134,9 +126,6 @@ func (o *consoleOptions) checkProvider(prefix string, prefixGiven bool, errs *fl
 	}
 	if p.Claims.Username == "" {
 		errs.Add("--oidc-username-claim: must name a claim")
-	}
-	if prefixGiven && prefix == "" {
-		errs.Add("--oidc-username-prefix: must be a prefix, or - for none")
 	}
 	p.Claims.UsernamePrefix = console.UsernamePrefix(prefix, p.Claims.Username, p.Issuer)
 	for name, value := range map[string]string{"--oidc-username-prefix": p.Claims.UsernamePrefix, "--oidc-groups-prefix": p.Claims.GroupsPrefix} {

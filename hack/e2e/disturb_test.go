@@ -19,7 +19,9 @@ func rotatesKeys(t *testing.T, s *suite) {
 	first := shop.key(t, "first")
 	under := shop.startLoad(t, "rotate", first, shop.key(t, "second"))
 	begin := time.Now()
-	shop.change(t, func(spec *v1alpha1.PropertySpec) { spec.APIKeys = append(spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "third"}) })
+	shop.change(t, func(spec *v1alpha1.PropertySpec) {
+		spec.APIKeys = append(spec.APIKeys, v1alpha1.PropertyAPIKey{Name: "third"})
+	})
 	shop.ready(t)
 	s.figure(t, "a key is added, until Ready", "%.1f s", time.Since(begin).Seconds())
 	third := shop.key(t, "third")

@@ -83,6 +83,18 @@ func command(ctx context.Context, name string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
+// pipe runs a program that has to succeed and is given input.
+func (s *suite) pipe(t *testing.T, input, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Env, cmd.Stdin = append(os.Environ(), "KUBECONFIG="+settings.kubeconfig), strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, args[0], err, out)
+	}
+	return string(out)
+}
+
 // must runs a program that has to succeed.
 func must(t *testing.T, name string, args ...string) string {
 	t.Helper()
