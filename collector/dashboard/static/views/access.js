@@ -121,7 +121,7 @@ function List({ kind, records, may, onMade, onChange }) {
 
 function columnsOf(kind, times, onRevoke) {
   return [
-    { key: 'name', label: 'Name', cell: ({ name }) => html`<bdi>${name}</bdi>` },
+    { key: 'name', label: 'Name', cell: ({ name, publishable }) => html`<bdi>${name}</bdi>${publishable && html` <span class="tag" title="It stands in web pages">for pages</span>`}` },
     ...(kind.path === 'tokens' ? [{ key: 'scope', label: 'It may' }] : []),
     { key: 'state', label: 'State', class: 'wide', cell: (row) => html`<${State} ...${row} />` },
     { key: 'expires_at', label: 'Valid until', class: 'when', cell: ({ expires_at: at }) => (at === null ? 'without an end' : times.minute(at)) },
