@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,6 +135,28 @@ func TestAPropertyOfTheNameGetsNothingOfTheOneBefore(t *testing.T) {
 	if told := toldPods(t, namespace, "again-access-tokens"); told["accesstoken/early"].Name != "" || told["accesstoken/next"].Name == "" {
 		t.Errorf("pods are told of %v", told)
 	}
+}
+
+func TestATokenThatCannotBeTakenOverHarmsNothingElse(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, operatorOptions{
+		namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), LongestBackoff: time.Second},
+	})
+	create(t, property(namespace, "harmless"))
+	settled(t, namespace, "harmless")
+	lift := deny(t, namespace, "weir.dev", "accesstokens", "held", admissionv1.Update)
+	create(t, accessToken(namespace, "harmless", "held"))
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "held", v1alpha1.ReasonPending)
+	if ready := readyOf(t, &v1alpha1.AccessToken{}, namespace, "held"); !strings.Contains(ready.Message, houseRule) {
+		t.Errorf("it does not say why: %s", ready.Message)
+	}
+	create(t, accessToken(namespace, "harmless", "free"))
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "free", v1alpha1.ReasonReady)
+	podsForget(t, namespace, "harmless-access-tokens", "accesstoken/held")
+	waitFor(t, namespace, "harmless", v1alpha1.ConditionCredentialsReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	lift(t)
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "held", v1alpha1.ReasonReady)
 }
 
 func TestATokenIsRevokedWhateverIsWrongWithTheSpec(t *testing.T) {

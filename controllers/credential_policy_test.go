@@ -40,7 +40,7 @@ func installPolicy(t *testing.T) {
 func asUser(t *testing.T, namespace, user string, roles []string, rules ...rbacv1.PolicyRule) client.Client {
 	t.Helper()
 	for _, role := range roles {
-		text, err := os.ReadFile("../config/rbac/property_" + role + "_role.yaml")
+		text, err := os.ReadFile("../config/rbac/" + role + "_role.yaml")
 		var read rbacv1.ClusterRole
 		if err == nil {
 			err = yaml.UnmarshalStrict(text, &read)
@@ -79,15 +79,16 @@ func TestNobodyMakesATokenWithMoreRightsThanTheirOwn(t *testing.T) {
 		roles []string
 		rules []rbacv1.PolicyRule
 	}{
-		"viewer":  {[]string{"view"}, nil},
-		"editor":  {[]string{"view", "edit"}, nil},
-		"admin":   {[]string{"view", "edit", "admin"}, nil},
+		"viewer":  {[]string{"property_view"}, nil},
+		"editor":  {[]string{"property_view", "property_edit"}, nil},
+		"admin":   {[]string{"property_view", "property_edit", "property_admin"}, nil},
 		"maker":   {nil, []rbacv1.PolicyRule{makes}},
 		"one":     {nil, []rbacv1.PolicyRule{makes, ofWeir("properties/events", "get", "shop")}},
 		"replays": {nil, []rbacv1.PolicyRule{makes, ofWeir("properties/replay", "create")}},
 		"eraser":  {nil, []rbacv1.PolicyRule{makes, ofWeir("properties/events", "get"), ofWeir("properties/erasures", "create")}},
 		"keyer":   {nil, []rbacv1.PolicyRule{ofWeir("apikeys", "create")}},
-		"console": {[]string{"admin", "edit"}, []rbacv1.PolicyRule{ofWeir("accesstokens", "attribute")}},
+		"console": {[]string{"console"}, nil},
+		"helpful": {[]string{"property_edit"}, []rbacv1.PolicyRule{ofWeir("accesstokens", "attribute")}},
 	} {
 		users[user] = asUser(t, namespace, user, rights.roles, rights.rules...)
 	}
@@ -132,8 +133,9 @@ func TestNobodyMakesATokenWithMoreRightsThanTheirOwn(t *testing.T) {
 		"one's own name may stand there":                    {"editor", token(by("editor")), ""},
 		"somebody else's may not":                           {"editor", token(by("admin")), "spec.createdBy: must be editor, or absent"},
 		"an admin's rights do not change that":              {"admin", token(by("editor")), "spec.createdBy"},
-		"whoever may attribute says whose it is":            {"console", token(by("editor"), scope("admin")), ""},
-		"which is a right of its own for each kind":         {"console", key("editor"), "spec.createdBy: must be console"},
+		"the console says whose it is, which it may":        {"console", token(by("editor"), scope("admin")), ""},
+		"for keys too":                                      {"console", key("editor"), ""},
+		"which is a right of its own for each kind":         {"helpful", key("editor"), "spec.createdBy: must be helpful"},
 		"a key takes the right to make keys alone":          {"keyer", key(""), ""},
 		"with one's own name too":                           {"keyer", key("keyer"), ""},
 		"and not with somebody else's":                      {"keyer", key("admin"), "spec.createdBy"},
