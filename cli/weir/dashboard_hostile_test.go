@@ -96,14 +96,7 @@ func manyCampaigns(t *testing.T, d *dashboard, tab *browser.Tab) {
 // isPlain fails the test where a text has become more than text.
 func isPlain(t *testing.T, tab *browser.Tab, view string) {
 	t.Helper()
-	for what, expression := range map[string]string{
-		"a script has run":                  `window.owned !== undefined`,
-		"there is an element of a sender":   `document.querySelector('#app script, #app svg[onload], #app img:not([src="static/icon.svg"]), #app iframe') !== null`,
-		"there is a link of a sender":       `[...document.querySelectorAll('a')].some((link) => link.origin !== location.origin)`,
-		"the page is wider than the screen": `document.documentElement.scrollWidth > innerWidth`,
-	} {
-		if browser.Look[bool](tab, expression) {
-			t.Errorf("%s: %s", view, what)
-		}
+	for _, what := range tab.Injected() {
+		t.Errorf("%s: %s", view, what)
 	}
 }

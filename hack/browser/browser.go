@@ -28,6 +28,8 @@ type Options struct {
 	// Hosts are the hosts that there are beside 127.0.0.1, as "www.shop.test:443", and what answers for each, as
 	// "127.0.0.1:4711". Their certificates are not checked.
 	Hosts map[string]string
+	// AnyCertificate says that no certificates are checked.
+	AnyCertificate bool
 	// Prepare is done in the first tab before anything is opened.
 	Prepare []chromedp.Action[chromedp.Void]
 }
@@ -66,7 +68,7 @@ func Open(t *testing.T, o Options) *Tab {
 		chromedp.ExecPath(strings.TrimSpace(string(path))), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("accept-lang", "en-US"),
-		chromedp.Flag("ignore-certificate-errors", len(o.Hosts) > 0),
+		chromedp.Flag("ignore-certificate-errors", o.AnyCertificate || len(o.Hosts) > 0),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ", ")))...)
 	t.Cleanup(end)
 	opened := open(allocator, t)

@@ -72,3 +72,21 @@ func (p *Tab) Overflow() []string {
 	p.t.Helper()
 	return Look[[]string](p, overflow)
 }
+
+// Injected returns what of the page can only come from a text that has become more than text. A page's hostile texts are to set
+// window.owned where they are run.
+func (p *Tab) Injected() []string {
+	p.t.Helper()
+	var found []string
+	for what, expression := range map[string]string{
+		"a script has run":                  `window.owned !== undefined`,
+		"there is an element of a sender":   `document.querySelector('#app script, #app svg[onload], #app img:not([src="static/icon.svg"]), #app iframe') !== null`,
+		"there is a link of a sender":       `[...document.querySelectorAll('a')].some((link) => link.origin !== location.origin)`,
+		"the page is wider than the screen": `document.documentElement.scrollWidth > innerWidth`,
+	} {
+		if Look[bool](p, expression) {
+			found = append(found, what)
+		}
+	}
+	return found
+}

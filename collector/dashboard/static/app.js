@@ -34,6 +34,15 @@ function App() {
   <//>`;
 }
 
+/** A Property's time zone and its times; the reader's, where the browser does not know such a zone. */
+function clock(zone) {
+  try {
+    return { time_zone: zone, times: times(zone) };
+  } catch {
+    return { time_zone: undefined, times: times() };
+  }
+}
+
 /** The header, the navigation and the view. */
 function Shell({ session, onLeave }) {
   const { console: amongAll, scope } = session;
@@ -47,7 +56,7 @@ function Shell({ session, onLeave }) {
   const title = named?.title ?? 'No such view';
   const known = settings.data?.data;
   const property = useMemo(() => ({
-    namespace: session.namespace, ...known, property: session.property, session, times: times(known?.time_zone), scope,
+    ...known, property: session.property, namespace: session.namespace ?? known?.namespace, session, ...clock(known?.time_zone), scope,
     can: (needed) => SCOPES.indexOf(scope) >= SCOPES.indexOf(needed),
   }), [known, session, scope]);
   useEffect(() => {

@@ -78,8 +78,15 @@ function Credentials({ hold }) {
   </div>`;
 }
 
-/** Gives the focus to the button that makes one of a kind, or else to the view: what had it is gone in a moment. @param {Kind} kind */
-const focusOn = ({ path }) => requestAnimationFrame(() => (document.querySelector(`[data-kind=${path}] .actions button`) ?? document.querySelector('h1'))?.focus());
+/**
+ * Gives the focus to the button that makes one of a kind, or else to the view: what had it is gone in a moment. Whoever has opened the form
+ * meanwhile keeps it there.
+ * @param {Kind} kind
+ */
+const focusOn = ({ path }) => requestAnimationFrame(() => {
+  if (document.activeElement?.closest('.make')) return;
+  (document.querySelector(`[data-kind=${path}] .actions button`) ?? document.querySelector('h1'))?.focus();
+});
 
 /** Those of a kind. @param {{kind: Kind, records: object[]|null, may: {create: boolean, delete: boolean, scopes?: string[]}}} props */
 function List({ kind, records, may, onMade, onChange }) {
@@ -114,7 +121,7 @@ function List({ kind, records, may, onMade, onChange }) {
 
 function columnsOf(kind, times, onRevoke) {
   return [
-    { key: 'name', label: 'Name', cell: ({ name }) => html`<bdi>${name}</bdi>` },
+    { key: 'name', label: 'Name', cell: ({ name, publishable }) => html`<bdi>${name}</bdi>${publishable && html` <span class="tag" title="It stands in web pages">for pages</span>`}` },
     ...(kind.path === 'tokens' ? [{ key: 'scope', label: 'It may' }] : []),
     { key: 'state', label: 'State', class: 'wide', cell: (row) => html`<${State} ...${row} />` },
     { key: 'expires_at', label: 'Valid until', class: 'when', cell: ({ expires_at: at }) => (at === null ? 'without an end' : times.minute(at)) },

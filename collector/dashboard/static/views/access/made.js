@@ -2,13 +2,12 @@
 import { html, useEffect, useId, useRef, useState } from '../../kit/html.js';
 import { Copy, useAnnounce, useProperty } from '../../kit/components.js';
 import { useLocation } from '../../kit/state.js';
-import { snippets } from '../snippets.js';
+import { address, snippets } from '../snippets.js';
 
 /** What is done with it on a command line. */
-function example({ path }, secret, { property, collect_url: collect, api_url: api, currency = 'EUR' }) {
-  const at = (url, placeholder) => (url ?? placeholder).replace(/\/+$/, '');
-  if (path === 'keys') return snippets({ url: at(collect, 'https://COLLECT_HOST'), key: secret, currency, publishable: false }).find(({ name }) => name === 'curl').text;
-  return `curl -sS '${at(api, 'https://API_HOST')}/api/v1/properties/${property}/analytics/summary?period=7d' \\\n  -H 'Authorization: Bearer ${secret}'`;
+function example({ path }, secret, { property, collect_url: url, api_url: api, currency }) {
+  if (path === 'keys') return snippets({ url, key: secret, currency, publishable: false }).find(({ name }) => name === 'curl').text;
+  return `curl -sS '${address(api, 'https://API_HOST')}/api/v1/properties/${property}/analytics/summary?period=7d' \\\n  -H 'Authorization: Bearer ${secret}'`;
 }
 
 /** How far it is, in words. @param {object|undefined} record as the server lists it, once it does */

@@ -1,7 +1,7 @@
 /** Taking a key or token back, for good. */
 import { html, useState } from '../../kit/html.js';
 import { ApiError, useAsk } from '../../kit/api.js';
-import { Dialog, Field, focused } from '../../kit/components.js';
+import { Dialog, Field } from '../../kit/components.js';
 
 /** @param {{kind: import('../access.js').Kind, name: string, onRevoked: () => void, onClose: () => void}} props */
 export function Revoke({ kind, name, onRevoked, onClose }) {
@@ -27,7 +27,7 @@ export function Revoke({ kind, name, onRevoked, onClose }) {
   };
   return html`<${Dialog} title=${`Revoke the ${kind.one} ${name}?`} onClose=${onClose}><form class="make" onSubmit=${revoke}>
     <p>Whatever uses it is refused within seconds. It cannot be taken back: another one has to be made.</p>
-    <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to revoke it`}>${(id) => html`<input id=${id} ref=${focused} value=${typed} autocomplete="off"
+    <${Field} label=${html`Type <b><bdi>${name}</bdi></b> to revoke it`}>${(id) => html`<input id=${id} autofocus value=${typed} autocomplete="off"
       autocapitalize="none" spellcheck="false" onInput=${(event) => setTyped(event.currentTarget.value)} />`}<//>
     <p class="bad" role="alert">${error}</p>
     <p class="confirm-actions"><button type="submit" class="main" disabled=${busy || typed !== name}>Revoke</button>
