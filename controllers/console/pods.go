@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// dialTimeout is how long a connection to a query pod may take, headerTimeout how long an answer's beginning: a little longer
-	// than a pod's own time for a query.
+	// dialTimeout is how long a connection to a query pod may take, headerTimeout how long an answer's beginning: less than the
+	// console's own time for an answer, so that whoever waits is told.
 	dialTimeout   = 3 * time.Second
-	headerTimeout = 70 * time.Second
+	headerTimeout = 55 * time.Second
 	// maxPodHeader bounds the header of an answer.
 	maxPodHeader = 32 << 10
 	// maxPodConnections is how many connections one Property's pods get.

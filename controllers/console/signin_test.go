@@ -46,6 +46,11 @@ func TestSomebodySignsInAndOut(t *testing.T) {
 	if got := copied.get("/session", "Cookie: weir-console="+session.Value); got.status != http.StatusOK {
 		t.Errorf("a copy of the cookie, before signing out: got %d", got.status)
 	}
+	for name, header := range map[string]string{"another site": "Sec-Fetch-Site: cross-site", "another origin": "Origin: https://evil.example", "a sister host": "Sec-Fetch-Site: same-site"} {
+		if got := b.do(http.MethodDelete, "/session", "", header); got.status != http.StatusForbidden || len(got.header.Values("Set-Cookie")) > 0 || b.get("/session").status != http.StatusOK {
+			t.Errorf("signing out by a page of %s: got %d %s", name, got.status, got.body)
+		}
+	}
 	out := b.do(http.MethodDelete, "/session", "", "Sec-Fetch-Site: same-origin")
 	want := `{"data":{"end_session_url":"` + c.provider.URL + `/end?client_id=weir&from=weir&post_logout_redirect_uri=` + url.QueryEscape(c.url+"/") + `"}}`
 	if got := strings.ReplaceAll(out.body, `\u0026`, "&"); out.status != http.StatusOK || got != want {
