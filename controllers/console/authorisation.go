@@ -20,8 +20,9 @@ import (
 const decisionAge = 5 * time.Second
 
 const (
-	// reviewTimeout is how long the API server may take for an answer.
+	// reviewTimeout is how long the API server may take for an answer, turnTimeout how long a question may wait to be asked.
 	reviewTimeout = 5 * time.Second
+	turnTimeout   = 15 * time.Second
 	// maxReviews is how many questions are under way at a time.
 	maxReviews = 32
 	// maxDecisions bounds the answers that are remembered.
@@ -100,14 +101,16 @@ func (a *authoriser) may(ctx context.Context, u *user, r right) (bool, error) {
 
 // ask asks the API server, and remembers what it says.
 func (a *authoriser) ask(ctx context.Context, u *user, q question) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
+	turn := time.NewTimer(turnTimeout)
+	defer turn.Stop()
 	select {
-	case <-ctx.Done():
-		return false, errors.Join(errReview, ctx.Err())
+	case <-turn.C:
+		return false, errors.Join(errReview, errors.New("too many questions are under way"))
 	case a.free <- struct{}{}:
 	}
 	defer func() { <-a.free }()
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
 	asked := a.now()
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: u.name, Groups: slices.Concat(u.groups, []string{authenticatedGroup}),
