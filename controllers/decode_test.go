@@ -50,7 +50,7 @@ func TestTheServerTakesNothingThatTheOperatorCannotRead(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		accepted++
-		var typed client.Object = map[string]client.Object{"Property": &v1alpha1.Property{}, "AccessToken": &v1alpha1.AccessToken{}, "APIKey": &v1alpha1.APIKey{}}[kind]
+		typed := map[string]client.Object{"Property": &v1alpha1.Property{}, "AccessToken": &v1alpha1.AccessToken{}, "APIKey": &v1alpha1.APIKey{}}[kind]
 		read := server.client.Get(context.Background(), client.ObjectKeyFromObject(object), typed)
 		if err := errors.Join(read, server.client.Delete(context.Background(), object)); err != nil {
 			t.Errorf("%s is taken, and cannot be read: %v", what, err)
