@@ -66,6 +66,7 @@ func sentence(text string) string {
 var programs = []struct{ title, intro, path, command string }{
 	{"weir-operator", "The operator. The chart's values stand for these flags.", ".", ""},
 	{"weir-operator acl-file", "What the chart's Redis runs before it starts.", ".", "acl-file"},
+	{"weir-operator console", "The cluster's page for people. The chart's values stand for these flags.", ".", "console"},
 	{"weir-operator check", "What `helm test` runs.", ".", "check"},
 	{"weir dev", "Property files on this machine, without a cluster.", "./cli/weir", "dev"},
 	{"weir import", "The past of another system, into a Property's history. `collector import` is the same in the image.", "./cli/weir", "import"},
