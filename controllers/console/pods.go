@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// dialTimeout is how long a connection to a query pod may take, headerTimeout how long an answer's beginning: a little longer
-	// than a pod's own time for a query.
+	// dialTimeout is how long a connection to a query pod may take, headerTimeout how long an answer's beginning: less than the
+	// console's own time for an answer, so that whoever waits is told.
 	dialTimeout   = 3 * time.Second
-	headerTimeout = 70 * time.Second
+	headerTimeout = 55 * time.Second
+	stallTimeout  = 30 * time.Second
 	// maxPodHeader bounds the header of an answer.
 	maxPodHeader = 32 << 10
 	// maxPodConnections is how many connections one Property's pods get.
@@ -33,15 +34,18 @@ const jsonType = "application/json"
 
 // pods are the Properties' query pods, whom nothing is believed: what stands behind a Service is its namespace's owner's choice.
 type pods struct {
-	transport http.RoundTripper
+	transport *http.Transport
 	signer    *signer
+	// stall is how long either side may take for the next part of an answer. It bounds what a slow one holds, while an export as a
+	// whole may take as long as it needs.
+	stall time.Duration
 }
 
 func newPods(dial func(context.Context, string, string) (net.Conn, error), signer *signer) *pods {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: dialTimeout, ControlContext: neverLocal}).DialContext
 	}
-	return &pods{signer: signer, transport: &http.Transport{
+	return &pods{signer: signer, stall: stallTimeout, transport: &http.Transport{
 		DialContext: dial, Proxy: nil, DisableCompression: true, MaxResponseHeaderBytes: maxPodHeader, ResponseHeaderTimeout: headerTimeout,
 		// A connection of its own for each request: none leads to a pod of a Property that had the name before, none has an answer on it
 		// that nobody has asked for, and a Property's pods share the load.

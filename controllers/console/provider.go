@@ -114,8 +114,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// IsProviderURL says whether a URL is one at which a provider may be asked: https, or http on the machine itself.
-func IsProviderURL(text string) bool {
+// IsSecureURL says whether a URL is one by which passwords and sessions may go: https, or http on the machine itself.
+func IsSecureURL(text string) bool {
 	parsed, err := url.Parse(text)
 	return err == nil && parsed.Host != "" && parsed.User == nil && (parsed.Scheme == "https" || parsed.Scheme == "http" && isLoopback(parsed.Hostname()))
 }
@@ -181,11 +181,11 @@ func (p *provider) ask(ctx context.Context) (*discovered, error) {
 		return nil, err
 	}
 	for name, address := range map[string]string{"authorization_endpoint": found.Authorization, "token_endpoint": found.Token, "jwks_uri": found.Keys} {
-		if !IsProviderURL(address) {
+		if !IsSecureURL(address) {
 			return nil, malformed("the " + name + " of its description must be an https URL")
 		}
 	}
-	if !IsProviderURL(found.EndSession) {
+	if !IsSecureURL(found.EndSession) {
 		found.EndSession = ""
 	}
 	return found, nil

@@ -44,13 +44,8 @@ var calls = []call{
 	{http.MethodPost, "/erasures", ""},
 }
 
-const (
-	// maxForwardedBytes bounds a body that is handed on; the pods have bounds of their own.
-	maxForwardedBytes = 1 << 20
-	// stallTimeout is how long either side may take for the next part of an answer. It bounds what a slow one holds, while an export as
-	// a whole may take as long as it needs.
-	stallTimeout = 30 * time.Second
-)
+// maxForwardedBytes bounds a body that is handed on; the pods have bounds of their own.
+const maxForwardedBytes = 1 << 20
 
 // handedOn are the headers of requests that pods are told; handedBack those of answers that are told as they are, where they are as
 // the read API writes them.
@@ -155,7 +150,7 @@ func (c *Console) forward(w http.ResponseWriter, r *http.Request, v *visit, path
 	handBack(w.Header(), answer.Header, kind, baseOf(v))
 	w.WriteHeader(answer.StatusCode)
 	if r.Method != http.MethodHead {
-		relay(w, answer.Body, cancel, c.holding(ctx, v))
+		relay(w, answer.Body, c.pods.stall, cancel, c.holding(ctx, v))
 	}
 }
 
@@ -223,19 +218,19 @@ func handBack(to, from http.Header, kind, base string) {
 
 // relay copies an answer's body as it comes. It cuts the connection where the body ends too early or does not go on, or where whoever
 // asked may not have the rest, so that nobody takes what there is for whole.
-func relay(w http.ResponseWriter, body io.Reader, cancel context.CancelFunc, holds func() bool) {
+func relay(w http.ResponseWriter, body io.Reader, stall time.Duration, cancel context.CancelFunc, holds func() bool) {
 	response := http.NewResponseController(w)
-	stalled := time.AfterFunc(stallTimeout, cancel)
+	stalled := time.AfterFunc(stall, cancel)
 	defer stalled.Stop()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := body.Read(buffer)
-		stalled.Reset(stallTimeout)
+		stalled.Reset(stall)
 		if n > 0 && !holds() {
 			panic(http.ErrAbortHandler)
 		}
 		if n > 0 {
-			_ = response.SetWriteDeadline(time.Now().Add(stallTimeout)) // tests' writers have none
+			_ = response.SetWriteDeadline(time.Now().Add(stall)) // tests' writers have none
 			if _, failed := w.Write(buffer[:n]); failed != nil {
 				return // the caller has gone
 			}

@@ -498,3 +498,42 @@ func TestPathsThatNameNoPropertyAreNotFound(t *testing.T) {
 		t.Errorf("POST /login: got %d %v", got.status, got.header)
 	}
 }
+
+// TestAPodThatIsSlowIsCut has one hang before its answer, and in the middle of it; what is slow and goes on is let through.
+func TestAPodThatIsSlowIsCut(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	p, b, base := c.reader(t, editor...)
+	c.Console.pods.stall, c.Console.pods.transport.ResponseHeaderTimeout = 500*time.Millisecond, 500*time.Millisecond
+	wait := func(r *http.Request, d time.Duration) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(d):
+		}
+	}
+	for name, test := range map[string]struct {
+		parts  int
+		pause  time.Duration
+		status int
+		want   string
+	}{
+		"nothing at all":                  {0, time.Hour, http.StatusServiceUnavailable, `{"message":"The Property's query pods do not answer."}`},
+		"a part, and then nothing":        {1, time.Hour, http.StatusOK, "{}<cut>"},
+		"a part now and then, to the end": {8, 100 * time.Millisecond, http.StatusOK, strings.Repeat("{}", 8)},
+	} {
+		c.serve(p, c.pod(t, p, "", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			for range test.parts {
+				_, _ = io.WriteString(w, "{}")
+				_ = http.NewResponseController(w).Flush()
+				wait(r, test.pause)
+			}
+			if test.parts < 2 {
+				wait(r, test.pause)
+			}
+		}))
+		if got := b.get(base + "api/events"); got.status != test.status || got.body != test.want {
+			t.Errorf("%s: got %d %q, want %d %q", name, got.status, got.body, test.status, test.want)
+		}
+	}
+}

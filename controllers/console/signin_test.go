@@ -2,7 +2,6 @@ package console
 
 import (
 	"html"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -46,6 +45,11 @@ func TestSomebodySignsInAndOut(t *testing.T) {
 	copied := c.browser()
 	if got := copied.get("/session", "Cookie: weir-console="+session.Value); got.status != http.StatusOK {
 		t.Errorf("a copy of the cookie, before signing out: got %d", got.status)
+	}
+	for name, header := range map[string]string{"another site": "Sec-Fetch-Site: cross-site", "another origin": "Origin: https://evil.example", "a sister host": "Sec-Fetch-Site: same-site"} {
+		if got := b.do(http.MethodDelete, "/session", "", header); got.status != http.StatusForbidden || len(got.header.Values("Set-Cookie")) > 0 || b.get("/session").status != http.StatusOK {
+			t.Errorf("signing out by a page of %s: got %d %s", name, got.status, got.body)
+		}
 	}
 	out := b.do(http.MethodDelete, "/session", "", "Sec-Fetch-Site: same-origin")
 	want := `{"data":{"end_session_url":"` + c.provider.URL + `/end?client_id=weir&from=weir&post_logout_redirect_uri=` + url.QueryEscape(c.url+"/") + `"}}`
@@ -158,8 +162,8 @@ func TestAnswersThatAreNotOfThisSignInAreRefused(t *testing.T) {
 // TestTokensThatTheProviderDidNotMakeForThisAreRefused forges ID tokens, and has the provider make others' ones.
 func TestTokensThatTheProviderDidNotMakeForThisAreRefused(t *testing.T) {
 	t.Parallel()
-	ago := func(d time.Duration) int64 { return time.Now().Add(-d).Unix() }
 	tests := map[string]struct {
+		// claims replace the provider's; a duration is a time so long ago.
 		claims map[string]any
 		// sign makes the token in the provider's place.
 		sign func(*testProvider, map[string]any) string
@@ -167,11 +171,11 @@ func TestTokensThatTheProviderDidNotMakeForThisAreRefused(t *testing.T) {
 	}{
 		"one of the provider's":                        {want: http.StatusSeeOther},
 		"one for several, this one among them":         {claims: map[string]any{"aud": []string{"other", clientID}, "azp": clientID}, want: http.StatusSeeOther},
-		"the provider's clock is half a minute behind": {claims: map[string]any{"exp": ago(30 * time.Second)}, want: http.StatusSeeOther},
-		"the provider's clock is two minutes ahead":    {claims: map[string]any{"iat": ago(-2 * time.Minute), "nbf": ago(-2 * time.Minute)}, want: http.StatusSeeOther},
-		"one that has expired":                         {claims: map[string]any{"exp": ago(2 * time.Minute)}, want: http.StatusBadGateway},
+		"the provider's clock is half a minute behind": {claims: map[string]any{"exp": 30 * time.Second}, want: http.StatusSeeOther},
+		"the provider's clock is two minutes ahead":    {claims: map[string]any{"iat": -2 * time.Minute, "nbf": -2 * time.Minute}, want: http.StatusSeeOther},
+		"one that has expired":                         {claims: map[string]any{"exp": 2 * time.Minute}, want: http.StatusBadGateway},
 		"one without an end":                           {claims: map[string]any{"exp": nil}, want: http.StatusBadGateway},
-		"one of the future":                            {claims: map[string]any{"iat": ago(-time.Hour)}, want: http.StatusBadGateway},
+		"one of the future":                            {claims: map[string]any{"iat": -time.Hour}, want: http.StatusBadGateway},
 		"one for another client":                       {claims: map[string]any{"aud": "other"}, want: http.StatusBadGateway},
 		"one for nobody":                               {claims: map[string]any{"aud": nil}, want: http.StatusBadGateway},
 		"one that another client has asked for":        {claims: map[string]any{"azp": "other"}, want: http.StatusBadGateway},
@@ -198,7 +202,12 @@ func TestTokensThatTheProviderDidNotMakeForThisAreRefused(t *testing.T) {
 			t.Parallel()
 			c := start(t)
 			claims := map[string]any{"sub": "ada"}
-			maps.Copy(claims, test.claims)
+			for name, value := range test.claims {
+				if before, ok := value.(time.Duration); ok {
+					value = time.Now().Add(-before).Unix()
+				}
+				claims[name] = value
+			}
 			c.provider.letIn(claims)
 			if test.sign != nil {
 				c.provider.misbehave(faults{sign: func(m map[string]any) string { return test.sign(c.provider, m) }})

@@ -100,7 +100,7 @@ func parseConsoleFlags(args []string, output io.Writer) (consoleOptions, error) 
 // parseBase reads --url.
 func parseBase(text string, errs *flags.Errors) *url.URL {
 	base, err := url.Parse(text)
-	if err != nil || !console.IsProviderURL(text) || base.Path != "" && base.Path != "/" || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || !console.IsSecureURL(text) || base.Path != "" && base.Path != "/" || base.RawQuery != "" || base.Fragment != "" {
 		errs.Add("--url: must be https and a host without a path, as in https://console.example.com")
 		return nil
 	}
@@ -110,7 +110,7 @@ func parseBase(text string, errs *flags.Errors) *url.URL {
 // checkProvider looks at the flags of the provider, and completes them.
 func (o *consoleOptions) checkProvider(prefix string, errs *flags.Errors) {
 	p := &o.Provider
-	if issuer, err := url.Parse(p.Issuer); err != nil || !console.IsProviderURL(p.Issuer) || issuer.RawQuery != "" || issuer.Fragment != "" {
+	if issuer, err := url.Parse(p.Issuer); err != nil || !console.IsSecureURL(p.Issuer) || issuer.RawQuery != "" || issuer.Fragment != "" {
 		errs.Add("--oidc-issuer-url: must be the provider's https URL, as its tokens name it, as in https://login.example.com")
 	}
 	if p.ClientID == "" {
