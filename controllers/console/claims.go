@@ -20,7 +20,7 @@ const systemPrefix = "system:"
 const (
 	maxNameLength  = 512 // characters, as spec.createdBy has
 	maxGroups      = 1000
-	maxGroupsBytes = 64 << 10
+	maxGroupsBytes = 32 << 10
 )
 
 // Claims say which claims of an ID token make a person's name and groups, as kube-apiserver's --oidc-username-claim and its

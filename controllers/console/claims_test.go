@@ -65,7 +65,7 @@ func claimsCases(issuer string) map[string]map[string]claimsCase {
 			"half a character in the name":                   {claims: `{"sub":"ada\ud800"}`, want: person{Err: errName}, stricter: true},
 			"a name that is too long with its prefix":        {claims: `{"sub":` + long + `}`, want: person{Err: errName}, stricter: true},
 			"more groups than the API server is to be asked": {claims: `{"sub":"ada","groups":` + many + `}`, want: person{Err: errMany}, stricter: true},
-			"a group of 64 KiB":                              {claims: `{"sub":"ada","groups":["` + strings.Repeat("g", maxGroupsBytes) + `"]}`, want: person{Err: errMany}, stricter: true},
+			"a group of 32 KiB":                              {claims: `{"sub":"ada","groups":["` + strings.Repeat("g", maxGroupsBytes) + `"]}`, want: person{Err: errMany}, stricter: true},
 			"groups that are to be asked for":                {claims: `{"sub":"ada","_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://127.0.0.1:1/groups"}}}`, want: person{Err: errApart}},
 		},
 		byEmail: {

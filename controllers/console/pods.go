@@ -39,7 +39,7 @@ type pods struct {
 
 func newPods(dial func(context.Context, string, string) (net.Conn, error), signer *signer) *pods {
 	if dial == nil {
-		dial = (&net.Dialer{Timeout: dialTimeout, ControlContext: notTheNode}).DialContext
+		dial = (&net.Dialer{Timeout: dialTimeout, ControlContext: neverLocal}).DialContext
 	}
 	return &pods{signer: signer, transport: &http.Transport{
 		DialContext: dial, Proxy: nil, DisableCompression: true, MaxResponseHeaderBytes: maxPodHeader, ResponseHeaderTimeout: headerTimeout,
@@ -49,8 +49,8 @@ func newPods(dial func(context.Context, string, string) (net.Conn, error), signe
 	}}
 }
 
-// notTheNode refuses addresses at which no pod is: those of the console's own pod, and those by which a cloud tells a machine who it is.
-func notTheNode(_ context.Context, _, address string, _ syscall.RawConn) error {
+// neverLocal refuses addresses at which no pod is: those of the console's own pod, and those by which a cloud tells a machine who it is.
+func neverLocal(_ context.Context, _, address string, _ syscall.RawConn) error {
 	peer, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err

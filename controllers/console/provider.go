@@ -30,6 +30,8 @@ const (
 	discoveryAge = 10 * time.Minute
 	// clockSkew is by how much the provider's clock may be behind.
 	clockSkew = time.Minute
+	// maxExchanges is how many sign-ins are taken to the provider at a time: whoever begins many holds so many connections at most.
+	maxExchanges = 64
 )
 
 // Provider says who signs people in.
@@ -51,6 +53,8 @@ type provider struct {
 	client   *http.Client
 	now      func() time.Time
 	logger   *slog.Logger
+	// free has an element for each sign-in that is being taken to the provider.
+	free chan struct{}
 
 	asking singleflight.Group
 	mu     sync.Mutex
@@ -92,7 +96,7 @@ func newProvider(p Provider, redirect string, now func() time.Time, logger *slog
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	return &provider{Provider: p, redirect: redirect, now: now, logger: logger, client: &http.Client{
+	return &provider{Provider: p, redirect: redirect, now: now, logger: logger, free: make(chan struct{}, maxExchanges), client: &http.Client{
 		Transport: bounded{transport}, Timeout: providerTimeout,
 		// The client's secret and what comes back for it are the provider's alone.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -287,6 +291,12 @@ var errToken = errors.New("the provider's ID token is not valid")
 func (p *provider) exchange(ctx context.Context, at *discovered, f *flow, code string) (*user, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*providerTimeout)
 	defer cancel()
+	select {
+	case <-ctx.Done():
+		return nil, errors.Join(errProvider, malformed("too many sign-ins are under way"))
+	case p.free <- struct{}{}:
+		defer func() { <-p.free }()
+	}
 	config, err := p.config(at)
 	if err != nil {
 		return nil, errors.Join(errProvider, err)

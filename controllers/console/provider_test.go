@@ -48,6 +48,8 @@ type testProvider struct {
 type faults struct {
 	// before answers in the provider's place where it returns true.
 	before func(w http.ResponseWriter, r *http.Request) bool
+	// client says whether the client has shown itself at the token endpoint; nil for by client_secret_basic.
+	client func(*http.Request) bool
 	// describe changes the description, answer where a browser is sent back to, sign the ID token.
 	describe func(map[string]any)
 	answer   func(url.Values)
@@ -166,16 +168,19 @@ func (p *testProvider) authorize(w http.ResponseWriter, r *http.Request) {
 func (p *testProvider) token(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id, secret, _ := r.BasicAuth()
-	if id != url.QueryEscape(clientID) || secret != url.QueryEscape(clientSecret) {
+	known := basic
+	if p.client != nil {
+		known = p.client
+	}
+	if !known(r) {
 		answerJSON(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
 		return
 	}
 	code := r.PostFormValue("code")
-	found, known := p.codes[code]
+	found, given := p.codes[code]
 	delete(p.codes, code)
 	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	if !known || r.PostFormValue("grant_type") != "authorization_code" || r.PostFormValue("redirect_uri") != p.redirect ||
+	if !given || r.PostFormValue("grant_type") != "authorization_code" || r.PostFormValue("redirect_uri") != p.redirect ||
 		base64.RawURLEncoding.EncodeToString(challenge[:]) != found.challenge {
 		answerJSON(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 		return
@@ -192,6 +197,12 @@ func (p *testProvider) token(w http.ResponseWriter, r *http.Request) {
 		sign = p.sign
 	}
 	answerJSON(w, http.StatusOK, map[string]any{"access_token": "a", "token_type": "Bearer", "expires_in": 300, "id_token": sign(claims)})
+}
+
+// basic says whether a client has shown its secret by client_secret_basic.
+func basic(r *http.Request) bool {
+	id, secret, _ := r.BasicAuth()
+	return id == url.QueryEscape(clientID) && secret == url.QueryEscape(clientSecret)
 }
 
 // signed signs claims with the provider's key.

@@ -455,7 +455,7 @@ func TestAddressesThatAreNoPodsAreNotAsked(t *testing.T) {
 		"127.0.0.1:8080": false, "[::1]:80": false, "169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "0.0.0.0:80": false, "[::]:80": false,
 		"224.0.0.1:80": false, "[::ffff:127.0.0.1]:80": false, "nonsense": false,
 	} {
-		if got := notTheNode(t.Context(), "tcp", address, nil) == nil; got != want {
+		if got := neverLocal(t.Context(), "tcp", address, nil) == nil; got != want {
 			t.Errorf("%s: asked %v, want %v", address, got, want)
 		}
 	}

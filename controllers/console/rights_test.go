@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -344,5 +347,73 @@ func TestTheListHasWhatAPropertySaysOfItself(t *testing.T) {
 	}
 	if got := c.browser().get("/api/properties"); got.status != http.StatusUnauthorized {
 		t.Errorf("a stranger: got %d %s", got.status, got.body)
+	}
+}
+
+// TestRightsToManyAreAskedForOnce counts the questions of a list for somebody who may do everything.
+func TestRightsToManyAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	c := start(t, func(o *Options) {
+		o.Client = broken{cluster.console, func(r *authorizationv1.SubjectAccessReview) error {
+			asked.Add(1)
+			return cluster.console.Create(t.Context(), r)
+		}}
+	})
+	namespace := newNamespace(t)
+	for n := range 20 {
+		newProperty(t, namespace, "shop-"+strconv.Itoa(n))
+	}
+	who := "ada-" + namespace
+	grant(t, "User", who, "", chief...)
+	b := c.as(who)
+	if got := b.get("/api/properties"); got.status != http.StatusOK || strings.Count(got.body, `"namespace":"`+namespace+`"`) != 20 {
+		t.Fatalf("got %d %s", got.status, got.body)
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("%d questions were asked, want one for each scope", n)
+	}
+}
+
+// TestNamespacesThatAreNotWatchedHaveNothing serves some namespaces of the cluster, as the chart has it for a release of some.
+func TestNamespacesThatAreNotWatchedHaveNothing(t *testing.T) {
+	t.Parallel()
+	first, second, third := newNamespace(t), newNamespace(t), newNamespace(t)
+	who := "ada-" + first
+	grant(t, "User", who, "", chief...)
+	for _, namespace := range []string{first, second, third} {
+		newProperty(t, namespace, "shop")
+	}
+	for name, watched := range map[string][]string{"one": {first}, "two": {first, second}} {
+		t.Run(name, func(t *testing.T) {
+			known, err := cache.New(cluster.config, CacheOptions(cluster.scheme, watched))
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { _ = known.Start(t.Context()) }()
+			for _, object := range []client.Object{&v1alpha1.Property{}, &v1alpha1.AccessToken{}, &v1alpha1.APIKey{}} {
+				if _, err := known.GetInformer(t.Context(), object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := start(t, func(o *Options) { o.Cached = known })
+			b := c.as(who)
+			want := map[string]string{}
+			for _, namespace := range watched {
+				want[namespace+"/shop"] = "admin"
+			}
+			list := parse[listBody](t, b.get("/api/properties"))
+			if diff := cmp.Diff(want, list.scopes()); diff != "" {
+				t.Errorf("the list (-want +got):\n%s", diff)
+			}
+			if got := b.get("/namespaces/" + first + "/properties/shop/session"); got.status != http.StatusOK {
+				t.Errorf("a watched one: got %d %s", got.status, got.body)
+			}
+			for _, path := range []string{"session", "access", "api/events"} {
+				if got := b.get("/namespaces/" + third + "/properties/shop/" + path); got.status != http.StatusNotFound {
+					t.Errorf("%s of one that is not watched: got %d %s", path, got.status, got.body)
+				}
+			}
+		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Bounds of the sessions that are kept. Beyond each the oldest ends.
+// Bounds of the sessions that are kept, each with the groups of its user. Beyond each the oldest ends.
 const (
-	maxSessions        = 20_000
+	maxSessions        = 5000
 	maxSessionsPerUser = 16
 )
 

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -438,6 +440,88 @@ func TestCookiesOfHTTPSAreBoundToTheHost(t *testing.T) {
 	for _, line := range append(login.header.Values("Set-Cookie"), done.header.Values("Set-Cookie")...) {
 		if !strings.HasPrefix(line, "__Host-weir-console") || !strings.Contains(line, "; Path=/;") || !strings.Contains(line, "; HttpOnly; Secure; SameSite=") || strings.Contains(line, "Domain") {
 			t.Errorf("got %s", line)
+		}
+	}
+}
+
+// TestTheClientShowsItselfAsTheProviderWantsIt signs in by each way that clients have, and with a secret that was replaced meanwhile.
+func TestTheClientShowsItselfAsTheProviderWantsIt(t *testing.T) {
+	t.Parallel()
+	post := func(r *http.Request) bool {
+		return r.Header.Get("Authorization") == "" && r.PostFormValue("client_id") == clientID && r.PostFormValue("client_secret") == clientSecret
+	}
+	public := func(r *http.Request) bool {
+		_, secret := r.PostForm["client_secret"]
+		return r.Header.Get("Authorization") == "" && r.PostFormValue("client_id") == clientID && !secret
+	}
+	parsed := func(check func(*http.Request) bool) func(*http.Request) bool {
+		return func(r *http.Request) bool { return r.ParseForm() == nil && check(r) }
+	}
+	methods := func(list ...string) func(map[string]any) {
+		return func(m map[string]any) { m["token_endpoint_auth_methods_supported"] = list }
+	}
+	for name, test := range map[string]struct {
+		faults
+		secret bool
+	}{
+		"in the header":                          {faults{describe: methods("client_secret_post", "client_secret_basic"), client: basic}, true},
+		"in the header where nothing is said":    {faults{describe: func(m map[string]any) { delete(m, "token_endpoint_auth_methods_supported") }, client: basic}, true},
+		"in the body":                            {faults{describe: methods("client_secret_post", "private_key_jwt"), client: parsed(post)}, true},
+		"not at all, as a public client does it": {faults{describe: methods("none", "client_secret_basic"), client: parsed(public)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, func(o *Options) {
+				if !test.secret {
+					o.Provider.ClientSecretFile = ""
+				}
+			})
+			c.provider.misbehave(test.faults)
+			c.as("ada")
+			if !test.secret {
+				return
+			}
+			file := c.Console.provider.ClientSecretFile
+			for _, step := range []struct {
+				secret string
+				want   int
+			}{{"another", http.StatusServiceUnavailable}, {clientSecret, http.StatusSeeOther}} {
+				if err := os.WriteFile(file, []byte(step.secret), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b := c.browser()
+				if got := b.get(b.back("/login")); got.status != step.want {
+					t.Errorf("with %s: got %d %s", step.secret, got.status, got.body)
+				}
+			}
+			if log := c.log.String(); strings.Contains(log, "another") || strings.Contains(log, clientSecret) || !strings.Contains(log, "invalid_client") {
+				t.Errorf("the log has %s", log)
+			}
+		})
+	}
+}
+
+// TestWhoCannotBeAUserHereIsToldWhy signs in with claims that make nobody.
+func TestWhoCannotBeAUserHereIsToldWhy(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	for name, test := range map[string]struct {
+		claims map[string]any
+		want   error
+	}{
+		"a part of the control plane": {map[string]any{"sub": "system:admin"}, errSystem},
+		"a cluster's administrator":   {map[string]any{"sub": "ada", "groups": []string{"staff", "system:masters"}}, errSystem},
+		"groups that are a number":    {map[string]any{"sub": "ada", "groups": 7}, errGroups},
+		"a name of two lines":         {map[string]any{"sub": "ada\nbob"}, errName},
+	} {
+		c.provider.letIn(test.claims)
+		b := c.browser()
+		got := b.get(b.back("/login"))
+		if got.status != http.StatusForbidden || !strings.Contains(got.body, html.EscapeString(test.want.Error())) || strings.Contains(got.body+c.log.String(), "ada") {
+			t.Errorf("%s: got %d %s", name, got.status, got.body)
+		}
+		if session := b.get("/session"); session.status != http.StatusUnauthorized {
+			t.Errorf("%s: the session: got %d", name, session.status)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,7 +124,18 @@ func connect(ctx context.Context, config *rest.Config) (*apiServer, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "weir-system", Name: "weir-console"}},
 	}
-	for _, object := range []client.Object{role, binding} {
+	// And the policy that lets nobody make a token beyond their own rights, which the console is held to as well.
+	policy, policyBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	for file, object := range map[string]client.Object{"credentials_policy": policy, "credentials_policy_binding": policyBinding} {
+		text, err := os.ReadFile("../../config/rbac/" + file + ".yaml")
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, object)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, object := range []client.Object{role, binding, policy, policyBinding} {
 		if err := s.admin.Create(ctx, object); err != nil {
 			return nil, err
 		}

@@ -47,6 +47,9 @@ type consoleOptions struct {
 	drainDelay           time.Duration
 }
 
+// drainTimeout is how long requests in flight may take to end: with the delay before, less than the chart gives the pod.
+const drainTimeout = 20 * time.Second
+
 // The bounds of --session-max-age.
 const (
 	minSession = 5 * time.Minute
@@ -165,6 +168,7 @@ func consoleServe(ctx context.Context, version string, args []string, stdout, st
 	if err != nil {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
+	collectGarbageSooner()
 	cluster.QPS = -1 // the API server keeps its own order, by priority and fairness
 	scheme, err := controllers.NewScheme()
 	if err != nil {
@@ -226,7 +230,7 @@ func serveConsole(ctx context.Context, o consoleOptions, served *console.Console
 	})
 	running.Go(func() error {
 		defer stop()
-		return server.Run(ctx, server.Options{Listener: pages, Handler: handler, Logger: o.Logger, Health: health, DrainDelay: o.drainDelay})
+		return server.Run(ctx, server.Options{Listener: pages, Handler: handler, Logger: o.Logger, Health: health, DrainDelay: o.drainDelay, DrainTimeout: drainTimeout})
 	})
 	running.Go(func() error {
 		served.Discover(ctx)
