@@ -69,6 +69,9 @@ func TestWhichTokensAreInForce(t *testing.T) {
 		"a duplicate never is again, although that is not written down yet": {
 			[]v1alpha1.AccessToken{made("remembered", 1)}, nil, map[string]string{"remembered": "Duplicate"},
 		},
+		"a duplicate of a Property that is gone stays one": {
+			[]v1alpha1.AccessToken{made("a", 1, was("False", "Duplicate"), owned("weir.dev/v1alpha1", "Property", "gone"))}, nil, map[string]string{"a": "Duplicate"},
+		},
 		"one with a hash of the spec's is not": {[]v1alpha1.AccessToken{made("a", 1, of("the spec's"))}, nil, map[string]string{"a": "Duplicate"}},
 		"one with the hash of an expired one is not": {
 			[]v1alpha1.AccessToken{made("a", 1, of("x"), expiring(-time.Second)), made("b", 2, of("x"))}, nil, map[string]string{"a": "Expired", "b": "Duplicate"},

@@ -31,8 +31,9 @@ type credentialObject struct {
 	adoption adoption
 	// refused is why the object is not in force; nil where it is.
 	refused *conditionReason
-	// written says that the cache does not have the last write of ours to the object.
-	written bool
+	// written says that the cache does not have the last write of ours to the object, resting that it could not be written to a
+	// moment ago, failed that this was in this reconcile, copied that it was found to be a copy before.
+	written, resting, failed, copied bool
 }
 
 // adoption is how an object stands to the Property that it names.
@@ -78,10 +79,7 @@ func objectOf(object client.Object, kind, before, begins, hash string, expires *
 	if o.credential.Hash.UnmarshalText([]byte(hash)) != nil {
 		o.credential.Hash = auth.Hash{}
 	}
-	if expires != nil {
-		at := expires.UTC()
-		o.credential.ExpirationTime = &at
-	}
+	o.credential.ExpirationTime = resources.Expiration(expires)
 	return o
 }
 
@@ -102,9 +100,9 @@ func adoptionBy(object client.Object, property types.UID) adoption {
 
 // chooseCredentials says of each object why it is not in force, and returns those that are. Of each kind it is the oldest ones
 // that have not expired; one that was in force is not displaced by one that seems older. An object with a hash that the
-// Property's spec has, or an object before it, is refused for good. own are the spec's hashes, with what each belongs to;
-// remembered says that an object was refused as a duplicate before. The order of the objects is changed.
-func chooseCredentials(objects []*credentialObject, own map[auth.Hash]string, remembered func(types.UID) bool, now time.Time) []*credentialObject {
+// Property's spec has, or an object before it, is refused for good. own are the spec's hashes, with what each belongs to.
+// The order of the objects is changed.
+func chooseCredentials(objects []*credentialObject, own map[auth.Hash]string, now time.Time) []*credentialObject {
 	slices.SortFunc(objects, func(a, b *credentialObject) int {
 		if a.accepted() != b.accepted() {
 			if a.accepted() {
@@ -118,7 +116,7 @@ func chooseCredentials(objects []*credentialObject, own map[auth.Hash]string, re
 	var chosen []*credentialObject
 	taken, counts := maps.Clone(own), map[string]int{}
 	for _, o := range objects {
-		if o.refused = o.unfit(taken, remembered, now); o.refused != nil {
+		if o.refused = o.unfit(taken, now); o.refused != nil {
 			continue
 		}
 		if counts[o.kind]++; counts[o.kind] > v1alpha1.MaxCredentials {
@@ -131,16 +129,16 @@ func chooseCredentials(objects []*credentialObject, own map[auth.Hash]string, re
 }
 
 // unfit is why an object is not in force, whatever others there are room for. It notes whose the hash is.
-func (o *credentialObject) unfit(taken map[auth.Hash]string, remembered func(types.UID) bool, now time.Time) *conditionReason {
+func (o *credentialObject) unfit(taken map[auth.Hash]string, now time.Time) *conditionReason {
 	ready := o.ready()
 	switch other := taken[o.credential.Hash]; {
+	case ready != nil && ready.Reason == v1alpha1.ReasonDuplicate: // whatever becomes of its owner
+		return &conditionReason{ready.Reason, ready.Message}
 	case o.adoption == anothers:
 		return reasonf(v1alpha1.ReasonPropertyMissing, "it was made for a Property of this name that is gone; make another")
-	case ready != nil && ready.Reason == v1alpha1.ReasonDuplicate:
-		return &conditionReason{ready.Reason, ready.Message}
 	case o.credential.Hash == auth.Hash{}: // pods would refuse all keys for it
 		return reasonf(v1alpha1.ReasonPending, "spec.sha256: is the hash of nothing; delete the object and make another")
-	case other != "" || remembered(o.object.GetUID()):
+	case other != "" || o.copied:
 		return reasonf(v1alpha1.ReasonDuplicate, "spec.sha256: is that of %s, and is refused for good, also when that is revoked; make another",
 			cmp.Or(other, "another of the Property's"))
 	}
@@ -190,6 +188,9 @@ func (r *Reconciler) credentialObjects(ctx context.Context, property types.Names
 	return found, nil
 }
 
+// longestWait is how far ahead a reconcile is planned.
+const longestWait = 24 * time.Hour
+
 // madeCredentials adds the keys and tokens that are objects of their own to those of the spec, those in force. Each has the
 // Property for an owner before pods are told of it, so that none is left for another Property of the name.
 func (r *Reconciler) madeCredentials(ctx context.Context, s *scope) error {
@@ -199,11 +200,11 @@ func (r *Reconciler) madeCredentials(ctx context.Context, s *scope) error {
 		return err
 	}
 	memory := r.memories.of(s.property)
-	memory.caughtUp(objects)
+	memory.recall(objects, s.now, r.Options.objectRest())
 	s.made = objects
-	for _, o := range chooseCredentials(objects, s.ownHashes(), func(uid types.UID) bool { return memory.duplicates[uid] }, s.now) {
+	for _, o := range chooseCredentials(objects, s.ownHashes(), s.now) {
 		if expires := o.credential.ExpirationTime; expires != nil {
-			s.again(expires.Sub(s.now))
+			s.again(min(expires.Sub(s.now), longestWait))
 		}
 		if !r.adopt(ctx, s, o) {
 			continue
@@ -216,7 +217,7 @@ func (r *Reconciler) madeCredentials(ctx context.Context, s *scope) error {
 	}
 	for _, o := range objects {
 		if o.refused != nil && o.refused.reason == v1alpha1.ReasonDuplicate {
-			memory.duplicates[o.object.GetUID()] = true // before it is written down
+			memory.remember(o, func(m *objectMemory) { m.duplicate = true }) // before it is written down
 		}
 	}
 	return nil

@@ -1,7 +1,9 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -51,21 +53,59 @@ func changesOfCredentials() predicate.Predicate {
 	}}
 }
 
-// caughtUp says of each object whether the cache has our last write to it, and forgets what is about others.
-func (m *propertyMemory) caughtUp(objects []*credentialObject) {
-	writes, duplicates := map[types.UID][]string{}, map[types.UID]bool{}
+// objectMemory is what is remembered of a key or token from one reconcile to the next.
+type objectMemory struct {
+	// superseded are the versions that our writes have replaced, adopted says that one of these has made the Property its owner. Both
+	// are forgotten when the cache has none of the versions any more.
+	superseded []string
+	adopted    bool
+	// duplicate says that it was found to be a copy.
+	duplicate bool
+	// failed is when it could not be written to; zero where it could.
+	failed time.Time
+}
+
+// recall says of each object what is known of it that the cache does not have, and forgets what is about others.
+func (m *propertyMemory) recall(objects []*credentialObject, now time.Time, pause time.Duration) {
+	known := map[types.UID]objectMemory{}
 	for _, o := range objects {
 		uid := o.object.GetUID()
-		if slices.Contains(m.objectWrites[uid], o.object.GetResourceVersion()) {
-			o.written = true
-			writes[uid] = m.objectWrites[uid]
+		memory := m.objects[uid]
+		o.written = slices.Contains(memory.superseded, o.object.GetResourceVersion())
+		if !o.written {
+			memory.superseded, memory.adopted = nil, false
 		}
-		if m.duplicates[uid] {
-			duplicates[uid] = true
+		if memory.adopted {
+			o.adoption = adopted
+		}
+		if now.Sub(memory.failed) >= pause {
+			memory.failed = time.Time{}
+		}
+		o.resting, o.copied = !memory.failed.IsZero(), memory.duplicate
+		if o.written || o.resting || o.copied {
+			known[uid] = memory
 		}
 	}
-	m.objectWrites, m.duplicates = writes, duplicates
+	m.objects = known
 }
+
+// remember changes what is remembered of an object.
+func (m *propertyMemory) remember(o *credentialObject, change func(*objectMemory)) {
+	memory := m.objects[o.object.GetUID()]
+	change(&memory)
+	m.objects[o.object.GetUID()] = memory
+}
+
+// couldNot notes that an object could not be written to. It is left alone for a while: others have their turn.
+func (r *Reconciler) couldNot(s *scope, o *credentialObject, err error) {
+	s.errs = append(s.errs, err)
+	o.resting, o.failed = true, true
+	r.memories.of(s.property).remember(o, func(m *objectMemory) { m.failed = s.now })
+	s.again(r.Options.objectRest())
+}
+
+// objectRest is for how long a key or token is left alone that could not be written to.
+func (o *Options) objectRest() time.Duration { return cmp.Or(o.LongestBackoff, longestBackoff) }
 
 // mayWrite takes one of the writes to keys and tokens that a reconcile has.
 func (s *scope) mayWrite(most int) bool {
@@ -84,7 +124,11 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, o *credentialObject) b
 	}
 	if o.written { // the cache does not have that write yet
 		s.again(cacheLag)
-		return true
+		return false
+	}
+	if o.resting {
+		s.again(r.Options.objectRest())
+		return false
 	}
 	if o.adoption == anothers || !s.mayWrite(mostAdoptions) {
 		return false
@@ -103,20 +147,22 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, o *credentialObject) b
 		return false
 	case err != nil:
 		err = objectFailed("take over", o.key(), nil, err)
-		s.errs = append(s.errs, err)
-		o.refused = &conditionReason{v1alpha1.ReasonPending, shortened(err.Error(), mostWords)}
+		r.couldNot(s, o, err)
+		if o.refused == nil {
+			o.refused = &conditionReason{v1alpha1.ReasonPending, shortened(err.Error(), mostWords)}
+		}
 		return false
 	}
 	r.memories.of(s.property).wrote(o, changed)
+	r.memories.of(s.property).remember(o, func(m *objectMemory) { m.adopted = true })
 	o.object, o.adoption = changed, adopted
 	return true
 }
 
 // wrote remembers that the cache is behind with an object.
 func (m *propertyMemory) wrote(o *credentialObject, now client.Object) {
-	before := o.object.GetResourceVersion()
-	if before != now.GetResourceVersion() {
-		m.objectWrites[o.object.GetUID()] = append(m.objectWrites[o.object.GetUID()], before)
+	if before := o.object.GetResourceVersion(); before != now.GetResourceVersion() {
+		m.remember(o, func(m *objectMemory) { m.superseded = append(m.superseded, before) })
 	}
 }
 
@@ -145,12 +191,16 @@ func (r *Reconciler) sayOfCredentials(ctx context.Context, s *scope) error {
 			s.again(cacheLag)
 			continue
 		}
+		if o.resting && !o.failed { // what has failed just now may be the owner alone
+			s.again(r.Options.objectRest())
+			continue
+		}
 		if !s.mayWrite(mostObjectWrites) {
 			break
 		}
 		changed, err := r.writeVerdict(ctx, o, status, why)
 		if err != nil {
-			s.errs = append(s.errs, err)
+			r.couldNot(s, o, err)
 			continue
 		}
 		r.memories.of(s.property).wrote(o, changed)
@@ -163,7 +213,7 @@ func (s *scope) verdictOf(o *credentialObject) (metav1.ConditionStatus, conditio
 	switch {
 	case o.refused != nil:
 		return metav1.ConditionFalse, *o.refused
-	case o.adoption == unadopted && !o.written, s.behind: // with the next reconcile
+	case o.adoption == unadopted, s.behind: // with the next reconcile
 		return "", conditionReason{}
 	case s.podsKnow(o.kind):
 		return metav1.ConditionTrue, conditionReason{v1alpha1.ReasonReady, "the Property's pods are told"}
@@ -237,10 +287,10 @@ func (r *Reconciler) orphans(ctx context.Context, property types.NamespacedName)
 	if len(objects) > mostObjectWrites {
 		objects, rest.RequeueAfter = objects[:mostObjectWrites], objectPause
 	}
+	var errs []error
 	for _, o := range objects {
-		if _, err := r.writeVerdict(ctx, o, metav1.ConditionFalse, why); err != nil {
-			return ctrl.Result{}, err
-		}
+		_, err := r.writeVerdict(ctx, o, metav1.ConditionFalse, why)
+		errs = append(errs, err)
 	}
-	return rest, nil
+	return rest, errors.Join(errs...)
 }

@@ -90,9 +90,9 @@ func Choose(property types.UID, tokens []v1alpha1.AccessToken, keys []v1alpha1.A
 		objects = append(objects, objectOfKey(&keys[i]))
 	}
 	for _, o := range objects {
-		o.adoption = adoptionBy(o.object, property)
+		o.adoption, o.copied = adoptionBy(o.object, property), o.object.GetUID() == duplicate
 	}
-	chosen := chooseCredentials(objects, own, func(uid types.UID) bool { return uid == duplicate }, now)
+	chosen := chooseCredentials(objects, own, now)
 	found := map[string]string{}
 	for _, o := range objects {
 		switch in := slices.Contains(chosen, o); {

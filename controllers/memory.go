@@ -26,10 +26,8 @@ type propertyMemory struct {
 	applied map[objectKey]appliedState
 	// published are the API keys and access tokens that pods were told of last, by Secret.
 	published map[string][]auth.Credential
-	// objectWrites are the versions of keys and tokens, by UID, that our writes have replaced, as long as the cache has one of them;
-	// duplicates are those that were found to be copies.
-	objectWrites map[types.UID][]string
-	duplicates   map[types.UID]bool
+	// objects are what is remembered of keys and tokens, by UID.
+	objects map[types.UID]objectMemory
 }
 
 // begin starts a reconcile. One that ended before it read any Secret does not count.
@@ -78,7 +76,7 @@ func (m *memories) of(property *v1alpha1.Property) *propertyMemory {
 	if known == nil || known.owner != property.UID {
 		known = &propertyMemory{
 			owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}, published: map[string][]auth.Credential{},
-			objectWrites: map[types.UID][]string{}, duplicates: map[types.UID]bool{},
+			objects: map[types.UID]objectMemory{},
 		}
 		if m.properties == nil {
 			m.properties = map[types.NamespacedName]*propertyMemory{}

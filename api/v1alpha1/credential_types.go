@@ -73,6 +73,8 @@ type AccessTokenSpec struct {
 
 	// When the token stops working. Default: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
 	// The name of the user who has made the token, as the API server knows it. From Kubernetes 1.30 on it is the caller's own
@@ -138,6 +140,8 @@ type APIKeySpec struct {
 
 	// When the key stops working. Default: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
 	// The name of the user who has made the key, as the API server knows it. From Kubernetes 1.30 on it is the caller's own

@@ -283,6 +283,8 @@ type PropertyAccessToken struct {
 
 	// When the token stops working. Default: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 

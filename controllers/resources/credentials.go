@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -72,6 +74,19 @@ func (c Credentials) apiKeyHashes(keys []v1alpha1.PropertyAPIKey) ([]auth.Creden
 	return append(hashes, c.MadeAPIKeys...), nil
 }
 
+// Expiration is when a key or token stops working, as pods are told; nil for never. Behind the year 9999, which an offset can lead
+// beyond, there is nothing that JSON could say.
+func Expiration(at *metav1.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	utc := at.UTC()
+	if last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC); utc.After(last) {
+		utc = last
+	}
+	return &utc
+}
+
 // publishable returns what bounds a publishable key, nil for a secret one.
 func publishable(key *v1alpha1.PropertyAPIKey) *auth.Publishable {
 	if key.Type != v1alpha1.APIKeyPublishable {
@@ -100,12 +115,9 @@ func (c Credentials) accessTokenHashes(tokens []v1alpha1.PropertyAccessToken) ([
 		if secret == "" {
 			return nil, fmt.Errorf("spec.accessTokens[%d]: there is no token %q", i, token.Name)
 		}
-		hash := auth.Credential{Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.GrantedScope())}
-		if token.ExpirationTime != nil {
-			expiration := token.ExpirationTime.UTC()
-			hash.ExpirationTime = &expiration
-		}
-		hashes = append(hashes, hash)
+		hashes = append(hashes, auth.Credential{
+			Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.GrantedScope()), ExpirationTime: Expiration(token.ExpirationTime),
+		})
 	}
 	return append(hashes, c.MadeAccessTokens...), nil
 }

@@ -19,11 +19,11 @@ func (p *Tab) Keep(file string, width, height int64, update bool) {
 	p.Do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
 	taken := p.Picture()
 	if update {
-		if err := os.WriteFile(file, taken, 0o644); err != nil { //nolint:gosec // a file of the repository, which everybody may read
+		if err := os.WriteFile(file, taken, 0o644); err != nil {
 			p.t.Fatal(err)
 		}
 	}
-	kept, err := os.ReadFile(file) //nolint:gosec // the test names it
+	kept, err := os.ReadFile(file)
 	if err != nil {
 		p.t.Fatal(err)
 	}
