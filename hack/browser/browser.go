@@ -175,12 +175,24 @@ func look[T any](p *Tab, expression string) (T, error) {
 // left are what Chromium says where the page that was asked has been left for another.
 var left = []string{"Inspected target navigated or closed", "Execution context was destroyed", "Cannot find context"}
 
+// patience is how long something in a page may take.
+const patience = timeout - 10*time.Second
+
 // Await waits until a condition holds in the tab's page, or in those that it leads to by itself, and fails the test with what the page
 // shows where it does not.
 func (p *Tab) Await(what, condition string) {
 	p.t.Helper()
-	for end := time.Now().Add(timeout - 10*time.Second); ; {
-		shown, err := look[*string](p, fmt.Sprintf(`new Promise((done) => {
+	for end := time.Now().Add(patience); !p.await(what, condition, end); {
+		if time.Now().After(end) {
+			p.t.Fatalf("not in time: %s; one page leads to the next", what)
+		}
+	}
+}
+
+// await waits until a condition holds in the tab's page. It is false where that is left before.
+func (p *Tab) await(what, condition string, end time.Time) bool {
+	p.t.Helper()
+	shown, err := look[*string](p, fmt.Sprintf(`new Promise((done) => {
 	const end = performance.now() + %d;
 	const look = () => {
 		if (%s) done(null);
@@ -189,16 +201,15 @@ func (p *Tab) Await(what, condition string) {
 	};
 	look();
 })`, max(0, time.Until(end).Milliseconds()), condition))
-		switch {
-		case err != nil && time.Now().Before(end) && slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) }):
-			continue
-		case err != nil:
-			p.t.Fatalf("%s: %v", what, err)
-		case shown != nil:
-			p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
-		}
-		return
+	switch {
+	case err != nil && slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) }):
+		return false
+	case err != nil:
+		p.t.Fatalf("%s: %v", what, err)
+	case shown != nil:
+		p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
 	}
+	return true
 }
 
 // Picture is what can be seen of the tab's page, as PNG.
