@@ -89,7 +89,8 @@ func TestNothingInTheConsoleIsABarrier(t *testing.T) {
 			s.leave()
 		}
 	}
-	s := c.seat(t, user, "/", chromedp.EmulateViewport(360, 740))
+	s := c.seat(t, user, "/")
+	s.Do(chromedp.EmulateViewport(360, 740))
 	for name, open := range windows(s, p, "key-of-a-telephone") {
 		open()
 		if wide := s.Overflow(); len(wide) > 0 {
