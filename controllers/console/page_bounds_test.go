@@ -29,7 +29,7 @@ func desk(t *testing.T) (c *running, p *v1alpha1.Property, user string) {
 	c.startPods(t, p).sell("EUR", "49.90", "10")
 	ready(t, newProperty(t, namespace, "outlet"), metav1.ConditionFalse, "RedisUnavailable", "Redis does not answer; it is tried again by itself.")
 	create(t, &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "server"}, Spec: v1alpha1.APIKeySpec{
-		PropertyRef: v1alpha1.PropertyReference{Name: "shop"}, SHA256: strings.Repeat("0", 64), CreatedBy: user,
+		PropertyRef: v1alpha1.PropertyReference{Name: "shop"}, SHA256: hashOf(t, "server"), CreatedBy: user,
 	}})
 	return c, p, user
 }
@@ -89,7 +89,8 @@ func TestNothingInTheConsoleIsABarrier(t *testing.T) {
 			s.leave()
 		}
 	}
-	s := c.seat(t, user, "/", chromedp.EmulateViewport(360, 740))
+	s := c.seat(t, user, "/")
+	s.Do(chromedp.EmulateViewport(360, 740))
 	for name, open := range windows(s, p, "key-of-a-telephone") {
 		open()
 		if wide := s.Overflow(); len(wide) > 0 {
@@ -222,7 +223,7 @@ func TestWhatOthersSayIsTextInTheConsole(t *testing.T) {
 	ready(t, p, metav1.ConditionFalse, "Hostile", all)
 	for i, text := range hostile {
 		key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("key-%d", i)}, Spec: v1alpha1.APIKeySpec{
-			PropertyRef: v1alpha1.PropertyReference{Name: "shop"}, SHA256: fmt.Sprintf("%064x", i), CreatedBy: text,
+			PropertyRef: v1alpha1.PropertyReference{Name: "shop"}, SHA256: hashOf(t, text), CreatedBy: text,
 		}}
 		create(t, key)
 		report(t, key, &key.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Duplicate", Message: text})

@@ -46,10 +46,14 @@ func (c *running) seat(t *testing.T, name, path string, prepare ...chromedp.Acti
 	return s
 }
 
-// show opens a path of the console and waits until it shows what it is to show.
+// settled holds where the page has no answer to wait for.
+const settled = `document.querySelector('#main h1') && !document.querySelector('.start, .loading, [aria-busy=true]')`
+
+// show opens a path of the console and waits until it shows what it is to show: maybe after it has been to the provider, before the
+// page that was opened is whole.
 func (s *seat) show(path string) {
-	s.Do(chromedp.Navigate(s.c.url + path))
-	s.settle()
+	s.Do(chromedp.Evaluate[chromedp.Void](`window.left = true; setTimeout(() => location.assign(` + chromium.Quote(s.c.url+path) + `))`))
+	s.Await("the page has its answers", `window.left === undefined && `+settled)
 }
 
 // endSessions has everybody's time run out.
@@ -62,9 +66,7 @@ func (c *running) endSessions() {
 }
 
 // settle waits until the page has no answer to wait for.
-func (s *seat) settle() {
-	s.Await("the page has its answers", `document.querySelector('#main h1') && !document.querySelector('.start, .loading, [aria-busy=true]')`)
-}
+func (s *seat) settle() { s.Await("the page has its answers", settled) }
 
 // path is where the tab is.
 func (s *seat) path() string {

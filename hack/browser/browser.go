@@ -3,6 +3,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -159,15 +160,15 @@ func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 // Look evaluates an expression in the tab's page, waiting for it where it is a promise.
 func Look[T any](p *Tab, expression string) T {
 	p.t.Helper()
-	seen, err := look[T](p, expression)
+	seen, err := look[T](p, expression, timeout)
 	if err != nil {
 		p.t.Fatalf("%s: %v", expression, err)
 	}
 	return seen
 }
 
-func look[T any](p *Tab, expression string) (T, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+func look[T any](p *Tab, expression string, within time.Duration) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, within)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
@@ -175,11 +176,26 @@ func look[T any](p *Tab, expression string) (T, error) {
 // left are what Chromium says where the page that was asked has been left for another.
 var left = []string{"Inspected target navigated or closed", "Execution context was destroyed", "Cannot find context"}
 
+// patience is how long something in a page may take.
+const patience = timeout - 10*time.Second
+
 // Await waits until a condition holds in the tab's page, or in those that it leads to by itself, and fails the test with what the page
 // shows where it does not.
 func (p *Tab) Await(what, condition string) {
 	p.t.Helper()
-	for end := time.Now().Add(timeout - 10*time.Second); ; {
+	for end := time.Now().Add(patience); !p.await(what, condition, end); {
+		if time.Now().After(end) {
+			p.t.Fatalf("not in time: %s; one page leads to the next", what)
+		}
+	}
+}
+
+// await waits until a condition holds in the tab's page. It is false where that is left before; Chromium does not always say so, but says
+// nothing more of a page that is gone.
+func (p *Tab) await(what, condition string, end time.Time) bool {
+	p.t.Helper()
+	for {
+		wait := min(max(0, time.Until(end)), 2*time.Second)
 		shown, err := look[*string](p, fmt.Sprintf(`new Promise((done) => {
 	const end = performance.now() + %d;
 	const look = () => {
@@ -188,16 +204,17 @@ func (p *Tab) Await(what, condition string) {
 		else setTimeout(look, 20);
 	};
 	look();
-})`, max(0, time.Until(end).Milliseconds()), condition))
+})`, wait.Milliseconds(), condition), wait+10*time.Second)
 		switch {
-		case err != nil && time.Now().Before(end) && slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) }):
-			continue
+		case err != nil && (errors.Is(err, context.DeadlineExceeded) || slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) })):
+			return false
 		case err != nil:
 			p.t.Fatalf("%s: %v", what, err)
-		case shown != nil:
+		case shown == nil:
+			return true
+		case time.Now().After(end):
 			p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
 		}
-		return
 	}
 }
 

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -17,8 +18,8 @@ func (p *Tab) Appears(selector, text string) {
 // Press clicks on the first button or link, within what the selector finds, whose text begins so.
 func (p *Tab) Press(within, text string) {
 	p.t.Helper()
-	p.Await(within+" has a button "+Quote(text), `[...document.querySelectorAll(`+Quote(within)+`)].flatMap((node) => [...node.querySelectorAll('a, button, summary')])
-		.some((node) => node.innerText.trim().startsWith(`+Quote(text)+`) && !node.disabled && (node.click(), true))`)
+	p.await(within+" has a button "+Quote(text), `[...document.querySelectorAll(`+Quote(within)+`)].flatMap((node) => [...node.querySelectorAll('a, button, summary')])
+		.some((node) => node.innerText.trim().startsWith(`+Quote(text)+`) && !node.disabled && (node.click(), true))`, time.Now().Add(patience)) // a link may leave the page
 }
 
 // Texts are the texts of what a selector finds, as they are seen.
