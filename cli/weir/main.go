@@ -1,5 +1,5 @@
-// Command weir is for people: `weir dev` serves Property files on this machine, without a cluster, and `weir import` brings the
-// past of other systems into a Property's history.
+// Command weir is for people: `weir dev` serves Property files on this machine, without a cluster, `weir import` brings the past of
+// other systems into a Property's history, and `weir backup` and `weir restore` move what Redis has of a Property.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -15,6 +16,8 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // a machine may have no files with the certificates of authorities
 
 	"github.com/weir-dev/weir/cli/flags"
+	"github.com/weir-dev/weir/collector/backup"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // version is set when the binary is linked by make; `go install` leaves it to the module's version.
@@ -25,6 +28,8 @@ const usage = `Weir collects a website's events, delivers them to ad and analyti
 Usage:
   weir dev -f FILE…               serve the Property resources in FILE… on this machine, without a cluster
   weir import --config DIR FILE…  bring the past of another system into a Property's history in ClickHouse
+  weir backup --property P …      write all that Redis has of a Property into one file
+  weir restore --property P FILE  put that into a Redis that has nothing of the Property
   weir version                    print the version
 
 "weir COMMAND -h" lists a command's flags. In a cluster, Properties are served by weir-operator.
@@ -50,14 +55,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = dev(ctx, args[1:], stdout, stderr)
 	case "import":
 		return importPast(ctx, args[1:], stdout, stderr)
+	case "backup":
+		return backup.Command(ctx, "weir backup", args[1:], surroundings(stdout, stderr))
+	case "restore":
+		return backup.RestoreCommand(ctx, "weir restore", args[1:], surroundings(stdout, stderr))
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, cmp.Or(version, moduleVersion()))
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 	default:
-		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import and version", args[0])}
+		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import, backup, restore and version", args[0])}
 	}
 	return flags.ExitCode("weir", err, stderr)
+}
+
+// surroundings are what backups use of them.
+func surroundings(stdout, stderr io.Writer) backup.Environment {
+	stream.RouteLogs(slog.New(slog.DiscardHandler)) // what fails the commands say
+	return backup.Environment{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Version: cmp.Or(version, moduleVersion())}
 }
 
 // moduleVersion is the version of the module that the program was built from, as `go install` notes it.
