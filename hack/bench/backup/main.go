@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -37,45 +38,63 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	events := flag.Int("events", 200_000, "how many `EVENTS` there are")
-	waiting := flag.Int("waiting", 10_000, "how many of them `WAIT` for another attempt on one platform")
-	rate := flag.Int("rate", 500, "how many `EVENTS` a second come in meanwhile")
-	dir := flag.String("dir", "", "`DIRECTORY` for both Redises and the file; default: a temporary one")
+	b := &bench{out: os.Stdout}
+	flag.IntVar(&b.events, "events", 200_000, "how many `EVENTS` there are")
+	flag.IntVar(&b.waiting, "waiting", 10_000, "how many of them `WAIT` for another attempt on one platform")
+	flag.IntVar(&b.rate, "rate", 500, "how many `EVENTS` a second come in meanwhile")
+	flag.StringVar(&b.dir, "dir", "", "`DIRECTORY` for both Redises and the file; default: a temporary one")
 	flag.Parse()
-	if err := run(ctx, *events, *waiting, *rate, *dir); err != nil {
+	err := b.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "backup:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, events, waiting, rate int, dir string) (err error) {
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "weir-backup-"); err != nil {
+// bench is one run.
+type bench struct {
+	events, waiting, rate int
+	dir                   string
+	out                   io.Writer
+}
+
+func (b *bench) run(ctx context.Context) (err error) {
+	if b.dir == "" {
+		if b.dir, err = os.MkdirTemp("", "weir-backup-"); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	}
-	from, stopFrom, err := serve(ctx, filepath.Join(dir, "from"))
+	file := filepath.Join(b.dir, "shop.weir")
+	if err := b.backUp(ctx, file); err != nil {
+		return err
+	}
+	return b.restore(ctx, file)
+}
+
+// backUp fills a Redis and backs it up under load.
+func (b *bench) backUp(ctx context.Context, file string) error {
+	from, stop, err := serve(ctx, filepath.Join(b.dir, "from"))
 	if err != nil {
 		return err
 	}
-	defer stopFrom()
+	defer stop()
 	client, err := dial(ctx, from)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	s := client.Stream("default", "shop")
-	took, err := timed(func() error { return fill(ctx, s, events, waiting) })
+	took, err := timed(func() error { return fill(ctx, s, b.events, b.waiting) })
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-42s %12s\n", fmt.Sprintf("%d events appended in", events), took.Round(time.Millisecond))
-
-	file := filepath.Join(dir, "shop.weir")
-	load := loadOn(ctx, client, s, rate)
-	took, err = timed(func() error { return command(ctx, backup.Command, "--redis-url", from, "--property", property, "--to", file) })
+	b.took(fmt.Sprintf("%d events appended in", b.events), took)
+	load := loadOn(ctx, client, s, b.rate)
+	took, err = timed(func() error {
+		return command(ctx, backup.Command, "--redis-url", from, "--property", property, "--to", file)
+	})
 	slowest, appended := load()
 	if err != nil {
 		return err
@@ -84,27 +103,38 @@ func run(ctx context.Context, events, waiting, rate int, dir string) (err error)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-42s %12s %8.0f events a second\n", "backed up in", took.Round(time.Millisecond), float64(events)/took.Seconds())
-	fmt.Printf("%-42s %12d %8.1f bytes an event\n", "bytes of the file", info.Size(), float64(info.Size())/float64(events))
-	fmt.Printf("%-42s %12d\n", "events appended meanwhile", appended)
-	fmt.Printf("%-42s %12s\n", "slowest answer of Redis meanwhile", slowest.Round(100*time.Microsecond))
-
-	to, stopTo, err := serve(ctx, filepath.Join(dir, "to"))
-	if err != nil {
-		return err
-	}
-	defer stopTo()
-	took, err = timed(func() error { return command(ctx, backup.RestoreCommand, "--check", file) })
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%-42s %12s\n", "of a restore, checking the file takes", took.Round(time.Millisecond))
-	took, err = timed(func() error { return command(ctx, backup.RestoreCommand, "--redis-url", to, "--property", property, file) })
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%-42s %12s %8.0f events a second\n", "restored in", took.Round(time.Millisecond), float64(events)/took.Seconds())
+	b.took("backed up in", took)
+	fmt.Fprintf(b.out, "%-40s %12d %10.1f an event\n", "bytes of the file", info.Size(), float64(info.Size())/float64(b.events))
+	fmt.Fprintf(b.out, "%-40s %12d\n", "events appended meanwhile", appended)
+	fmt.Fprintf(b.out, "%-40s %12s\n", "slowest answer of Redis meanwhile", slowest.Round(100*time.Microsecond))
 	return nil
+}
+
+// restore reads the file, and puts it into another Redis.
+func (b *bench) restore(ctx context.Context, file string) error {
+	to, stop, err := serve(ctx, filepath.Join(b.dir, "to"))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	took, err := timed(func() error { return command(ctx, backup.RestoreCommand, "--check", file) })
+	if err != nil {
+		return err
+	}
+	b.took("of a restore, checking the file takes", took)
+	took, err = timed(func() error {
+		return command(ctx, backup.RestoreCommand, "--redis-url", to, "--property", property, file)
+	})
+	if err != nil {
+		return err
+	}
+	b.took("restored in", took)
+	return nil
+}
+
+// took prints how long something took that was done with all events.
+func (b *bench) took(what string, took time.Duration) {
+	fmt.Fprintf(b.out, "%-40s %12s %10.0f events a second\n", what, took.Round(time.Millisecond), float64(b.events)/took.Seconds())
 }
 
 func timed(do func() error) (time.Duration, error) {
