@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/event"
+	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
 
 // shopEvent is an event as it is stored, of an id, a visitor and for purchases of an order.
@@ -269,5 +270,28 @@ func TestAClockThatIsFarOffKeepsFromRestoring(t *testing.T) {
 	s := newStream(t)
 	if _, err := s.BeginRestore(t.Context(), "backup", time.Now().Add(-2*time.Hour)); !errors.Is(err, ErrClock) {
 		t.Errorf("error %v, want %v", err, ErrClock)
+	}
+}
+
+func TestAClusterIsBackedUpAndRestoredLikeOneServer(t *testing.T) {
+	t.Parallel()
+	s := full(t)
+	want := without(contents(t, s), leftOut...)
+	cluster := redistest.StartCluster(t)
+	first := dial(t, cluster.URL).Stream("default", "shop")
+	if err := putBack(t, first, backedUp(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	pieces := backedUp(t, first)
+	other := newStream(t)
+	if err := putBack(t, other, pieces); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, contents(t, other)); diff != "" {
+		t.Errorf("by way of a cluster the property is another (-was +is):\n%s", diff)
+	}
+	found, err := (&Client{redis: first.redis}).Properties(t.Context())
+	if err != nil || !slices.Equal(found, []string{"default/shop"}) {
+		t.Errorf("the cluster has %v, %v", found, err)
 	}
 }
