@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -103,7 +105,6 @@ func (c *backupCut) read(ctx context.Context, platforms []string) error {
 	for _, platform := range platforms {
 		c.pending[platform] = c.pipe.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: k.events(), Group: platform, Start: "-", End: "+", Count: mostPending})
 		c.whole(ctx, PieceScores, k.due(platform), "ZRANGE", 0, -1, "WITHSCORES")
-		c.whole(ctx, PieceScores, k.open(platform), "ZRANGE", 0, -1, "WITHSCORES")
 		c.whole(ctx, PieceHash, k.attempts(platform), "HGETALL")
 		c.whole(ctx, PieceText, k.writer(platform), "GET")
 	}
@@ -139,10 +140,14 @@ func (c *backupCut) hand(groups []Piece, emit func(*Piece) error) error {
 		}
 	}
 	for i := range groups {
+		platform := groups[i].Items[0]
 		if err := emit(&groups[i]); err != nil {
 			return err
 		}
-		if err := c.handPending(groups[i].Items[0], emit); err != nil {
+		if err := c.handPending(platform, emit); err != nil {
+			return err
+		}
+		if err := emitAll(PieceScores, c.s.keys.within(c.s.keys.open(platform)), 0, c.opened(platform), emit); err != nil {
 			return err
 		}
 	}
@@ -232,6 +237,34 @@ func (c *backupCut) handPart(part *cutPart, emit func(*Piece) error) error {
 		list, _ := value.([]any)
 		return emitAll(part.kind, key, expires, textsOf(list), emit)
 	}
+}
+
+// pastAttempts is what attempts say of an event that the history has in place of the stream, as is_past of weir.lua knows it.
+var pastAttempts = regexp.MustCompile(`^\d+:\d+h`)
+
+// opened returns what waits by its own millisecond, as wait of weir.lua keeps it. It follows from the rest, and asking for it would
+// hold Redis up half as long again.
+func (c *backupCut) opened(platform string) []string {
+	k := c.s.keys
+	var due []string
+	attempts := map[string]string{}
+	for _, part := range c.parts {
+		list, _ := part.value.Slice() // an error is said where the part is handed on
+		switch part.key {
+		case k.due(platform):
+			due = every(textsOf(list), 2)
+		case k.attempts(platform):
+			attempts = pairsOf(list)
+		}
+	}
+	items := make([]string, 0, 2*len(due))
+	for _, id := range due {
+		ms, _, _ := strings.Cut(id, "-")
+		if !pastAttempts.MatchString(attempts[id]) {
+			items = append(items, id, ms)
+		}
+	}
+	return items
 }
 
 // textsOf returns a flat reply's texts.

@@ -152,6 +152,7 @@ func full(t testing.TB) *Stream {
 		s.redis.HSet(ctx, k.erasureState("one"), "requested", "1").Err(), s.redis.PExpireAt(ctx, k.erasureState("one"), at).Err(),
 		s.redis.ZAdd(ctx, k.openErasures(), redis.Z{Member: "one", Score: 1}).Err(), s.redis.ZAdd(ctx, k.hiddenErasures(), redis.Z{Member: "two", Score: 2}).Err(),
 		s.redis.ZAdd(ctx, k.usedKeys(), redis.Z{Member: "\x01", Score: 1}).Err(), s.redis.ZAdd(ctx, k.usedTokens(), redis.Z{Member: "\x02", Score: 1700000000000001}).Err(),
+		s.redis.ZAdd(ctx, k.due("meta"), redis.Z{Member: "1-1", Score: 5}).Err(), s.redis.HSet(ctx, k.attempts("meta"), "1-1", "2:17h 3 ticket").Err(),
 		s.redis.Set(ctx, k.source("shopify"), "17", time.Hour).Err(), s.redis.Set(ctx, k.writer("meta"), "pod 1 file", time.Hour).Err(),
 		s.redis.Set(ctx, k.paused("meta"), "x", time.Hour).Err(), s.redis.ZAdd(ctx, k.shadow("meta"), redis.Z{Member: "x"}).Err(),
 		s.redis.XDel(ctx, k.events(), s.redis.XRange(ctx, k.events(), "-", "+").Val()[30].ID).Err(),
