@@ -40,7 +40,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{from: bufio.NewReaderSize(from, 1<<20), sum: sha256.New(), decoder: decoder}
+	r := &Reader{from: bufio.NewReaderSize(from, 256<<10), sum: sha256.New(), decoder: decoder}
 	begin := make([]byte, len(magic)+1)
 	if _, err := io.ReadFull(r.from, begin); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
