@@ -162,8 +162,8 @@ generate: check-go ## Write what is generated anew: deep copies, the CustomResou
 	@tool="$(ESBUILD)"; $(PHASE) 'generate: what the dashboard takes of others' hack/vendor.sh "$$tool"
 
 .PHONY: screenshots
-screenshots: check-go ## Take the pictures of the guide to the dashboard anew, of a made-up past
-	@hack/package.sh chromium >/dev/null; $(PHASE) screenshots go test ./cli/weir -run TheGuidesPictures -count=1 -update
+screenshots: check-go ## Take the pictures of the guides to the dashboard and the console anew, of a made-up past
+	@hack/package.sh chromium >/dev/null; hack/kube.sh >/dev/null; $(PHASE) screenshots go test ./cli/weir ./controllers/console -run TheGuidesPictures -count=1 -update
 
 .PHONY: fmt
 fmt: check-go ## Format the code

@@ -115,19 +115,21 @@ func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
 	return pod
 }
 
-func TestTheDefinitionIsThatOfTheRepository(t *testing.T) {
-	source := &unstructured.Unstructured{}
-	readYAML(t, "../config/crd/bases/weir.dev_properties.yaml", &source.Object)
-	rendered := find(t, objects(t, render(t, everywhere...)), "CustomResourceDefinition", source.GetName())
-	if diff := cmp.Diff(jsonOf(t, source.Object["spec"]), jsonOf(t, rendered.Object["spec"])); diff != "" {
-		t.Errorf("spec (-config/crd +chart):\n%s", diff)
-	}
-	if got := rendered.GetAnnotations()["helm.sh/resource-policy"]; got != "keep" {
-		t.Errorf("helm.sh/resource-policy is %q", got)
-	}
-	loose := find(t, objects(t, render(t, "--set", "clusterWide=true,crds.keep=false")), "CustomResourceDefinition", source.GetName())
-	if _, found := loose.GetAnnotations()["helm.sh/resource-policy"]; found {
-		t.Error("it is kept, although crds.keep is false")
+func TestTheDefinitionsAreThoseOfTheRepository(t *testing.T) {
+	bound, loose := objects(t, render(t, everywhere...)), objects(t, render(t, "--set", "clusterWide=true,crds.keep=false"))
+	for _, resource := range []string{"properties", "accesstokens", "apikeys"} {
+		source := &unstructured.Unstructured{}
+		readYAML(t, "../config/crd/bases/weir.dev_"+resource+".yaml", &source.Object)
+		rendered := find(t, bound, "CustomResourceDefinition", source.GetName())
+		if diff := cmp.Diff(jsonOf(t, source.Object["spec"]), jsonOf(t, rendered.Object["spec"])); diff != "" {
+			t.Errorf("%s: spec (-config/crd +chart):\n%s", resource, diff)
+		}
+		if got := rendered.GetAnnotations()["helm.sh/resource-policy"]; got != "keep" {
+			t.Errorf("%s: helm.sh/resource-policy is %q", resource, got)
+		}
+		if _, found := find(t, loose, "CustomResourceDefinition", source.GetName()).GetAnnotations()["helm.sh/resource-policy"]; found {
+			t.Errorf("%s: it is kept, although crds.keep is false", resource)
+		}
 	}
 }
 
@@ -229,9 +231,9 @@ func boundRules(t *testing.T, list []*unstructured.Unstructured, name string) ma
 	return bound
 }
 
-func TestViewAndEditAreThoseOfTheRepository(t *testing.T) {
+func TestViewEditAndAdminAreThoseOfTheRepository(t *testing.T) {
 	list := objects(t, render(t, everywhere...))
-	for _, name := range []string{"view", "edit"} {
+	for _, name := range []string{"view", "edit", "admin"} {
 		source, rendered := &rbacv1.ClusterRole{}, &rbacv1.ClusterRole{}
 		readYAML(t, "../config/rbac/property_"+name+"_role.yaml", source)
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(find(t, list, "ClusterRole", "weir-"+name).Object, rendered)
@@ -246,6 +248,42 @@ func TestViewAndEditAreThoseOfTheRepository(t *testing.T) {
 				t.Errorf("%s: label %s is %q, want %q", name, key, rendered.Labels[key], want)
 			}
 		}
+	}
+}
+
+// TestThePolicyOfCredentialsIsThatOfTheRepository, which has its test with the definitions' own.
+func TestThePolicyOfCredentialsIsThatOfTheRepository(t *testing.T) {
+	source := &unstructured.Unstructured{}
+	readYAML(t, "../config/rbac/credentials_policy.yaml", &source.Object)
+	const kind, name = "ValidatingAdmissionPolicy", "weir-credentials-weir-system"
+	for sentence, tt := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"where the release makes the definitions":                  {[]string{"--set", "watchNamespaces={shops}"}, true},
+		"where it serves all namespaces":                           {everywhere, true},
+		"not where somebody else makes the definitions":            {[]string{"--set", "watchNamespaces={shops},crds.install=false"}, false},
+		"but where it is asked for":                                {[]string{"--set", "watchNamespaces={shops},crds.install=false,rbac.credentialsPolicy=true"}, true},
+		"not where it is not wanted":                               {[]string{"--set", "watchNamespaces={shops},rbac.credentialsPolicy=false"}, false},
+		"not before Kubernetes 1.30, which does not have the kind": {[]string{"--set", "watchNamespaces={shops}", "--kube-version", "1.29.14"}, false},
+		"with a provider's build of 1.30":                          {[]string{"--set", "watchNamespaces={shops}", "--kube-version", "v1.30.0-eks-1"}, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			list := objects(t, render(t, tt.args...))
+			has := func(kind string) bool {
+				return slices.ContainsFunc(list, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+			}
+			if has(kind) != tt.want || has(kind+"Binding") != tt.want {
+				t.Fatalf("policy %t, binding %t, want %t", has(kind), has(kind+"Binding"), tt.want)
+			}
+			if !tt.want {
+				return
+			}
+			if diff := cmp.Diff(jsonOf(t, source.Object["spec"]), jsonOf(t, find(t, list, kind, name).Object["spec"])); diff != "" {
+				t.Errorf("spec (-config/rbac +chart):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -103,12 +103,15 @@ func TestTheMatrixOfRights(t *testing.T) {
 	work := []string{
 		"get secrets", "list secrets", "watch secrets", "create secrets", "update secrets", "delete secrets", "patch pods", "create serviceaccounts",
 		"patch serviceaccounts", "create deployments.apps", "patch deployments.apps", "patch properties.weir.dev/status", "create ingresses.networking.k8s.io",
+		"list accesstokens.weir.dev", "patch accesstokens.weir.dev", "patch accesstokens.weir.dev/status", "watch apikeys.weir.dev", "patch apikeys.weir.dev/status",
 		"get leases.coordination.k8s.io=operator.weir.dev", "create leases.coordination.k8s.io=operator.weir.dev", "update leases.coordination.k8s.io=operator.weir.dev",
 	}
 	never := []string{
 		"create serviceaccounts/token", "create pods", "delete pods", "create pods/exec", "create pods/ephemeralcontainers", "get pods/log", "update pods/ephemeralcontainers",
 		"create rolebindings.rbac.authorization.k8s.io", "create roles.rbac.authorization.k8s.io", "impersonate serviceaccounts", "create properties.weir.dev",
 		"delete properties.weir.dev", "create leases.coordination.k8s.io", "update leases.coordination.k8s.io=kube-scheduler", "delete leases.coordination.k8s.io=operator.weir.dev",
+		"create accesstokens.weir.dev", "create apikeys.weir.dev", "attribute accesstokens.weir.dev", "get properties.weir.dev/events",
+		"create properties.weir.dev/replay", "create properties.weir.dev/erasures",
 		"deletecollection secrets", "create daemonsets.apps", "create jobs.batch", "create persistentvolumeclaims", "get persistentvolumeclaims", "create endpoints",
 	}
 	ofTheCluster := []string{
@@ -128,7 +131,8 @@ func TestTheMatrixOfRights(t *testing.T) {
 
 	allowed := map[string][]right{
 		"operator of one namespace": in(served, work...),
-		"tenant":                    in(served, "create properties.weir.dev", "delete properties.weir.dev"),
+		"tenant": in(served, "create properties.weir.dev", "delete properties.weir.dev", "create accesstokens.weir.dev", "patch accesstokens.weir.dev",
+			"create apikeys.weir.dev", "get properties.weir.dev/events", "create properties.weir.dev/replay"),
 	}
 	// What it grants is what values.yaml and the notes say.
 	for _, namespace := range []string{served, unserved, "kube-system", someRelease} {

@@ -242,6 +242,11 @@ func slim(object any) (any, error) {
 	case *v1alpha1.Property:
 		object.ManagedFields, object.Annotations = nil, nil
 		return object, nil
+	case *v1alpha1.AccessToken, *v1alpha1.APIKey:
+		accessor.SetManagedFields(nil)
+		accessor.SetAnnotations(nil)
+		accessor.SetLabels(nil)
+		return object, nil
 	case *appsv1.Deployment:
 		object.Spec.Template = corev1.PodTemplateSpec{} // what it shall be is applied, not read
 	}

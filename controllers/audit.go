@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,9 +58,14 @@ func (r *Reconciler) allPublished(ctx context.Context, property *v1alpha1.Proper
 	return all, nil
 }
 
-// publish writes down in what two lists differ, and remembers the later one.
+// publish writes down in what two lists differ, and remembers the later one. That a key or token leaves the list by itself when it
+// expires is nobody's act.
 func (r *Reconciler) publish(ctx context.Context, property *v1alpha1.Property, secret string, before, after []auth.Credential) {
-	id := property.Namespace + "/" + property.Name
+	id, now := property.Namespace+"/"+property.Name, r.Options.Now()
+	before = slices.DeleteFunc(slices.Clone(before), func(c auth.Credential) bool {
+		expired := c.Prefix != "" && c.ExpirationTime != nil && !now.Before(*c.ExpirationTime)
+		return expired && !slices.ContainsFunc(after, func(a auth.Credential) bool { return a.Name == c.Name })
+	})
 	for _, entry := range audit.CredentialChanges(id, audit.Party{Kind: audit.Operator}, before, after) {
 		r.Options.Audit.Write(ctx, entry)
 	}

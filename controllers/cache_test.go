@@ -112,7 +112,7 @@ func TestNoCacheHoldsWhatASecretHolds(t *testing.T) {
 	for resource, forms := range recorder.forms {
 		for form := range forms {
 			whole := !strings.Contains(form, "as=PartialObjectMetadata")
-			if whole != (resource == "properties" || resource == "deployments") {
+			if whole != slices.Contains([]string{"properties", "accesstokens", "apikeys", "deployments"}, resource) {
 				t.Errorf("%s are asked for as %q", resource, form)
 			}
 		}

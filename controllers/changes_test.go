@@ -41,7 +41,7 @@ func TestWhatMayChange(t *testing.T) {
 		"a Redis may stay":                          {before: "redis: {urlSecretKeyRef: {name: r, key: url}}", after: "redis: {urlSecretKeyRef: {name: r, key: url}}\ntimeZone: Asia/Tokyo"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			err := refusal(t, namespace, false, "currency: EUR\n"+test.before, "currency: EUR\n"+test.after)
+			err := refusal(t, namespace, "Property", false, "currency: EUR\n"+test.before, "currency: EUR\n"+test.after)
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("refused: %v", err)

@@ -2,14 +2,18 @@ package controllers
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -74,4 +78,31 @@ func Overdue(own bool, looks int) bool {
 // ObjectFailed words what the API server answered about a Secret.
 func ObjectFailed(held map[string][]byte, err error) error {
 	return objectFailed("create", secretKey("shop"), held, err)
+}
+
+// Choose says of keys and tokens that name a Property of a UID why each is not in force, by its name; "" where it is.
+func Choose(property types.UID, tokens []v1alpha1.AccessToken, keys []v1alpha1.APIKey, own map[auth.Hash]string, duplicate types.UID, now time.Time) map[string]string {
+	var objects []*credentialObject
+	for i := range tokens {
+		objects = append(objects, objectOfToken(&tokens[i]))
+	}
+	for i := range keys {
+		objects = append(objects, objectOfKey(&keys[i]))
+	}
+	for _, o := range objects {
+		o.adoption, o.copied = adoptionBy(o.object, property), o.object.GetUID() == duplicate
+	}
+	chosen := chooseCredentials(objects, own, now)
+	found := map[string]string{}
+	for _, o := range objects {
+		switch in := slices.Contains(chosen, o); {
+		case in != (o.refused == nil):
+			found[o.object.GetName()] = "both chosen and refused, or neither"
+		case in:
+			found[o.object.GetName()] = ""
+		default:
+			found[o.object.GetName()] = o.refused.reason
+		}
+	}
+	return found
 }

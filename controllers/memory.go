@@ -26,6 +26,8 @@ type propertyMemory struct {
 	applied map[objectKey]appliedState
 	// published are the API keys and access tokens that pods were told of last, by Secret.
 	published map[string][]auth.Credential
+	// objects are what is remembered of keys and tokens, by UID.
+	objects map[types.UID]objectMemory
 }
 
 // begin starts a reconcile. One that ended before it read any Secret does not count.
@@ -72,7 +74,10 @@ func (m *memories) of(property *v1alpha1.Property) *propertyMemory {
 	defer m.mu.Unlock()
 	known := m.properties[keyOf(property)]
 	if known == nil || known.owner != property.UID {
-		known = &propertyMemory{owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}, published: map[string][]auth.Credential{}}
+		known = &propertyMemory{
+			owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}, published: map[string][]auth.Credential{},
+			objects: map[types.UID]objectMemory{},
+		}
 		if m.properties == nil {
 			m.properties = map[types.NamespacedName]*propertyMemory{}
 		}

@@ -85,7 +85,7 @@ func (o *Options) redisTLS() TLSSource {
 
 // Reconciler makes the cluster and Redis what Properties ask for.
 type Reconciler struct {
-	// Client writes, and reads from the cache: Properties and Deployments whole, all else as metadata.
+	// Client writes, and reads from the cache: Properties, their keys and tokens, and Deployments whole, all else as metadata.
 	Client client.Client
 	// Live reads past the cache: the Secrets' values, which no cache holds.
 	Live     client.Reader
@@ -103,6 +103,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=weir.dev,resources=properties,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=weir.dev,resources=properties/status,verbs=patch
 // +kubebuilder:rbac:groups=weir.dev,resources=properties/finalizers,verbs=update
+// +kubebuilder:rbac:groups=weir.dev,resources=accesstokens;apikeys,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=weir.dev,resources=accesstokens/status;apikeys/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
@@ -125,8 +127,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			r.memories.forget(request.NamespacedName)
 			r.Redis.forget(request.NamespacedName)
 			r.History.forget(request.NamespacedName)
+			return r.orphans(ctx, request.NamespacedName)
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, err
 	}
 	memory := r.memories.of(property)
 	if memory.superseded == property.ResourceVersion {
@@ -182,11 +185,13 @@ func (r *Reconciler) run(ctx context.Context, s *scope) {
 	}{
 		{v1alpha1.ConditionExposed, r.hostOwnership},
 		{v1alpha1.ConditionCredentialsReady, r.credentials},
+		{v1alpha1.ConditionCredentialsReady, r.madeCredentials},
 		{v1alpha1.ConditionCredentialsReady, r.sessionKeys},
 		{v1alpha1.ConditionRedisReady, r.redisAccess},
 		{v1alpha1.ConditionHistoryReady, r.history},
 		{v1alpha1.ConditionErasuresReady, r.erasures},
 		{v1alpha1.ConditionWorkloadsAvailable, r.workloads},
+		{v1alpha1.ConditionCredentialsReady, r.sayOfCredentials},
 		{v1alpha1.ConditionExposed, r.exposed},
 		{v1alpha1.ConditionWorkloadsAvailable, r.observe},
 		{v1alpha1.ConditionHistoryReady, r.endHistory},
@@ -247,6 +252,11 @@ type scope struct {
 	credentialsNote    *conditionReason
 	// credentialsUnknown says that they could not be read or made: what the pods go by stays as it is.
 	credentialsUnknown bool
+	// made are the keys and tokens that are objects of their own, toldSecrets the Secrets of hashes that are as they shall be,
+	// objectWrites how many of the objects were written to.
+	made         []*credentialObject
+	toldSecrets  map[string]bool
+	objectWrites int
 	// access is what the roles reach Redis with, each that has a Secret for it; nil where nobody knows the Redis.
 	access       *roleAccess
 	redisProblem *conditionReason

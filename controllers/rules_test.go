@@ -36,6 +36,14 @@ func celRules() []celRule {
 		{at: "spec.history.clickHouse.caSecretRef.key", says: "key of a Secret", spec: "{currency: EUR, history: {type: ClickHouse, clickHouse: {urlSecretKeyRef: {name: r, key: url}, caSecretRef: {name: ca, key: ../x}}}}", field: "spec.history.clickHouse.caSecretRef.key"},
 		{at: "spec.history.clickHouse.clientCertificateSecretRef.name", says: "name of a Secret", spec: "{currency: EUR, history: {type: ClickHouse, clickHouse: {urlSecretKeyRef: {name: r, key: url}, clientCertificateSecretRef: {name: ../x}}}}", field: "spec.history.clickHouse.clientCertificateSecretRef.name"},
 		{at: "spec.archive.imagePullSecrets[].name", says: "name of a Secret", spec: "{currency: EUR, archive: {imagePullSecrets: [{name: ../x}]}}", field: "spec.archive.imagePullSecrets[0].name"},
+		{at: "spec.archive.resources.requests", says: "must be quantities", spec: "{currency: EUR, archive: {resources: {requests: {cpu: 1e1.5}}}}", field: "spec.archive.resources.requests"},
+		{at: "spec.archive.resources.limits", says: "must be quantities", spec: "{currency: EUR, archive: {resources: {limits: {cpu: 1e1.5}}}}", field: "spec.archive.resources.limits"},
+		{at: "spec.collector.resources.requests", says: "must be quantities", spec: "{currency: EUR, collector: {resources: {requests: {cpu: 1e1.5}}}}", field: "spec.collector.resources.requests"},
+		{at: "spec.collector.resources.limits", says: "must be quantities", spec: "{currency: EUR, collector: {resources: {limits: {cpu: 1e1.5}}}}", field: "spec.collector.resources.limits"},
+		{at: "spec.deliverer.resources.requests", says: "must be quantities", spec: "{currency: EUR, deliverer: {resources: {requests: {cpu: 1e1.5}}}}", field: "spec.deliverer.resources.requests"},
+		{at: "spec.deliverer.resources.limits", says: "must be quantities", spec: "{currency: EUR, deliverer: {resources: {limits: {cpu: 1e1.5}}}}", field: "spec.deliverer.resources.limits"},
+		{at: "spec.query.resources.requests", says: "must be quantities", spec: "{currency: EUR, query: {resources: {requests: {cpu: 1e1.5}}}}", field: "spec.query.resources.requests"},
+		{at: "spec.query.resources.limits", says: "must be quantities", spec: "{currency: EUR, query: {resources: {limits: {cpu: 1e1.5}}}}", field: "spec.query.resources.limits"},
 		{at: "spec", says: "Redis keeps the newest part", spec: "{currency: EUR, history: {type: ClickHouse, clickHouse: {retentionDays: 61}}}", field: "spec.history.clickHouse.retentionDays"},
 		{at: "spec", says: "past would stay behind in the other server", spec: "{currency: EUR, history: {type: ClickHouse}}", after: "{currency: EUR, history: {type: ClickHouse, clickHouse: {urlSecretKeyRef: {name: s, key: url}}}}", field: "spec.history.clickHouse.urlSecretKeyRef"},
 		{at: "spec", says: "tables cannot be made of another kind", spec: "{currency: EUR, history: {type: ClickHouse}}", after: "{currency: EUR, history: {type: ClickHouse, clickHouse: {cluster: a}}}", field: "spec.history.clickHouse.cluster"},
@@ -170,7 +178,13 @@ func celRules() []celRule {
 // TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField has each CEL rule refuse something, and fails where a rule has
 // no row.
 func TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField(t *testing.T) {
-	text, err := os.ReadFile("../config/crd/bases/weir.dev_properties.yaml")
+	for resource, table := range map[string][]celRule{"properties": celRules(), "accesstokens": credentialRules("token"), "apikeys": credentialRules("key")} {
+		t.Run(resource, func(t *testing.T) { eachRuleRefuses(t, resource, table) })
+	}
+}
+
+func eachRuleRefuses(t *testing.T, resource string, table []celRule) {
+	text, err := os.ReadFile("../config/crd/bases/weir.dev_" + resource + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +192,8 @@ func TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
 		t.Fatal(err)
 	}
-	namespace := newNamespace(t)
-	table, rows := celRules(), map[int]bool{}
+	namespace, kind := newNamespace(t), definition.Spec.Names.Kind
+	rows := map[int]bool{}
 	eachRule(definition.Spec.Versions[0].Schema.OpenAPIV3Schema, "", func(at string, rule apiextensionsv1.ValidationRule) {
 		if strings.HasPrefix(at, "status.") {
 			return // nobody but the operator writes it
@@ -201,7 +215,7 @@ func TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField(t *testing.T) {
 			if row.at == "" {
 				field = "<nil>" // a rule about metadata has no field of its own, but its message names it
 			}
-			err := refusal(t, namespace, row.at == "", row.spec, row.after)
+			err := refusal(t, namespace, kind, row.at == "", row.spec, row.after)
 			status := apierrors.APIStatus(nil)
 			if !errors.As(err, &status) || !apierrors.IsInvalid(err) {
 				t.Fatalf("got %v, want a refusal", err)
@@ -218,8 +232,19 @@ func TestTheServerRefusesWhatEachRuleForbidsAndNamesTheField(t *testing.T) {
 	}
 }
 
-// refusal returns the server's answer to a Property, or to the change of one.
-func refusal(t *testing.T, namespace string, misnamed bool, spec, after string) error {
+// credentialRules has a row for each CEL rule of the definition of AccessToken, or of APIKey.
+func credentialRules(what string) []celRule {
+	hash := strings.Repeat("0a", 32)
+	return []celRule{
+		{at: "", says: "at most 63 lower-case letters", spec: "{propertyRef: {name: shop}, sha256: " + hash + "}", field: "metadata.name"},
+		{at: "spec", says: "is immutable", spec: "{propertyRef: {name: shop}, sha256: " + hash + "}", after: "{propertyRef: {name: blog}, sha256: " + hash + "}", field: "spec"},
+		{at: "spec.propertyRef.name", says: "name of a Property", spec: "{propertyRef: {name: 1shop}, sha256: " + hash + "}", field: "spec.propertyRef.name"},
+		{at: "spec.sha256", says: "and never the " + what + " itself", spec: "{propertyRef: {name: shop}, sha256: '" + strings.ToUpper(hash) + "'}", field: "spec.sha256"},
+	}
+}
+
+// refusal returns the server's answer to an object, or to the change of one.
+func refusal(t *testing.T, namespace, kind string, misnamed bool, spec, after string) error {
 	t.Helper()
 	object := func(text string) map[string]any {
 		var parsed map[string]any
@@ -230,11 +255,11 @@ func refusal(t *testing.T, namespace string, misnamed bool, spec, after string) 
 	}
 	p := &unstructured.Unstructured{Object: map[string]any{"spec": object(spec)}}
 	p.SetAPIVersion("weir.dev/v1alpha1")
-	p.SetKind("Property")
+	p.SetKind(kind)
 	p.SetNamespace(namespace)
 	p.SetName("rules")
 	if misnamed {
-		p.SetName("1shop")
+		p.SetName("no.name")
 	}
 	ctx := context.Background()
 	if after == "" {

@@ -50,8 +50,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions keep the cache small: only what carries our label, and of everything but Properties and Deployments
-// only the metadata. Secrets are all watched, for Properties refer to Secrets of their owners', but no cache holds
+// CacheOptions keep the cache small: only what carries our label, and of everything but Properties, their keys and tokens, and
+// Deployments only the metadata. Secrets are all watched, for Properties refer to Secrets of their owners', but no cache holds
 // a Secret's value. Without namespaces the whole cluster is watched. No optional kind is named here: the cluster may
 // lack it.
 func CacheOptions(namespaces []string) cache.Options {
@@ -60,7 +60,7 @@ func CacheOptions(namespaces []string) cache.Options {
 		DefaultTransform:     slim,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{resources.LabelManagedBy: resources.ManagedBy}),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Property{}: all,
+			&v1alpha1.Property{}: all, &v1alpha1.AccessToken{}: all, &v1alpha1.APIKey{}: all,
 			partial(corev1.SchemeGroupVersion.WithKind("Secret")): all,
 		},
 	}
@@ -106,6 +106,8 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff}).
 		For(&v1alpha1.Property{}, builder.WithPredicates(changesOfProperties(backoff))).
 		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.AccessToken{}, handler.EnqueueRequestsFromMapFunc(propertyRequest), builder.WithPredicates(changesOfCredentials())).
+		Watches(&v1alpha1.APIKey{}, handler.EnqueueRequestsFromMapFunc(propertyRequest), builder.WithPredicates(changesOfCredentials())).
 		Watches(&appsv1.Deployment{}, owner).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.referringRequests)).
 		WatchesMetadata(partial(corev1.SchemeGroupVersion.WithKind("Pod")), handler.EnqueueRequestsFromMapFunc(podRequests)).
@@ -163,6 +165,11 @@ func index(ctx context.Context, indexer client.FieldIndexer, exposure ExposureRu
 	indexers[indexSecret] = referredSecrets
 	for field, values := range indexers {
 		if err := indexer.IndexField(ctx, property, field, values); err != nil {
+			return err
+		}
+	}
+	for object, values := range map[client.Object]client.IndexerFunc{&v1alpha1.AccessToken{}: propertyOfToken, &v1alpha1.APIKey{}: propertyOfKey} {
+		if err := indexer.IndexField(ctx, object, indexProperty, values); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	objects, files, err := resources.Build(s.accepted, input)
 	if err != nil {
 		s.configurationProblem = reasonf(v1alpha1.ReasonConfigurationInvalid, "%s", specErrors(err))
-		return nil
+		return r.revokedAllTheSame(ctx, s)
 	}
 	var errs []error
 	for _, object := range objects {
@@ -69,6 +69,28 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 		}
 	}
 	return errors.Join(append(errs, r.prune(ctx, s.property, s.available, objects), r.tellPods(ctx, s, files))...)
+}
+
+// revokedAllTheSame applies the hashes of keys and tokens where nothing else of the spec can be: what is revoked is refused. Where
+// there are none yet, there are no pods either.
+func (r *Reconciler) revokedAllTheSame(ctx context.Context, s *scope) error {
+	objects, err := resources.Hashes(s.accepted, s.credentials)
+	if err != nil {
+		return nil // which is what the condition says
+	}
+	var errs []error
+	for _, object := range objects {
+		version, err := r.secretVersion(ctx, object.Namespace, object.Name)
+		if err != nil || version == "" || s.leftAlone(object) {
+			errs = append(errs, err)
+			continue
+		}
+		ours, err := r.make(ctx, s, object)
+		if errs = append(errs, err); err == nil && !ours {
+			s.taken(object)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // taken notes that an object of the name is somebody else's.
@@ -89,7 +111,9 @@ func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object
 			return false, err
 		}
 	case "Secret":
-		return r.applyCredentials(ctx, s.property, object)
+		ours, err = r.applyCredentials(ctx, s.property, object)
+		s.told(object.Name, ours && err == nil)
+		return ours, err
 	}
 	return r.apply(ctx, s.property, object)
 }

@@ -4,4 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cp config/crd/bases/weir.dev_{properties,accesstokens,apikeys}.yaml config/rbac/{role,admission_policy,console_role,leader_election_role,property_view_role,property_edit_role}.yaml charts/weir/files/
+cp config/crd/bases/weir.dev_{properties,accesstokens,apikeys}.yaml \
+  config/rbac/{role,admission_policy,credentials_policy,console_role,leader_election_role,property_view_role,property_edit_role,property_admin_role}.yaml \
+  charts/weir/files/

@@ -53,6 +53,13 @@ var eventImports = map[string][]string{
 // tables say what a Property may name.
 var tables = []string{"collector/platforms", "collector/sources"}
 
+// console are what the cluster's page for people takes of the collector beside what other controllers do: it is an HTTP server that
+// answers as the pods' do, shows the same page, and says in the same form what is wrong with a field.
+var console = map[string][]string{
+	"controllers/console":  {"collector/dashboard", "collector/event", "collector/server"},
+	"controllers/operator": {"collector/server"},
+}
+
 // drawers are package names that say nothing about what is inside.
 var drawers = []string{"base", "common", "helper", "helpers", "lib", "misc", "pkg", "shared", "util", "utils"}
 
@@ -160,13 +167,15 @@ func brokenImportRule(folder, imported string) string {
 		return "a Redis is started by weir dev and by tests alone"
 	case target == "collector/clickhouseserver" && folder != "collector/clickhouse/clickhousetest" && folder != "cli/weir":
 		return "a ClickHouse is started by weir dev and by tests alone"
+	case isOurs && slices.Contains(console[folder], target):
+		return ""
 	case isOurs && inTree(folder, "controllers") && inTree(target, "collector") &&
 		!slices.Contains([]string{"collector/audit", "collector/auth", "collector/config", "collector/egress", "collector/event/erasure", "collector/ledger", "collector/platforms", "collector/session", "collector/sources", "collector/stream",
 			"collector/clickhouse", "collector/connect", "collector/history/access", "collector/history/schema"}, target):
 		return "of the collector, controllers reach audit, auth, config, egress, erasure, ledger, platforms, session and sources alone, stream where Redis is administered, and what administers a history"
 	case inTree(imported, chiPath) &&
-		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role"}, folder):
-		return "routes belong to ingest, query, server and role"
+		!slices.Contains([]string{"collector/ingest", "collector/query", "collector/server", "collector/role", "controllers/console"}, folder):
+		return "routes belong to ingest, query, server, role and console"
 	case inTree(imported, goRedisPath) && folder != "collector/stream" &&
 		!inTree(folder, "collector/redisserver") && !inTree(folder, "controllers"):
 		return "stream is the only package that speaks Redis"
@@ -329,6 +338,8 @@ func TestImportRulesBite(t *testing.T) {
 				"controllers/redis.go":             goRedis + `; "github.com/weir-dev/weir/collector/stream"`,
 				"controllers/redis_problems.go":    `"github.com/weir-dev/weir/collector/stream"`,
 				"controllers/resources/pod.go":     `"github.com/weir-dev/weir/collector/config"; "github.com/weir-dev/weir/collector/auth"`,
+				"controllers/console/server.go":    chi + `; "github.com/weir-dev/weir/collector/dashboard"; "github.com/weir-dev/weir/collector/server"`,
+				"controllers/operator/console.go":  `"github.com/weir-dev/weir/collector/server"; "github.com/weir-dev/weir/controllers/console"`,
 				"collector/query/http_test.go":     `"github.com/weir-dev/weir/controllers"`,
 				"collector/query/testdata/main.go": `"github.com/weir-dev/weir/controllers"`,
 				"hack/tools/go.mod":                ``,
@@ -422,7 +433,7 @@ func TestImportRulesBite(t *testing.T) {
 		},
 		"a router outside of the packages that route": {
 			files: map[string]string{"collector/deliver/worker.go": `"github.com/go-chi/chi/v5/middleware"`},
-			want:  []string{"collector/deliver/worker.go imports github.com/go-chi/chi/v5/middleware: routes belong to ingest, query, server and role"},
+			want:  []string{"collector/deliver/worker.go imports github.com/go-chi/chi/v5/middleware: routes belong to ingest, query, server, role and console"},
 		},
 		"a second package that speaks Redis": {
 			files: map[string]string{"collector/analytics/view.go": goRedis},

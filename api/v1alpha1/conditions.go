@@ -200,3 +200,18 @@ const (
 // ReasonConfigurationInvalid means that the spec asks for something that only the operator can tell to be wrong,
 // such as a currency that is not in ISO 4217. Of WorkloadsAvailable. False.
 const ReasonConfigurationInvalid = "ConfigurationInvalid"
+
+// Reasons of Ready of an AccessToken or an APIKey. False: the key or token is refused.
+const (
+	// ReasonPending: the Property's pods cannot be told of it yet. The message says why, or the Property's conditions do.
+	ReasonPending = "Pending"
+	// ReasonPropertyMissing: there is no such Property in the namespace, or it was made for one of the name that is gone.
+	ReasonPropertyMissing = "PropertyMissing"
+	// ReasonExpired: its expirationTime is past.
+	ReasonExpired = "Expired"
+	// ReasonLimitReached: the Property has 256 others of its kind in force.
+	ReasonLimitReached = "LimitReached"
+	// ReasonDuplicate: its hash is that of a key or token that the Property has already. It is refused for good, also when the
+	// other one is revoked.
+	ReasonDuplicate = "Duplicate"
+)

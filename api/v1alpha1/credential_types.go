@@ -61,7 +61,7 @@ type AccessTokenSpec struct {
 	// The SHA-256 of the token, as 64 lower-case hexadecimal digits. The token itself is "wt_", 27 random letters and digits,
 	// and a checksum of 6, as `weir token create` and the console make it: nothing else is accepted.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 of the token, as 64 lower-case hexadecimal digits, and never the token itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$') && !self.matches('^0*$')",message="must be the SHA-256 of the token, as 64 lower-case hexadecimal digits, and never the token itself"
 	// +kubebuilder:validation:MaxLength=64
 	SHA256 string `json:"sha256"`
 
@@ -73,6 +73,8 @@ type AccessTokenSpec struct {
 
 	// When the token stops working. Default: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
 	// The name of the user who has made the token, as the API server knows it. From Kubernetes 1.30 on it is the caller's own
@@ -84,7 +86,9 @@ type AccessTokenSpec struct {
 }
 
 // GrantedScope is the token's scope, also where it names none.
-func (t *AccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Spec.Scope, AccessTokenScopeRead) }
+func (t *AccessToken) GrantedScope() AccessTokenScope {
+	return cmp.Or(t.Spec.Scope, AccessTokenScopeRead)
+}
 
 // AccessTokenList is a list of access tokens.
 //
@@ -130,12 +134,14 @@ type APIKeySpec struct {
 	// The SHA-256 of the key, as 64 lower-case hexadecimal digits. The key itself is "wk_", 27 random letters and digits, and a
 	// checksum of 6, as `weir key create` and the console make it: nothing else is accepted.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$')",message="must be the SHA-256 of the key, as 64 lower-case hexadecimal digits, and never the key itself"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{64}$') && !self.matches('^0*$')",message="must be the SHA-256 of the key, as 64 lower-case hexadecimal digits, and never the key itself"
 	// +kubebuilder:validation:MaxLength=64
 	SHA256 string `json:"sha256"`
 
 	// When the key stops working. Default: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 
 	// The name of the user who has made the key, as the API server knows it. From Kubernetes 1.30 on it is the caller's own

@@ -283,6 +283,8 @@ type PropertyAccessToken struct {
 
 	// When the token stops working. Default: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
@@ -295,7 +297,9 @@ type AccessTokenScope string
 const AccessTokenScopeRead AccessTokenScope = "read"
 
 // GrantedScope is the token's scope, also where it names none.
-func (t *PropertyAccessToken) GrantedScope() AccessTokenScope { return cmp.Or(t.Scope, AccessTokenScopeRead) }
+func (t *PropertyAccessToken) GrantedScope() AccessTokenScope {
+	return cmp.Or(t.Scope, AccessTokenScopeRead)
+}
 
 // Deduplication is how repeated events are told.
 type Deduplication struct {

@@ -114,11 +114,13 @@ type PodOptions struct {
 type Resources struct {
 	// What is set aside for the container, such as {cpu: 100m, memory: 64Mi}.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, isQuantity(string(self[name])))",message="must be quantities, such as 100m or 64Mi"
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
 	// What the container may use at most.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:MaxProperties=8
+	// +kubebuilder:validation:XValidation:rule="self.all(name, isQuantity(string(self[name])))",message="must be quantities, such as 100m or 64Mi"
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 }

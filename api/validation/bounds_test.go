@@ -81,8 +81,8 @@ func bounds() []bound {
 			list = append(list, bound{"spec." + role + "." + field, role + ": {" + template + "}", value, low, high})
 		}
 		member("replicas", "replicas: %s", number, 0, 1000)
-		member("resources.requests", "resources: {requests: {%s}}", items("r%d: 1"), 0, 16)
-		member("resources.limits", "resources: {limits: {%s}}", items("r%d: 1"), 0, 16)
+		member("resources.requests", "resources: {requests: {%s}}", items("r%d: 1"), 0, 8)
+		member("resources.limits", "resources: {limits: {%s}}", items("r%d: 1"), 0, 8)
 		member("nodeSelector", "nodeSelector: {%s}", items("a%d: b"), 0, 32)
 		member("tolerations", "tolerations: [%s]", items("{key: k%d}"), 0, 32)
 		member("topologySpreadConstraints", "topologySpreadConstraints: [%s]", items("{maxSkew: 1, topologyKey: k%d, whenUnsatisfiable: DoNotSchedule}"), 0, 8)

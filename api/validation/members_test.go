@@ -420,7 +420,10 @@ deliverer:
   imagePullSecrets: [{name: registry}]`},
 		"a quantity that is none is refused": {
 			spec: "query: {resources: {limits: {memory: lots}}}",
-			want: []string{`spec.query.resources.limits.memory: should match '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$'`},
+			want: []string{"spec.query.resources.limits: must be quantities, such as 100m or 64Mi", `spec.query.resources.limits.memory: should match '^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$'`},
+		},
+		"a quantity that nobody can read is refused": {
+			spec: "collector: {resources: {requests: {cpu: 1e1.5}}}", want: []string{"spec.collector.resources.requests: must be quantities, such as 100m or 64Mi"},
 		},
 		"resource claims are no pod option": {spec: "query: {resources: {claims: []}}", want: []string{"spec.query.resources.claims: is no field here; the fields are limits, requests"}},
 		"a pull secret twice is refused":    {spec: "query: {imagePullSecrets: [{name: a}, {name: a}]}", want: []string{"spec.query.imagePullSecrets[1]: repeats an earlier item; must be unique"}},

@@ -76,6 +76,24 @@ func Parse(set *flag.FlagSet, usage string, args []string, output io.Writer) err
 	return nil
 }
 
+// ParseMixed is [Parse] for a command that takes arguments too, which may stand before, between and behind the flags. It returns
+// them.
+func ParseMixed(set *flag.FlagSet, usage string, args []string, output io.Writer) ([]string, error) {
+	var found []string
+	for {
+		err := set.Parse(args)
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return nil, Parse(set, usage, []string{"-h"}, output)
+		case err != nil:
+			return nil, Errors{fmt.Sprintf(`%v; "%s -h" lists the flags`, err, set.Name())}
+		case set.NArg() == 0:
+			return found, nil
+		}
+		found, args = append(found, set.Arg(0)), set.Args()[1:]
+	}
+}
+
 // Repeated returns what a flag that may be repeated is read with.
 func Repeated(into *[]string) func(string) error {
 	return func(value string) error { *into = append(*into, value); return nil }

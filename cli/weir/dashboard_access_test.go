@@ -15,7 +15,7 @@ import (
 func (d *dashboard) storyOf(tab *browser.Tab) {
 	d.show(tab, "?view=events&"+weekBefore())
 	tab.Do(chromedp.Click(chromedp.CSS(".grid .row:nth-child(1) td:nth-child(2)")))
-	appears(tab, "dialog h3", "As it is stored")
+	tab.Appears("dialog h3", "As it is stored")
 	settle(tab)
 }
 
@@ -29,8 +29,8 @@ func nothingIsABarrier(t *testing.T, d *dashboard) {
 			"an empty period":  func() { d.show(tab, "?view=overview&from=2020-01-01&to=2020-01-02") },
 			"a platform's verdict": func() {
 				d.show(tab, "?view=deliveries")
-				press(tab, ".card", "Send a test event")
-				appears(tab, "dialog h2", "A test event for")
+				tab.Press(".card", "Send a test event")
+				tab.Appears("dialog h2", "A test event for")
 			},
 			"what a platform would be sent": func() { d.show(tab, "?view=deliveries&shadow=tiktok") },
 		}
@@ -55,32 +55,12 @@ func nothingIsABarrier(t *testing.T, d *dashboard) {
 	}
 }
 
-// markReachable marks everything that somebody can do something with, and says how much that is.
-const markReachable = `(() => {
-  const all = [...document.querySelectorAll('a[href], button, select, input, summary, [tabindex="0"]')]
-    .filter((node) => node.tabIndex >= 0 && !node.disabled && node.checkVisibility({visibilityProperty: true}));
-  all.forEach((node) => { node.dataset.unreached = ''; });
-  document.activeElement.blur();
-  return all.length;
-})()`
-
-// unreached says what is left, after what has the focus has been taken note of.
-const unreached = `(() => {
-  delete document.activeElement.dataset.unreached;
-  return [...document.querySelectorAll('[data-unreached]')].map((node) => node.outerHTML.slice(0, 120));
-})()`
-
 func theTabKeyReachesEverything(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{})
 	for _, view := range views(t, tab) {
 		t.Run(view, func(t *testing.T) {
 			d.show(tab, view)
-			var left []string
-			for range browser.Look[int](tab, markReachable) + 1 {
-				tab.Do(chromedp.KeyEvent(kb.Tab))
-				left = browser.Look[[]string](tab, unreached)
-			}
-			if len(left) > 0 {
+			if left := tab.Unreached(); len(left) > 0 {
 				t.Errorf("not reached:\n%s", strings.Join(left, "\n"))
 			}
 		})
@@ -107,7 +87,7 @@ func theKeyboardIsEnough(t *testing.T, d *dashboard) {
 	}
 	tabTo("the field of another step", `document.activeElement.getAttribute('aria-label') === 'Another step'`)
 	tab.Do(chromedp.KeyEvent("view_content"), chromedp.KeyEvent(kb.Enter))
-	appears(tab, ".bars", "view_content")
+	tab.Appears(".bars", "view_content")
 	for range 2 {
 		tabTo("the button that puts it earlier", `/^Step [34] earlier$/.test(document.activeElement.getAttribute('aria-label'))
       && document.activeElement.closest('li').innerText.includes('view_content')`)
@@ -122,7 +102,7 @@ func theKeyboardIsEnough(t *testing.T, d *dashboard) {
 	d.show(tab, "?view=events&"+weekBefore())
 	tabTo("the list", `document.activeElement.getAttribute('role') === 'grid'`)
 	tab.Do(chromedp.KeyEvent(kb.ArrowDown + kb.ArrowDown + kb.Enter))
-	appears(tab, "dialog h3", "As it is stored")
+	tab.Appears("dialog h3", "As it is stored")
 	third := browser.Look[string](tab, `document.querySelector('.row[aria-rowindex="4"] a').search`)
 	if got := browser.Look[string](tab, `location.search`); got != third {
 		t.Errorf("the address is %s, want the third event's, %s", got, third)
@@ -136,15 +116,11 @@ func theKeyboardIsEnough(t *testing.T, d *dashboard) {
 func itIsAsNarrowAsATelephone(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{})
 	tab.Do(chromedp.EmulateViewport(360, 740))
-	overflow := `[...document.querySelectorAll('body *')].filter((node) => node.checkVisibility() && !node.closest('svg')
-    && node.getBoundingClientRect().right > innerWidth + 1 && ![...ancestors(node)].some((box) => /auto|scroll|hidden/.test(getComputedStyle(box).overflowX)))
-    .map((node) => node.outerHTML.slice(0, 120))`
-	ancestors := `const ancestors = function* (node) { while ((node = node.parentElement)) if (node !== document.body) yield node; };`
 	for _, view := range views(t, tab) {
 		t.Run(view, func(t *testing.T) {
 			d.show(tab, view)
-			if wide := browser.Look[int](tab, `document.documentElement.scrollWidth`); wide > 360 {
-				t.Errorf("the page is %d wide: %s", wide, strings.Join(browser.Look[[]string](tab, `(() => {`+ancestors+`return `+overflow+`})()`), "\n"))
+			if wide := tab.Overflow(); len(wide) > 0 {
+				t.Errorf("wider than the screen: %s", strings.Join(wide, "\n"))
 			}
 		})
 	}

@@ -19,17 +19,17 @@ func TestWhatFailedIsDeliveredAgainFromThePage(t *testing.T) {
 	d.show(tab, "?view=events&"+query)
 	tab.Do(chromedp.Click(chromedp.CSS(".grid .row:nth-child(1) td:nth-child(2)")))
 	const crm = `dialog [aria-label="Delivery to crm"]`
-	press(tab, crm, "Deliver again…")
-	appears(tab, crm+" .confirm", "this event, and any other of the very same moment")
-	press(tab, crm+" .confirm", "Deliver again")
-	appears(tab, crm, "1 delivery was put back in line")
+	tab.Press(crm, "Deliver again…")
+	tab.Appears(crm+" .confirm", "this event, and any other of the very same moment")
+	tab.Press(crm+" .confirm", "Deliver again")
+	tab.Appears(crm, "1 delivery was put back in line")
 	await(t, "that event alone has been delivered", func() bool { return len(ask[[]row](d, "/events?limit=1000&"+query)) == before-1 })
 
 	d.show(tab, "?view=deliveries&"+weekBefore())
 	const card = ".card[aria-label='Platform crm']"
-	press(tab, card, "Deliver again…")
-	press(tab, card+" .confirm", "Deliver again")
-	appears(tab, card, "put back in line")
+	tab.Press(card, "Deliver again…")
+	tab.Press(card+" .confirm", "Deliver again")
+	tab.Appears(card, "put back in line")
 	await(t, "none has failed any more", func() bool { return len(ask[[]row](d, "/events?"+query)) == 0 })
 }
 
@@ -37,19 +37,19 @@ func TestATestEventShowsWhatThePlatformSaysOfIt(t *testing.T) {
 	d := serveDashboard(t)
 	tab := d.visit(browser.Options{})
 	d.show(tab, "?view=deliveries")
-	press(tab, ".card[aria-label='Platform crm']", "Send a test event")
-	appears(tab, "dialog h2", "A test event for crm")
-	appears(tab, "dialog .tag", "The platform has taken it")
-	appears(tab, "dialog", "What was sent")
+	tab.Press(".card[aria-label='Platform crm']", "Send a test event")
+	tab.Appears("dialog h2", "A test event for crm")
+	tab.Appears("dialog .tag", "The platform has taken it")
+	tab.Appears("dialog", "What was sent")
 }
 
 func whoMayOnlyReadIsOfferedNothingElse(t *testing.T, d *dashboard) {
 	tab := browser.Open(t, browser.Options{})
 	d.logIn(tab, d.AccessTokens[1].Token)
 	d.show(tab, "?view=deliveries&"+weekBefore())
-	appears(tab, ".card", "delivered")
+	tab.Appears(".card", "delivered")
 	for _, act := range []string{"Deliver again…", "Send a test event", "What would be sent"} {
-		for _, card := range texts(tab, ".card button, .card a") {
+		for _, card := range tab.Texts(".card button, .card a") {
 			if card == act {
 				t.Errorf("a token that may read is offered to %q", act)
 			}

@@ -20,7 +20,7 @@ func itAsksNobodyElse(t *testing.T, d *dashboard) {
 		d.show(tab, view)
 	}
 	d.storyOf(tab)
-	press(tab, "dialog", "JSON")
+	tab.Press("dialog", "JSON")
 	d.show(tab, "?view=deliveries&shadow=tiktok")
 	own, err := url.Parse(d.Page)
 	if err != nil {
@@ -77,7 +77,7 @@ func theFirstLoadIsSmallAndSoon(t *testing.T, d *dashboard) {
 	tab := browser.Open(t, browser.Options{})
 	tab.Do(chromedp.Navigate(d.Page), chromedp.WaitVisible(chromedp.CSS(".login button.main")))
 	seen := browser.Look[firstLoad](tab, `(() => {
-		const all = [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')].filter(({name}) => !name.includes('/session'));
+		const all = [performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')].filter(({name}) => !name.endsWith('/session'));
 		return {Bytes: all.reduce((sum, {encodedBodySize}) => sum + encodedBodySize, 0), Files: all.map(({name}) => name),
 			Paint: performance.getEntriesByName('first-contentful-paint')[0].startTime};
 	})()`)
@@ -88,7 +88,7 @@ func theFirstLoadIsSmallAndSoon(t *testing.T, d *dashboard) {
 	if seen.Paint > 5000 { // a second on an idle machine; tests run beside others
 		t.Errorf("the first paint is after %.0f ms", seen.Paint)
 	}
-	press(tab, ".login", "Open")
+	tab.Press(".login", "Open")
 	settle(tab)
 	if late := browser.Look[[]string](tab, `performance.getEntriesByType('resource').map(({name}) => name).filter((name) => name.endsWith('.js'))`); len(late) == 0 ||
 		len(late) != strings.Count(strings.Join(seen.Files, "\n"), ".js") {

@@ -34,13 +34,13 @@ func aWrongAddressLeadsOn(t *testing.T, d *dashboard) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			d.show(tab, query)
-			appears(tab, ".failure code", want)
-			if said := texts(tab, ".failure"); len(said) != 1 {
+			tab.Appears(".failure code", want)
+			if said := tab.Texts(".failure"); len(said) != 1 {
 				t.Errorf("the page says %q, want it said once", said)
 			}
-			press(tab, ".failure", "Leave that out")
+			tab.Press(".failure", "Leave that out")
 			settle(tab)
-			if left := texts(tab, ".failure"); len(left) > 0 {
+			if left := tab.Texts(".failure"); len(left) > 0 {
 				t.Errorf("without it the page says %q", left)
 			}
 		})
@@ -52,12 +52,12 @@ func aWrongAddressLeadsOn(t *testing.T, d *dashboard) {
 	}
 	t.Run("a view that there is not", func(t *testing.T) {
 		d.show(tab, "?view=weather")
-		press(tab, "main", "To the overview")
-		appears(tab, "h1", "Overview")
+		tab.Press("main", "To the overview")
+		tab.Appears("h1", "Overview")
 	})
 	t.Run("an event that there is not", func(t *testing.T) {
 		d.show(tab, "?view=events&id=nobody")
-		appears(tab, "dialog", "This event is not kept.")
+		tab.Appears("dialog", "This event is not kept.")
 	})
 }
 
@@ -97,7 +97,7 @@ func (b *between) with(status int, header, message string) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"message": %s}`, quote(message))
+		fmt.Fprintf(w, `{"message": %s}`, browser.Quote(message))
 		return true
 	}
 	b.answer.Store(&answer)
@@ -111,23 +111,23 @@ func whatCannotBeAnsweredIsSaid(t *testing.T, d *dashboard) {
 	t.Run("numbers that are being read come by themselves", func(t *testing.T) {
 		between.with(http.StatusServiceUnavailable, "Retry-After: 1", "The events are being read.")
 		d.showAnything(tab, "?view=overview")
-		appears(tab, ".failure", "The events are being read.")
-		appears(tab, ".failure", "tried again by itself")
+		tab.Appears(".failure", "The events are being read.")
+		tab.Appears(".failure", "tried again by itself")
 		between.answer.Store(nil)
 		tab.Await("all numbers are there", `document.querySelector('.stat-label') && !document.querySelector('.failure')`)
 	})
 	t.Run("a Property that was removed", func(t *testing.T) {
 		between.with(http.StatusNotFound, "", "Property not found.")
 		d.showAnything(tab, "?view=overview")
-		appears(tab, ".failure", "Property not found.")
+		tab.Appears(".failure", "Property not found.")
 		between.answer.Store(nil)
 	})
 	t.Run("too many requests", func(t *testing.T) {
 		between.with(http.StatusTooManyRequests, "Retry-After: 1", "Too many requests.")
 		d.showAnything(tab, "?view=overview")
-		appears(tab, ".failure", "Too many requests.")
+		tab.Appears(".failure", "Too many requests.")
 		between.answer.Store(nil)
-		appears(tab, ".stat-label", "Visitors")
+		tab.Appears(".stat-label", "Visitors")
 	})
 	t.Run("a server that cannot be reached", func(t *testing.T) {
 		hang := func(w http.ResponseWriter, r *http.Request) bool {
@@ -138,9 +138,9 @@ func whatCannotBeAnsweredIsSaid(t *testing.T, d *dashboard) {
 		}
 		between.answer.Store(&hang)
 		d.showAnything(tab, "?view=overview")
-		appears(tab, ".failure", "cannot be reached")
+		tab.Appears(".failure", "cannot be reached")
 		between.answer.Store(nil)
-		appears(tab, ".stat-label", "Visitors")
+		tab.Appears(".stat-label", "Visitors")
 	})
 }
 
@@ -170,13 +170,13 @@ func openBriefly(t *testing.T, query string) (*dashboard, *browser.Tab, time.Tim
 	for valid := 10 * time.Second; valid < 3*time.Minute; valid *= 2 {
 		expires := time.Now().Add(valid).Truncate(time.Second)
 		manifest := strings.Replace(pagedShop, "{name: analyst, scope: read}",
-			"{name: analyst, scope: read, expirationTime: "+quote(expires.UTC().Format(time.RFC3339))+"}", 1)
+			"{name: analyst, scope: read, expirationTime: "+browser.Quote(expires.UTC().Format(time.RFC3339))+"}", 1)
 		d := serveDashboardOf(t, manifest)
 		tab := browser.Open(t, browser.Options{})
 		tab.Do(chromedp.Navigate(d.Page + query))
 		typeToken(tab, d.AccessTokens[1].Token)
 		tab.Await("the view is open, or the token has expired", `document.querySelector('.who, .login [role=alert]:not(:empty)')`)
-		who := texts(tab, ".who")
+		who := tab.Texts(".who")
 		if len(who) == 1 && strings.Contains(who[0], "analyst") && time.Now().Before(expires) {
 			return d, tab, expires
 		}
@@ -195,18 +195,18 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 	if got := browser.Look[string](tab, `location.search`); got != wanted {
 		t.Errorf("the address is %q, want %q, which is shown after the next log-in", got, wanted)
 	}
-	appears(tab, ".login .notice", "The session has ended")
+	tab.Appears(".login .notice", "The session has ended")
 	typeToken(tab, d.AccessTokens[1].Token)
-	appears(tab, ".login [role=alert]", "expired")
+	tab.Appears(".login [role=alert]", "expired")
 	typeToken(tab, d.AccessTokens[0].Token)
 	settle(tab)
-	appears(tab, "h1", "Events")
+	tab.Appears("h1", "Events")
 	if browser.Look[bool](tab, `JSON.stringify([localStorage, sessionStorage, location.href, document.cookie, history.state]).includes('wt_')`) {
 		t.Error("the page keeps a token")
 	}
-	press(tab, ".who", "Log out")
+	tab.Press(".who", "Log out")
 	tab.Do(chromedp.WaitVisible(chromedp.CSS(".login input")))
-	if said := texts(tab, ".login .notice"); len(said) > 0 {
+	if said := tab.Texts(".login .notice"); len(said) > 0 {
 		t.Errorf("to whoever has logged out the page says %q", said)
 	}
 	if got := browser.Look[int](tab, `fetch('api/events').then(({status}) => status)`); got != http.StatusUnauthorized {

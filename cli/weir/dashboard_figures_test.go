@@ -56,12 +56,12 @@ func named(text any) string {
 
 // cells are the texts of a table's rows, by cells; what stands for rows that are not in the document has one alone.
 func cells(tab *browser.Tab, table string) [][]string {
-	return browser.Look[[][]string](tab, `[...document.querySelectorAll(`+quote(table+" tbody tr")+`)].filter((row) => row.cells.length > 1).map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`)
+	return browser.Look[[][]string](tab, `[...document.querySelectorAll(`+browser.Quote(table+" tbody tr")+`)].filter((row) => row.cells.length > 1).map((row) => [...row.cells].map((cell) => cell.innerText.trim()))`)
 }
 
 // figuresOf are the values that stand beside their names.
 func figuresOf(tab *browser.Tab, within, names, values string) map[string]string {
-	labels, figures := texts(tab, within+" "+names), texts(tab, within+" "+values)
+	labels, figures := tab.Texts(within+" "+names), tab.Texts(within+" "+values)
 	shown := map[string]string{}
 	for i := range min(len(labels), len(figures)) {
 		shown[labels[i]] = figures[i]
@@ -123,7 +123,7 @@ func theFunnelShowsWhatTheReadAPISays(t *testing.T, d *dashboard) {
 	query := "steps=pageview&steps=view_content%7Cadd_to_cart&steps=purchase&window=1d&" + weekBefore()
 	d.show(tab, "?view=funnel&"+query)
 	steps := ask[struct{ Steps []row }](d, "/analytics/funnel?"+query).Steps
-	visitors, rates, lost := texts(tab, ".bars .bar-text b"), texts(tab, ".bars .bar-text .muted"), texts(tab, ".bars .lost span:first-child")
+	visitors, rates, lost := tab.Texts(".bars .bar-text b"), tab.Texts(".bars .bar-text .muted"), tab.Texts(".bars .lost span:first-child")
 	if len(visitors) != 3 || len(lost) != 2 {
 		t.Fatalf("the funnel has the bars %q, want 3", visitors)
 	}
@@ -168,10 +168,10 @@ func eventsAndRejectionsAreListed(t *testing.T, d *dashboard) {
 	}
 	known := slices.IndexFunc(rows, func(row []string) bool { return row[4] != named(nil) }) // there are purchases of nobody
 	visitor := rows[known][4]
-	press(tab, fmt.Sprintf(".grid .row:nth-child(%d)", known+1), rows[known][0])
-	appears(tab, "dialog h3", "As it is stored")
-	press(tab, "dialog", "All events of this visitor")
-	appears(tab, ".lookup .chip", visitor)
+	tab.Press(fmt.Sprintf(".grid .row:nth-child(%d)", known+1), rows[known][0])
+	tab.Appears("dialog h3", "As it is stored")
+	tab.Press("dialog", "All events of this visitor")
+	tab.Appears(".lookup .chip", visitor)
 	settle(tab)
 	all := ask[[]row](d, "/events?visitor="+visitor)
 	for i, got := range cells(tab, ".grid") {
@@ -220,7 +220,7 @@ func deliveriesShowWhatTheReadAPISays(t *testing.T, d *dashboard) {
 		}
 		for i, reason := range want["reasons"].([]any) {
 			want := reason.(map[string]any)
-			got := texts(tab, card+" .reasons li")[i]
+			got := tab.Texts(card + " .reasons li")[i]
 			advice, _ := want["advice"].(string)
 			if !strings.Contains(got, want["reason"].(string)) || !strings.Contains(got, advice) {
 				t.Errorf("a reason is %q, want %v", got, want)
@@ -242,16 +242,16 @@ func TestMoneyKeepsItsDigits(t *testing.T) {
 	tab := d.visit(browser.Options{})
 	d.show(tab, "?view=overview&measure=revenue")
 	const want = "€14,999,999,999,999.985" // the nearest double ends in .984
-	appears(tab, ".figures .stat-value", want)
+	tab.Appears(".figures .stat-value", want)
 	tab.Do(chromedp.Click(chromedp.CSS(".figures details.numbers summary")))
-	appears(tab, ".figures details.numbers td", want)
+	tab.Appears(".figures details.numbers td", want)
 }
 
 func TestWhatComesInRightNowIsShownWithoutMovingWhatIsRead(t *testing.T) {
 	d := serveDashboard(t)
 	tab := d.visit(browser.Options{})
 	send := func(id string) {
-		if got := d.collect(`{"event": "pageview", "event_id": ` + quote(id) + `, "client_id": "c1"}`); got.status != http.StatusAccepted {
+		if got := d.collect(`{"event": "pageview", "event_id": ` + browser.Quote(id) + `, "client_id": "c1"}`); got.status != http.StatusAccepted {
 			t.Fatalf("collect: %d %s", got.status, got.body)
 		}
 	}
@@ -264,10 +264,10 @@ func TestWhatComesInRightNowIsShownWithoutMovingWhatIsRead(t *testing.T) {
 	d.show(tab, "?view=events")
 	before := cells(tab, ".grid")
 	send("third")
-	appears(tab, ".fresh", "1 new event")
+	tab.Appears(".fresh", "1 new event")
 	if after := cells(tab, ".grid"); len(before) != 2 || len(after) != 2 {
 		t.Errorf("the list has %d rows before and %d after an event came, want 2 until they are asked for", len(before), len(after))
 	}
-	press(tab, ".fresh", "1 new event")
+	tab.Press(".fresh", "1 new event")
 	tab.Await("it is listed", `document.querySelectorAll('.grid .row').length === 3`)
 }

@@ -37,7 +37,7 @@ func TestWhatEventsSayIsTextEverywhere(t *testing.T) {
 			body := fmt.Sprintf(`{"event": %s, "event_id": %s, "client_id": %s, "data": {"value": 10, "currency": "EUR", "order_id": %s, "coupon": %[2]s,
 				"contents": [{"id": %[2]s, "quantity": 1, "price": 10}]}, "properties": {"note": %[2]s},
 				"context": {"page_url": "https://shop.example.com/%[5]d", "page_title": %[6]s, "utm_source": %[6]s, "utm_medium": %[6]s, "utm_campaign": %[6]s}}`,
-				quote(name), quote(fmt.Sprintf("%s %d %d", text, i, step)), quote(fmt.Sprintf("c%d", i)), quote(fmt.Sprintf("%s %d", text, i)), i, quote(text))
+				browser.Quote(name), browser.Quote(fmt.Sprintf("%s %d %d", text, i, step)), browser.Quote(fmt.Sprintf("c%d", i)), browser.Quote(fmt.Sprintf("%s %d", text, i)), i, browser.Quote(text))
 			if got := d.collect(body); got.status != http.StatusAccepted {
 				t.Fatalf("%s: %d %s", text, got.status, got.body)
 			}
@@ -58,7 +58,7 @@ func TestWhatEventsSayIsTextEverywhere(t *testing.T) {
 	tab.Do(chromedp.EmulateViewport(1280, 1400)) // the document holds rows for all of them
 	d.show(tab, "?view=events")
 	for _, text := range hostile {
-		names := texts(tab, ".grid .row td:nth-child(2)")
+		names := tab.Texts(".grid .row td:nth-child(2)")
 		if !slices.Contains(names, strings.TrimSpace(text)) {
 			t.Errorf("no event is listed as %q, but %q", text, names)
 		}
@@ -66,16 +66,16 @@ func TestWhatEventsSayIsTextEverywhere(t *testing.T) {
 	for i, text := range hostile {
 		view := "?view=events&id=" + escaped(fmt.Sprintf("%s %d 1", text, i))
 		d.show(tab, view)
-		appears(tab, "dialog h3", "As it is stored")
-		if got := texts(tab, "dialog .story-head strong"); len(got) != 1 || got[0] != strings.TrimSpace(text) {
+		tab.Appears("dialog h3", "As it is stored")
+		if got := tab.Texts("dialog .story-head strong"); len(got) != 1 || got[0] != strings.TrimSpace(text) {
 			t.Errorf("the event %q is shown as %q", text, got)
 		}
 		isPlain(t, tab, view)
 		d.show(tab, "?view=funnel&steps=pageview&steps="+escaped(strings.NewReplacer(`\`, `\\`, `|`, `\|`).Replace(text)))
-		appears(tab, ".bars", strings.TrimSpace(text))
+		tab.Appears(".bars", strings.TrimSpace(text))
 		isPlain(t, tab, view)
 		d.show(tab, "?view=overview&campaign="+escaped(text))
-		appears(tab, ".filters", strings.TrimSpace(text))
+		tab.Appears(".filters", strings.TrimSpace(text))
 		isPlain(t, tab, view)
 	}
 	manyCampaigns(t, d, tab)
@@ -88,22 +88,15 @@ func manyCampaigns(t *testing.T, d *dashboard, tab *browser.Tab) {
 	if rows := cells(tab, "main .table"); len(rows) != 10 {
 		t.Errorf("%d campaigns are listed at first, want 10", len(rows))
 	}
-	appears(tab, "main .note", fmt.Sprintf("%d more.", len(hostile)-10))
-	press(tab, "main", "The first 100")
+	tab.Appears("main .note", fmt.Sprintf("%d more.", len(hostile)-10))
+	tab.Press("main", "The first 100")
 	tab.Await("all campaigns are listed", fmt.Sprintf(`document.querySelectorAll('main .table tbody tr').length === %d && location.search.includes('limit=100')`, len(hostile)))
 }
 
 // isPlain fails the test where a text has become more than text.
 func isPlain(t *testing.T, tab *browser.Tab, view string) {
 	t.Helper()
-	for what, expression := range map[string]string{
-		"a script has run":                  `window.owned !== undefined`,
-		"there is an element of a sender":   `document.querySelector('#app script, #app svg[onload], #app img:not([src="static/icon.svg"]), #app iframe') !== null`,
-		"there is a link of a sender":       `[...document.querySelectorAll('a')].some((link) => link.origin !== location.origin)`,
-		"the page is wider than the screen": `document.documentElement.scrollWidth > innerWidth`,
-	} {
-		if browser.Look[bool](tab, expression) {
-			t.Errorf("%s: %s", view, what)
-		}
+	for _, what := range tab.Injected() {
+		t.Errorf("%s: %s", view, what)
 	}
 }

@@ -38,7 +38,7 @@ func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
 	opens := func(when string) {
 		t.Helper()
 		tab.Do(chromedp.KeyEvent(kb.Enter))
-		appears(tab, "dialog h3", "As it is stored")
+		tab.Appears("dialog h3", "As it is stored")
 		if got := browser.Look[string](tab, `location.search`); got != want.Event {
 			t.Errorf("%s Enter opens %s, want %s", when, got, want.Event)
 		}
@@ -53,7 +53,7 @@ func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
 	asked := len(tab.Requests())
 	for i := range 2 { // what is new is looked for twice
 		d.collect(fmt.Sprintf(`{"event": "new", "event_id": "new %d"}`, i))
-		appears(tab, ".fresh", fmt.Sprintf("%d new event", i+1))
+		tab.Appears(".fresh", fmt.Sprintf("%d new event", i+1))
 	}
 	if len(tab.Requests()) < asked+2 {
 		t.Fatal("the list has not looked for new events")
@@ -63,7 +63,7 @@ func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
 	}
 	opens("when others have come in")
 
-	press(tab, ".fresh", "2 new events")
+	tab.Press(".fresh", "2 new events")
 	tab.Await("the new events are listed", `document.querySelector('.fresh').innerText.includes('Nothing new')`)
 	tab.Do(chromedp.Focus(chromedp.CSS(".grid")))
 	tab.Do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowUp))
@@ -93,10 +93,10 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			d.show(tab, query)
-			appears(tab, notice, want)
-			press(tab, notice, "Leave")
+			tab.Appears(notice, want)
+			tab.Press(notice, "Leave")
 			settle(tab)
-			if left := texts(tab, notice); len(left) > 0 {
+			if left := tab.Texts(notice); len(left) > 0 {
 				t.Errorf("when that is left out the page says %q", left)
 			}
 		})
@@ -104,7 +104,7 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 	t.Run("what other views filter by is no mistake", func(t *testing.T) {
 		for _, view := range views(t, tab) {
 			d.show(tab, view+"&period=7d&channel=Email&product=a")
-			if said := texts(tab, notice); len(said) > 0 {
+			if said := tab.Texts(notice); len(said) > 0 {
 				t.Errorf("%s says %q", view, said)
 			}
 		}
@@ -112,13 +112,13 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 	for _, view := range []string{"__proto__", "constructor", "toString"} {
 		t.Run("there is no view "+view, func(t *testing.T) {
 			d.show(tab, "?view="+view)
-			appears(tab, "h1", "No such view")
+			tab.Appears("h1", "No such view")
 		})
 	}
 	t.Run("how many rows are shown is in the address", func(t *testing.T) {
 		d.show(tab, "?view=overview&of=page&by_limit=100")
-		appears(tab, "main .columns .panel:nth-child(1)", "The first 10")
-		press(tab, "main .columns .panel:nth-child(2)", "The first 100")
+		tab.Appears("main .columns .panel:nth-child(1)", "The first 10")
+		tab.Press("main .columns .panel:nth-child(2)", "The first 100")
 		settle(tab)
 		if got := browser.Look[string](tab, `new URLSearchParams(location.search).get('of_limit')`); got != "100" {
 			t.Errorf("of_limit is %q, want 100", got)
@@ -126,7 +126,7 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 	})
 	t.Run("what is credited is in the address", func(t *testing.T) {
 		d.show(tab, "?view=attribution")
-		press(tab, "main .panel", "Value")
+		tab.Press("main .panel", "Value")
 		if got := browser.Look[string](tab, `new URLSearchParams(location.search).get('measure')`); got != "revenue" {
 			t.Errorf("the address has the measure %q, want revenue", got)
 		}
@@ -134,7 +134,7 @@ func theAddressIsReadWhole(t *testing.T, d *dashboard) {
 	t.Run("an overview says how fresh it is", func(t *testing.T) {
 		for _, view := range []string{"?view=overview", "?view=events&period=30d"} {
 			d.show(tab, view)
-			appears(tab, ".zone", "as of ")
+			tab.Appears(".zone", "as of ")
 		}
 	})
 }
@@ -143,11 +143,11 @@ func eventsAreLeftWithoutAnError(t *testing.T, d *dashboard) {
 	tab := d.visit(browser.Options{}).Beside()
 	for range 3 {
 		d.show(tab, "?view=events&period=30d")
-		press(tab, "nav", "Overview")
+		tab.Press("nav", "Overview")
 		settle(tab)
 		d.showAnything(tab, "?view=events&status=foo")
-		appears(tab, ".failure code", "status")
-		press(tab, "nav", "Overview")
+		tab.Appears(".failure code", "status")
+		tab.Press("nav", "Overview")
 		settle(tab)
 	}
 	for _, complaint := range tab.Complaints() {
@@ -187,16 +187,16 @@ func csvThatFailedIsForgotten(t *testing.T, d *dashboard) {
 	}
 	between.answer.Store(&refuse)
 	const figures = "main .figures"
-	press(tab, figures, "CSV")
-	appears(tab, figures+" button", "CSV failed: again")
+	tab.Press(figures, "CSV")
+	tab.Appears(figures+" button", "CSV failed: again")
 	between.answer.Store(nil)
-	press(tab, figures, "CSV failed")
+	tab.Press(figures, "CSV failed")
 	forgotten := `[...document.querySelectorAll('.figures button')].some((node) => node.innerText === 'CSV')`
 	tab.Await("the failure is forgotten when the file is saved", forgotten)
 	between.answer.Store(&refuse)
-	press(tab, figures, "CSV")
-	appears(tab, figures+" button", "CSV failed: again")
-	press(tab, "main .columns", "Organic Search")
+	tab.Press(figures, "CSV")
+	tab.Appears(figures+" button", "CSV failed: again")
+	tab.Press("main .columns", "Organic Search")
 	tab.Await("the failure is forgotten when something else is shown", forgotten)
 }
 
@@ -214,5 +214,5 @@ func theWayInSaysWhyItIsClosed(t *testing.T, d *dashboard) {
 	between.answer.Store(&another)
 	tab.Do(chromedp.Navigate(d.Page))
 	typeToken(tab, "wt_of_another_property")
-	appears(tab, ".login [role=alert]", "This token is not valid here")
+	tab.Appears(".login [role=alert]", "This token is not valid here")
 }

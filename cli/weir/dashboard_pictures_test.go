@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"flag"
-	"fmt"
-	"image/png"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,8 +14,6 @@ var update = flag.Bool("update", false, "take the pictures of the guide to the d
 
 const (
 	picturesFolder = "../../docs/guides/dashboard"
-	// maxPicture bounds a picture, in bytes.
-	maxPicture = 150 << 10
 	// How wide the pictures are, and at most how high.
 	pictureWidth, pictureHeight = 1280, 860
 )
@@ -36,7 +30,7 @@ var pictures = map[string]struct {
 	"events":        {"?view=events&period=7d", 700, "light", nil},
 	"event": {"?view=events&period=7d&event=purchase", 780, "light", func(tab *browser.Tab) {
 		tab.Do(chromedp.Click(chromedp.CSS(".grid .row:nth-child(2) td:nth-child(2)")))
-		appears(tab, "dialog h3", "As it is stored")
+		tab.Appears("dialog h3", "As it is stored")
 	}},
 	"funnel":      {"?view=funnel&steps=pageview&steps=view_content&steps=add_to_cart&steps=purchase", 780, "light", nil},
 	"attribution": {"?view=attribution", 700, "light", nil},
@@ -73,33 +67,8 @@ func TestTheGuidesPictures(t *testing.T) {
 					picture.do(tab)
 					settle(tab)
 				}
-				tab.Do(chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
-				keep(t, filepath.Join(picturesFolder, name+".png"), tab.Picture(), picture.height)
+				tab.Keep(filepath.Join(picturesFolder, name+".png"), pictureWidth, picture.height, *update)
 			})
-		}
-	}
-}
-
-// keep judges a picture, and writes it where pictures are taken anew; else there is one already.
-func keep(t *testing.T, file string, taken []byte, height int64) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, taken, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	kept, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, picture := range map[string][]byte{"taken now": taken, "of the guide": kept} {
-		drawn, err := png.Decode(bytes.NewReader(picture))
-		if err != nil {
-			t.Fatalf("the picture %s: %v", what, err)
-		}
-		got, want := fmt.Sprint(drawn.Bounds().Size()), fmt.Sprintf("(%d,%d)", pictureWidth, height)
-		if got != want || what == "of the guide" && len(picture) > maxPicture {
-			t.Errorf("the picture %s has %s pixels in %d bytes, want %s in at most %d", what, got, len(picture), want, maxPicture)
 		}
 	}
 }

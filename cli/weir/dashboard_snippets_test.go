@@ -41,8 +41,8 @@ func TestTheSettingsTextsSendAnEvent(t *testing.T) {
 	d.show(tab, "?view=settings")
 	texts := map[string]string{}
 	for _, label := range browser.Look[[]string](tab, `[...document.querySelectorAll('[aria-label="In which language"] button')].map((button) => button.innerText)`) {
-		press(tab, `[aria-label="In which language"]`, label)
-		appears(tab, `[aria-label="In which language"] button[aria-pressed=true]`, label)
+		tab.Press(`[aria-label="In which language"]`, label)
+		tab.Appears(`[aria-label="In which language"] button[aria-pressed=true]`, label)
 		shown := browser.Look[[]string](tab, `(({dataset, innerText}) => [dataset.snippet, innerText])(document.querySelector('[data-snippet]'))`)
 		texts[shown[0]] = shown[1]
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,29 +120,6 @@ func (d *dashboard) show(tab *browser.Tab, query string) {
 // settle waits until a view has no answer to wait for.
 func settle(tab *browser.Tab) {
 	tab.Await("the view has its answers", `document.querySelector('#main h1') && !document.querySelector('.start, .loading, [aria-busy=true]')`)
-}
-
-// appears waits until an element with such a text is there.
-func appears(tab *browser.Tab, selector, text string) {
-	tab.Await(selector+" says "+quote(text),
-		`[...document.querySelectorAll(`+quote(selector)+`)].some((node) => node.innerText.includes(`+quote(text)+`))`)
-}
-
-// press clicks on the first button or link, within what the selector finds, whose text begins so.
-func press(tab *browser.Tab, within, text string) {
-	tab.Await(within+" has a button "+quote(text), `[...document.querySelectorAll(`+quote(within)+`)].flatMap((node) => [...node.querySelectorAll('a, button, summary')])
-		.some((node) => node.innerText.trim().startsWith(`+quote(text)+`) && !node.disabled && (node.click(), true))`)
-}
-
-// quote writes a string of JavaScript.
-func quote(text string) string {
-	quoted, _ := json.Marshal(text) // a string has no error
-	return string(quoted)
-}
-
-// texts are the texts of what a selector finds, as they are seen.
-func texts(tab *browser.Tab, selector string) []string {
-	return browser.Look[[]string](tab, `[...document.querySelectorAll(`+quote(selector)+`)].map((node) => node.innerText.trim())`)
 }
 
 // views are the query strings of all views, from the page's navigation.

@@ -1,5 +1,6 @@
 // Command weir is for people: `weir dev` serves Property files on this machine, without a cluster, `weir import` brings the past of
-// other systems into a Property's history, and `weir backup` and `weir restore` move what Redis has of a Property.
+// other systems into a Property's history, `weir backup` and `weir restore` move what Redis has of a Property, and `weir token` and
+// `weir key` make tokens and keys for a Property in a cluster.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // a machine may have no files with the certificates of authorities
 
+	"github.com/weir-dev/weir/cli/credentials"
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/backup"
 	"github.com/weir-dev/weir/collector/stream"
@@ -30,6 +32,8 @@ Usage:
   weir import --config DIR FILE…  bring the past of another system into a Property's history in ClickHouse
   weir backup --property P …      write all that Redis has of a Property into one file
   weir restore --property P FILE  put that into a Redis that has nothing of the Property
+  weir token create NAME …        make an access token for a Property in a cluster
+  weir key create NAME …          make an API key for a Property in a cluster
   weir version                    print the version
 
 "weir COMMAND -h" lists a command's flags. In a cluster, Properties are served by weir-operator.
@@ -59,12 +63,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return backup.Command(ctx, "weir backup", args[1:], surroundings(stdout, stderr))
 	case "restore":
 		return backup.RestoreCommand(ctx, "weir restore", args[1:], surroundings(stdout, stderr))
+	case "token", "key":
+		err = credentials.Command(ctx, args[0], args[1:], stdout, stderr)
 	case "version", "-version", "--version":
 		fmt.Fprintln(stdout, cmp.Or(version, moduleVersion()))
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, usage)
 	default:
-		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import, backup, restore and version", args[0])}
+		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are dev, import, backup, restore, token, key and version", args[0])}
 	}
 	return flags.ExitCode("weir", err, stderr)
 }

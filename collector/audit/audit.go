@@ -45,6 +45,12 @@ const (
 	ErasureRequested Act = "erasure.requested"
 	ErasureHidden    Act = "erasure.hidden"
 	ErasurePurged    Act = "erasure.purged"
+	// UserSignedIn is a person's sign-in at the console.
+	UserSignedIn Act = "user.signed_in"
+	// CredentialMade is a key or token that a person has made at the console, and CredentialDeleted one that a person has deleted
+	// there. Pods accept it, or refuse it, from CredentialAdded and CredentialRevoked on.
+	CredentialMade    Act = "credential.made"
+	CredentialDeleted Act = "credential.deleted"
 )
 
 // Kind is what acts, or what is acted on.
@@ -74,6 +80,8 @@ const (
 	Operator  Kind = "operator"
 	Deliverer Kind = "deliverer"
 	Developer Kind = "developer"
+	// Console is the cluster's page for people, of which there is one.
+	Console Kind = "console"
 )
 
 // Party is who acts, or what is acted on.
@@ -112,7 +120,7 @@ type Entry struct {
 	// Time is when it was done; the zero time is now.
 	Time time.Time
 	Act  Act
-	// Property is NAMESPACE/NAME.
+	// Property is NAMESPACE/NAME, "" for an act that is of none.
 	Property string
 	Actor    Party
 	Object   Party
@@ -157,8 +165,11 @@ func (l *Log) Write(ctx context.Context, entry Entry) {
 		at = l.now()
 	}
 	record := slog.NewRecord(at, slog.LevelInfo, "", 0)
-	record.AddAttrs(slog.String("log", "audit"), slog.String("act", string(entry.Act)), slog.String("property", entry.Property),
-		slog.Any("actor", entry.Actor), slog.Any("object", entry.Object), slog.String("outcome", string(entry.Outcome)))
+	record.AddAttrs(slog.String("log", "audit"), slog.String("act", string(entry.Act)))
+	if entry.Property != "" {
+		record.AddAttrs(slog.String("property", entry.Property))
+	}
+	record.AddAttrs(slog.Any("actor", entry.Actor), slog.Any("object", entry.Object), slog.String("outcome", string(entry.Outcome)))
 	if len(entry.Details) > 0 {
 		record.AddAttrs(slog.GroupAttrs("details", entry.Details...))
 	}

@@ -54,8 +54,11 @@ var contentTypes = map[string]string{
 // Files are the page's, ready to be served. They are safe for concurrent use.
 type Files map[string]*file
 
-// shell is the file that a browser opens.
-const shell = "index.html"
+// shell is the file that a browser opens for one property, consoleShell for all of a cluster's.
+const (
+	shell        = "index.html"
+	consoleShell = "console.html"
+)
 
 // New reads the files. It fails where one is of a type that is not known.
 func New() (Files, error) { return load(static) }
@@ -80,20 +83,25 @@ func load(files fs.FS) (Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the page: %w", err)
 	}
-	if all[shell] == nil {
-		return nil, fmt.Errorf("the page: static/%s is missing", shell)
+	for _, needed := range []string{shell, consoleShell} {
+		if all[needed] == nil {
+			return nil, fmt.Errorf("the page: static/%s is missing", needed)
+		}
 	}
 	return all, nil
 }
 
-// Shell serves the HTML that a browser opens.
+// Shell serves the HTML that a browser opens for one property.
 func (f Files) Shell() http.Handler { return f[shell] }
+
+// Console serves the HTML that a browser opens for all properties of a cluster.
+func (f Files) Console() http.Handler { return f[consoleShell] }
 
 // Static returns the other files, by their paths below static/.
 func (f Files) Static() iter.Seq2[string, http.Handler] {
 	return func(yield func(string, http.Handler) bool) {
 		for _, name := range slices.Sorted(maps.Keys(f)) {
-			if name != shell && !yield(name, f[name]) {
+			if name != shell && name != consoleShell && !yield(name, f[name]) {
 				return
 			}
 		}

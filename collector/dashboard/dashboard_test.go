@@ -17,6 +17,7 @@ func page(t *testing.T) Files {
 	t.Helper()
 	files, err := load(fstest.MapFS{
 		"static/index.html":    {Data: []byte("<!doctype html>")},
+		"static/console.html":  {Data: []byte("<!doctype html><title>")},
 		"static/kit/script.js": {Data: []byte(strings.Repeat("const answer = 42;\n", 100))},
 	})
 	if err != nil {
@@ -120,7 +121,7 @@ func TestWhatTheBrowserHasIsNotSentAgain(t *testing.T) {
 			}
 		})
 	}
-	other, err := load(fstest.MapFS{"static/index.html": {Data: []byte("<!doctype html>2")}})
+	other, err := load(fstest.MapFS{"static/index.html": {Data: []byte("<!doctype html>2")}, "static/console.html": {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +138,7 @@ func TestAPageThatIsNotWholeIsNotServed(t *testing.T) {
 		want  string
 	}{
 		"without a shell":         {fstest.MapFS{"static/a.js": {}}, "static/index.html is missing"},
+		"without the console's":   {fstest.MapFS{"static/index.html": {}}, "static/console.html is missing"},
 		"with an unknown type":    {fstest.MapFS{"static/index.html": {}, "static/a.exe": {}}, "static/a.exe: must end in .html"},
 		"without anything at all": {fstest.MapFS{}, "file does not exist"},
 	} {

@@ -49,39 +49,62 @@ func text(t *testing.T, file http.Handler) string {
 
 var (
 	imports  = regexp.MustCompile(`(?m)(?:^import|^export|^\} from|^  \w.* from)[^'\n]*'(\.[^']+)'`)
+	later    = regexp.MustCompile(`import\('(\.[^']+)'\)`)
 	preloads = regexp.MustCompile(`<link rel="modulepreload" href="static/([^"]+)">`)
+	scripts  = regexp.MustCompile(`<script type="module" src="static/([^"]+)">`)
 )
 
-// TestTheShellNamesEachModule holds that a browser asks for all modules at once rather than for each when another names it.
-func TestTheShellNamesEachModule(t *testing.T) {
-	files, err := dashboard.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	static := maps.Collect(files.Static())
-	want := map[string]bool{}
-	for open := []string{"app.js"}; len(open) > 0; {
+// imported are the modules that a module needs, and those that these need; found in their texts by an expression for imports.
+func imported(t *testing.T, static map[string]http.Handler, module string, statement *regexp.Regexp) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	for open := []string{module}; len(open) > 0; {
 		name := open[0]
 		open = open[1:]
 		if static[name] == nil {
 			t.Fatalf("a module imports %s, which there is not", name)
 		}
-		for _, found := range imports.FindAllStringSubmatch(text(t, static[name]), -1) {
-			if to := path.Join(path.Dir(name), found[1]); !want[to] {
-				want[to] = true
+		for _, found := range statement.FindAllStringSubmatch(text(t, static[name]), -1) {
+			if to := path.Join(path.Dir(name), found[1]); !all[to] {
+				all[to] = true
 				open = append(open, to)
 			}
 		}
 	}
-	var got []string
-	for _, found := range preloads.FindAllStringSubmatch(text(t, files.Shell()), -1) {
-		got = append(got, found[1])
+	return all
+}
+
+// TestEachShellNamesItsModules holds that a browser asks for all modules at once rather than for each when another names it; but for
+// those that are loaded when somebody opens what they show.
+func TestEachShellNamesItsModules(t *testing.T) {
+	files, err := dashboard.New()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(slices.Values(got))); diff != "" {
-		t.Errorf("the shell's modulepreload links (-want +got):\n%s", diff)
+	static := maps.Collect(files.Static())
+	used := map[string]bool{}
+	for name, shell := range map[string]http.Handler{"the property's page": files.Shell(), "the console": files.Console()} {
+		script := scripts.FindStringSubmatch(text(t, shell))[1]
+		want := imported(t, static, script, imports)
+		var got []string
+		for _, found := range preloads.FindAllStringSubmatch(text(t, shell), -1) {
+			got = append(got, found[1])
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(slices.Values(got))); diff != "" {
+			t.Errorf("%s: the shell's modulepreload links (-want +got):\n%s", name, diff)
+		}
+		used[script] = true
+		maps.Copy(used, want)
+	}
+	for module := range maps.Clone(used) {
+		for _, found := range later.FindAllStringSubmatch(text(t, static[module]), -1) {
+			to := path.Join(path.Dir(module), found[1])
+			used[to] = true
+			maps.Copy(used, imported(t, static, to, imports))
+		}
 	}
 	for name := range static {
-		if strings.HasSuffix(name, ".js") && name != "app.js" && !want[name] {
+		if strings.HasSuffix(name, ".js") && !used[name] {
 			t.Errorf("no module imports %s", name)
 		}
 	}
@@ -111,9 +134,9 @@ func TestWhatThePageComputes(t *testing.T) {
 	tab := browser.Open(t, browser.Options{})
 	tab.Do(chromedp.Navigate(server.URL))
 	browser.Look[bool](tab, `(async () => {
-  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
+  const [format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, rows, expiry] = await Promise.all(['kit/format', 'kit/period', 'kit/state',
     'views/steps', 'kit/table', 'kit/chart', 'views/attribution', 'views/events/window', 'views/events/feed', 'views/events/detail', 'views/deliveries',
-    'kit/compare', 'kit/number', 'views/events/list'].map((name) => import('./static/' + name + '.js')));
+    'kit/compare', 'kit/number', 'views/events/list', 'console/rows', 'views/access/expiry'].map((name) => import('./static/' + name + '.js')));
   const on = (text) => new URLSearchParams(text);
   const at = (text) => new Date(text);
   // The hours of some time, and beside each what it is compared with, by the wall's clock there.
@@ -123,7 +146,7 @@ func TestWhatThePageComputes(t *testing.T) {
     const beside = compare.before(now, then, 'hour', zone);
     return format.bucketNames(now, 'hour', wall).map((name, i) => name.slice(4) + ' | ' + (beside[i] ? wall.minute(beside[i].from).slice(0, 18) : '-'));
   };
-  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, on, at, hours, paired});
+  Object.assign(window, {format, period, state, steps, table, chart, attribution, list, feed, detail, deliveries, compare, number, grid, rows, expiry, on, at, hours, paired});
   return true;
 })()`)
 	for name, c := range map[string]struct{ expression, want string }{
@@ -208,6 +231,23 @@ func TestWhatThePageComputes(t *testing.T) {
 		"a platform that was removed has a card while it has deliveries": {
 			`deliveries.cardsOf([{platform: 'a'}], [{platform: 'b'}]).map(({name, platform, totals}) => [name, platform !== null, totals !== null])`,
 			`[["a",true,false],["b",false,true]]`},
+		"a sort is read as it was written": {
+			`['revenue', '-revenue', 'weather', '-', '', '__proto__', null].map(rows.readSort).map((by) => by && rows.writeSort(by))`, `["revenue","-revenue",null,null,null,null,null]`},
+		"amounts are sorted within their currency, and what has none is last": {
+			`['revenue', '-revenue'].map((by) => rows.inOrder([['a', 'JPY', 500], ['b', 'EUR', 2], ['c', 'EUR', null], ['d', 'EUR', 10]]
+        .map(([property, currency, revenue]) => ({property, currency, figures: revenue && {revenue}})), rows.readSort(by)).map(({property}) => property).join(''))`, `["bdac","dbac"]`},
+		"what is not ready is first": {
+			`rows.inOrder(['True', 'Unknown', 'False', 'True'].map((ready, i) => ({ready, i})), rows.readSort('ready')).map(({i}) => i)`, `[2,1,0,3]`},
+		"without a sort the order is the server's": {`rows.inOrder([{property: 'b'}, {property: 'a'}], rows.readSort('')).map(({property}) => property)`, `["b","a"]`},
+		"each word is part of the name or the namespace": {
+			`['', 'SHOP', 'shop brand-b', 'nd-a/sh', 'x', '*', '('].map((text) => rows.matching([['brand-a', 'shop'], ['brand-b', 'shop'], ['brand-b', 'blog']]
+        .map(([namespace, property]) => ({namespace, property})), text).length)`, `[3,2,1,1,0,0,0]`},
+		"a key is valid for so many days from now": {`expiry.expiry('7', '', 'Europe/Berlin', at('2026-11-20T12:00:00.125Z'))`, `"2026-11-27T12:00:00Z"`},
+		"a key without an end has none":            {`expiry.expiry('never', '', 'UTC', at('2026-11-20T12:00:00Z'))`, `null`},
+		"a key is valid until a day is over": {
+			`[['2026-11-20', 'Europe/Berlin'], ['2026-12-31', 'UTC'], ['2026-03-29', 'Europe/Berlin'], ['2026-10-25', 'Europe/Berlin'], ['2026-11-20', 'Pacific/Kiritimati'], ['2026-11-20', 'America/St_Johns']]
+        .map(([date, zone]) => expiry.expiry('date', date, zone, at('2026-01-01T00:00:00Z')))`,
+			`["2026-11-20T23:00:00Z","2027-01-01T00:00:00Z","2026-03-29T22:00:00Z","2026-10-25T23:00:00Z","2026-11-20T10:00:00Z","2026-11-21T03:30:00Z"]`},
 		"models stand side by side by name": {
 			`attribution.merged([{results: [{channel: 'A', conversions: 2}]}, {results: [{channel: 'B', conversions: 1}, {channel: 'A', conversions: 1}]}, {results: []}], 'channel')
         .map(({name, models}) => [name, ...models.map((model) => model && model.conversions)])`,

@@ -75,6 +75,9 @@ func (h *Handler) settings(w http.ResponseWriter, r *http.Request, t *Tenant) {
 		APIKeys: h.keySettings(t), AccessTokens: []tokenSetting{}, Platforms: []platformSetting{}, Sources: []sourceSetting{},
 	}
 	for _, token := range t.Tokens {
+		if token.Prefix != "" { // people have made it for themselves: the console shows it to whoever may see it
+			continue
+		}
 		setting := tokenSetting{Name: token.Name, Scope: token.Scope}
 		if token.ExpirationTime != nil {
 			setting.ExpiresAt = optional(instant(*token.ExpirationTime))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/config"
 )
 
@@ -22,6 +23,7 @@ func TestSettingsTellNamesAndNoSecrets(t *testing.T) {
 		{Name: "server"}, {Name: "web", Publishable: true, AllowedOrigins: []string{"https://www.example"}},
 	}}
 	berlin.Property.Retention.Days = 400
+	berlin.Tokens = append(slices.Clone(berlin.Tokens), auth.Credential{Name: "accesstoken/ada", Hash: auth.HashOf("wt_ada"), Scope: auth.ScopeRead, Prefix: auth.AccessTokenPrefix})
 	handler.Serve(served)
 	const tokensText = `"access_tokens":[{"name":"default","scope":"read","expires_at":null},{"name":"ops","scope":"write","expires_at":null},` +
 		`{"name":"dpo","scope":"admin","expires_at":null},{"name":"old","scope":"admin","expires_at":"2026-10-26T10:00:01.000Z"},` +

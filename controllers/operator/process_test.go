@@ -83,6 +83,18 @@ func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 			return c.count(shop, "networking.k8s.io", "v1", "Ingress")+c.count(shop, "autoscaling", "v2", "HorizontalPodAutoscaler") == 0
 		})
 	})
+	t.Run("a token that somebody makes is taken over and said to be in force", func(t *testing.T) {
+		token := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bi"}}
+		token.Spec.PropertyRef.Name, token.Spec.SHA256 = "shop", strings.Repeat("0a", 32)
+		c.create(token)
+		c.run("wait", "--for=condition=Ready", "--timeout=30s", "accesstoken/bi")
+		if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(token), token); err != nil {
+			t.Fatal(err)
+		}
+		if owners := token.OwnerReferences; len(owners) != 1 || owners[0].UID != c.property("shop").UID {
+			t.Errorf("its owners are %v", owners)
+		}
+	})
 	t.Run("running pods are told", func(t *testing.T) {
 		template := c.deployment("shop-collector").Spec.Template
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop-collector-1", Labels: template.Labels}, Spec: template.Spec}

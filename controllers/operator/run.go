@@ -20,6 +20,7 @@ questions about them.
 Usage:
   weir-operator FLAG…      serve the Property resources of a cluster
   weir-operator acl-file   prepare the ACL file of the Redis in Weir's Helm chart, before that starts
+  weir-operator console    serve the cluster's page for people, who sign in at an OpenID Connect provider
   weir-operator check      look whether an installation's operator and Redis are as they should be, for helm test
   weir-operator version    print the version
 
@@ -40,12 +41,14 @@ func Run(ctx context.Context, version string, args []string, stdout, stderr io.W
 		err = serve(ctx, version, args, stdout, stderr)
 	case "acl-file":
 		err = aclFile(args, stdout)
+	case "console":
+		err = consoleServe(ctx, version, args, stdout, stderr)
 	case "check":
 		err = check(ctx, args, stdout)
 	case "version":
 		fmt.Fprintln(stdout, version)
 	default:
-		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are acl-file, check and version; to serve takes flags alone", command)}
+		err = flags.Errors{fmt.Sprintf("unknown command %q; the commands are acl-file, check, console and version; to serve takes flags alone", command)}
 	}
 	return flags.ExitCode(program, err, stderr)
 }

@@ -18,7 +18,7 @@ func TestTheCommandsOfTheOperator(t *testing.T) {
 		"help lists the commands":                      {[]string{"-h"}, 0, "weir-operator acl-file", ""},
 		"help lists the flags":                         {[]string{"--help"}, 0, "-redis-url-file", ""},
 		"without a flag it serves, and lacks an image": {nil, 2, "", "weir-operator: --image: must name the image"},
-		"a command that there is not is refused":       {[]string{"dev"}, 2, "", `weir-operator: unknown command "dev"; the commands are acl-file, check and version`},
+		"a command that there is not is refused":       {[]string{"dev"}, 2, "", `weir-operator: unknown command "dev"; the commands are acl-file, check, console and version`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

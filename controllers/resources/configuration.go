@@ -12,14 +12,8 @@ import (
 // configObjects hold the pods' files: what is no secret in a ConfigMap, hashes of keys and tokens in a Secret
 // for each role that needs them.
 func configObjects(property *v1alpha1.Property, files map[string][]byte) []Object {
-	secret := func(name, file string) Object {
-		return Object{kindSecret, property.Namespace, name, applycore.Secret(name, property.Namespace).
-			WithLabels(Labels(property)).
-			WithOwnerReferences(ownedBy(property)).
-			WithData(map[string][]byte{path.Base(file): files[file]})}
-	}
 	name := configMapName(property)
-	return []Object{
+	return append([]Object{
 		{kindConfigMap, property.Namespace, name, applycore.ConfigMap(name, property.Namespace).
 			WithLabels(Labels(property)).
 			WithOwnerReferences(ownedBy(property)).
@@ -28,6 +22,18 @@ func configObjects(property *v1alpha1.Property, files map[string][]byte) []Objec
 				path.Base(config.SettingsFile): string(files[config.SettingsFile]),
 				path.Base(config.ConsoleFile):  string(files[config.ConsoleFile]),
 			})},
+	}, hashObjects(property, files)...)
+}
+
+// hashObjects hold the hashes of keys and tokens.
+func hashObjects(property *v1alpha1.Property, files map[string][]byte) []Object {
+	secret := func(name, file string) Object {
+		return Object{kindSecret, property.Namespace, name, applycore.Secret(name, property.Namespace).
+			WithLabels(Labels(property)).
+			WithOwnerReferences(ownedBy(property)).
+			WithData(map[string][]byte{path.Base(file): files[file]})}
+	}
+	return []Object{
 		secret(apiKeysSecretName(property), config.APIKeysFile),
 		secret(accessTokensSecretName(property), config.AccessTokensFile),
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -12,11 +14,34 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 )
 
-// Credentials are a Property's API keys and access tokens in the clear, by their names in the spec. They are
-// shown to the owner in one Secret; pods get their hashes.
+// Credentials are a Property's API keys and access tokens: the spec's in the clear, by their names there, which are shown to the
+// owner in one Secret, while pods get their hashes.
 type Credentials struct {
 	APIKeys      map[string]string
 	AccessTokens map[string]string
+	// MadeAPIKeys and MadeAccessTokens are those that are objects of their own, of which nobody but their makers has more than the
+	// hash. None has a name or a hash that another one has.
+	MadeAPIKeys, MadeAccessTokens []auth.Credential
+}
+
+// Hashes returns of what [Build] does the Secrets with the hashes of keys and tokens, whatever else is wrong with the spec: who
+// revokes a key does not wait for somebody to mend that.
+func Hashes(property *v1alpha1.Property, credentials Credentials) ([]Object, error) {
+	keys, err := credentials.apiKeyHashes(property.Spec.APIKeys)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := credentials.accessTokenHashes(property.Spec.AccessTokens)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for path, list := range map[string][]auth.Credential{config.APIKeysFile: keys, config.AccessTokensFile: tokens} {
+		if files[path], err = file(path, list); err != nil {
+			return nil, err
+		}
+	}
+	return hashObjects(property, files), nil
 }
 
 // minAPIKeyLength is how short a key that an owner brings may be: 16 random letters and digits are some 95 bits.
@@ -33,7 +58,7 @@ func BroughtAPIKey(value string) (string, error) {
 	return key, nil
 }
 
-// apiKeyHashes returns what the collector knows of the spec's API keys, in the spec's order.
+// apiKeyHashes returns what the collector knows of API keys: the spec's, in the spec's order, then the others.
 func (c Credentials) apiKeyHashes(keys []v1alpha1.PropertyAPIKey) ([]auth.Credential, error) {
 	hashes := make([]auth.Credential, 0, len(keys))
 	for i, key := range keys {
@@ -46,7 +71,20 @@ func (c Credentials) apiKeyHashes(keys []v1alpha1.PropertyAPIKey) ([]auth.Creden
 	if err := config.CheckAPIKeys(hashes); err != nil {
 		return nil, fmt.Errorf("spec.apiKeys%w", err)
 	}
-	return hashes, nil
+	return append(hashes, c.MadeAPIKeys...), nil
+}
+
+// Expiration is when a key or token stops working, as pods are told; nil for never. Behind the year 9999, which an offset can lead
+// beyond, there is nothing that JSON could say.
+func Expiration(at *metav1.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	utc := at.UTC()
+	if last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC); utc.After(last) {
+		utc = last
+	}
+	return &utc
 }
 
 // publishable returns what bounds a publishable key, nil for a secret one.
@@ -69,7 +107,7 @@ func publishable(key *v1alpha1.PropertyAPIKey) *auth.Publishable {
 	}
 }
 
-// accessTokenHashes returns what the read API knows of the spec's access tokens, in the spec's order.
+// accessTokenHashes returns what the read API knows of access tokens: the spec's, in the spec's order, then the others.
 func (c Credentials) accessTokenHashes(tokens []v1alpha1.PropertyAccessToken) ([]auth.Credential, error) {
 	hashes := make([]auth.Credential, 0, len(tokens))
 	for i, token := range tokens {
@@ -77,12 +115,9 @@ func (c Credentials) accessTokenHashes(tokens []v1alpha1.PropertyAccessToken) ([
 		if secret == "" {
 			return nil, fmt.Errorf("spec.accessTokens[%d]: there is no token %q", i, token.Name)
 		}
-		hash := auth.Credential{Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.GrantedScope())}
-		if token.ExpirationTime != nil {
-			expiration := token.ExpirationTime.UTC()
-			hash.ExpirationTime = &expiration
-		}
-		hashes = append(hashes, hash)
+		hashes = append(hashes, auth.Credential{
+			Name: token.Name, Hash: auth.HashOf(secret), Scope: auth.Scope(token.GrantedScope()), ExpirationTime: Expiration(token.ExpirationTime),
+		})
 	}
-	return hashes, nil
+	return append(hashes, c.MadeAccessTokens...), nil
 }

@@ -69,14 +69,9 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 		config.APIKeysFile:      apiKeys,
 		config.AccessTokensFile: accessTokens,
 	} {
-		var text bytes.Buffer
-		encoder := json.NewEncoder(&text)
-		encoder.SetEscapeHTML(false) // people read it in a ConfigMap
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(content); err != nil {
-			return nil, fmt.Errorf("render %s: %w", path, err)
+		if files[path], err = file(path, content); err != nil {
+			return nil, err
 		}
-		files[path] = text.Bytes()
 	}
 	if options.SessionKeys != "" {
 		files[config.SessionKeysFile] = []byte(options.SessionKeys)
@@ -88,6 +83,18 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 		addFiles(files, options.ClickHouse.Files())
 	}
 	return files, nil
+}
+
+// file renders a file of JSON.
+func file(path string, content any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // people read it in a ConfigMap
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(content); err != nil {
+		return nil, fmt.Errorf("render %s: %w", path, err)
+	}
+	return text.Bytes(), nil
 }
 
 // addFiles adds those that have a content.

@@ -28,6 +28,8 @@ type Options struct {
 	// Hosts are the hosts that there are beside 127.0.0.1, as "www.shop.test:443", and what answers for each, as
 	// "127.0.0.1:4711". Their certificates are not checked.
 	Hosts map[string]string
+	// AnyCertificate says that no certificates are checked.
+	AnyCertificate bool
 	// Prepare is done in the first tab before anything is opened.
 	Prepare []chromedp.Action[chromedp.Void]
 }
@@ -66,7 +68,7 @@ func Open(t *testing.T, o Options) *Tab {
 		chromedp.ExecPath(strings.TrimSpace(string(path))), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("accept-lang", "en-US"),
-		chromedp.Flag("ignore-certificate-errors", len(o.Hosts) > 0),
+		chromedp.Flag("ignore-certificate-errors", o.AnyCertificate || len(o.Hosts) > 0),
 		chromedp.Flag("host-resolver-rules", strings.Join(rules, ", ")))...)
 	t.Cleanup(end)
 	opened := open(allocator, t)
@@ -157,19 +159,28 @@ func (p *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 // Look evaluates an expression in the tab's page, waiting for it where it is a promise.
 func Look[T any](p *Tab, expression string) T {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, timeout)
-	defer cancel()
-	seen, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	seen, err := look[T](p, expression)
 	if err != nil {
 		p.t.Fatalf("%s: %v", expression, err)
 	}
 	return seen
 }
 
-// Await waits until a condition holds in the tab's page, and fails the test with what the page shows where it does not.
+func look[T any](p *Tab, expression string) (T, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, timeout)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// left are what Chromium says where the page that was asked has been left for another.
+var left = []string{"Inspected target navigated or closed", "Execution context was destroyed", "Cannot find context"}
+
+// Await waits until a condition holds in the tab's page, or in those that it leads to by itself, and fails the test with what the page
+// shows where it does not.
 func (p *Tab) Await(what, condition string) {
 	p.t.Helper()
-	shown := Look[*string](p, fmt.Sprintf(`new Promise((done) => {
+	for end := time.Now().Add(timeout - 10*time.Second); ; {
+		shown, err := look[*string](p, fmt.Sprintf(`new Promise((done) => {
 	const end = performance.now() + %d;
 	const look = () => {
 		if (%s) done(null);
@@ -177,9 +188,16 @@ func (p *Tab) Await(what, condition string) {
 		else setTimeout(look, 20);
 	};
 	look();
-})`, (timeout-10*time.Second).Milliseconds(), condition))
-	if shown != nil {
-		p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
+})`, max(0, time.Until(end).Milliseconds()), condition))
+		switch {
+		case err != nil && time.Now().Before(end) && slices.ContainsFunc(left, func(said string) bool { return strings.Contains(err.Error(), said) }):
+			continue
+		case err != nil:
+			p.t.Fatalf("%s: %v", what, err)
+		case shown != nil:
+			p.t.Fatalf("not in time: %s; the page shows:\n%s", what, *shown)
+		}
+		return
 	}
 }
 

@@ -47,7 +47,6 @@ func opensTheConsole(t *testing.T, s *suite) {
 		s.letAnalysts(t, s.namespaceOf(tenant))
 	}
 	blog := s.apply(t, s.expose(s.property("blog"))) // which nobody may see
-	s.served(t, blog)
 
 	bob := newBrowser(t, authority, address)
 	bob.signsIn(t, "bob", "password of bob")

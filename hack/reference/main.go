@@ -66,11 +66,14 @@ func sentence(text string) string {
 var programs = []struct{ title, intro, path, command string }{
 	{"weir-operator", "The operator. The chart's values stand for these flags.", ".", ""},
 	{"weir-operator acl-file", "What the chart's Redis runs before it starts.", ".", "acl-file"},
+	{"weir-operator console", "The cluster's page for people. The chart's values stand for these flags.", ".", "console"},
 	{"weir-operator check", "What `helm test` runs.", ".", "check"},
 	{"weir dev", "Property files on this machine, without a cluster.", "./cli/weir", "dev"},
 	{"weir import", "The past of another system, into a Property's history. `collector import` is the same in the image.", "./cli/weir", "import"},
 	{"weir backup", "All that Redis has of a Property, into a file. `collector backup` is the same in the image.", "./cli/weir", "backup"},
 	{"weir restore", "Such a file, into a Redis that has nothing of the Property. `collector restore` is the same in the image.", "./cli/weir", "restore"},
+	{"weir token create", "An access token for a Property in a cluster.", "./cli/weir", "token create"},
+	{"weir key create", "An API key for a Property in a cluster.", "./cli/weir", "key create"},
 	{"collector", "The tenants' pods. The operator sets these flags.", "./collector", ""},
 }
 
@@ -83,10 +86,7 @@ func flagsPage(ctx context.Context) (string, error) {
 	var page strings.Builder
 	page.WriteString("# Flags\n\n" + notice + "Each program prints its flags with `-h`. A flag may be written with one or two hyphens.\n")
 	for _, program := range programs {
-		args := []string{"run", program.path}
-		if program.command != "" {
-			args = append(args, program.command)
-		}
+		args := append([]string{"run", program.path}, strings.Fields(program.command)...)
 		command := exec.CommandContext(ctx, "go", append(args, "-h")...)
 		command.Env = append(os.Environ(), "WEIR_IMAGE=")
 		output, err := command.CombinedOutput()

@@ -262,3 +262,12 @@ imagePullSecrets:
 {{- else if and .Values.clusterWide (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}true
 {{- end }}
 {{- end }}
+
+{{/* Whether to hold people to their own rights where they make keys and tokens, by a policy of the cluster's: "true" or nothing. */}}
+{{- define "weir.credentialsPolicy" -}}
+{{- $asked := .Values.rbac.credentialsPolicy }}
+{{- if kindIs "bool" $asked }}
+{{- if $asked }}true{{ end }}
+{{- else if and .Values.crds.install (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) }}true
+{{- end }}
+{{- end }}

@@ -43,7 +43,10 @@ func (people) ExampleClientID() string { return storage.ServiceUserID }
 type provider struct{ *storage.Storage }
 
 // SetUserinfoFromRequest is called for ID tokens.
-func (provider) SetUserinfoFromRequest(_ context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
+func (p provider) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
+	if err := p.Storage.SetUserinfoFromRequest(ctx, info, request, scopes); err != nil {
+		return err
+	}
 	if slices.Contains(scopes, groupsScope) {
 		info.AppendClaims(groupsScope, groups[request.GetSubject()])
 	}

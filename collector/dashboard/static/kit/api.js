@@ -86,14 +86,15 @@ export function useAsk() {
  *
  * @param {string|null} path below api/, such as analytics/summary; null asks nothing
  * @param {Iterable<[string, string]>} [params]
- * @param {{every?: number}} [options] every asks again after so many milliseconds while the page is visible
+ * @param {{every?: number, below?: string}} [options] every asks again after so many milliseconds while the page is visible; below is
+ *   what the path is below of instead
  * @returns {{data: any, answered: string, error: ApiError|null, loading: boolean, stale: boolean, at: Date|null,
  *   asOf: string|null, reload: () => void}} answered is the question that data answers; at, when; asOf is the time of the newest event
  *   that the answer knows of
  */
-export function useApi(path, params = [], { every } = {}) {
+export function useApi(path, params = [], { every, below = 'api/' } = {}) {
   const asking = useAsk();
-  const question = path === null ? null : `${path}?${new URLSearchParams([...params])}`;
+  const question = path === null ? null : `${below}${path}?${new URLSearchParams([...params])}`;
   const [state, setState] = useState({ data: undefined, answered: null, error: null, failed: null, at: null, asOf: null });
   const [round, setRound] = useState(0);
   const failures = useRef(0);
@@ -105,7 +106,7 @@ export function useApi(path, params = [], { every } = {}) {
     const abort = new AbortController();
     let timer;
     awaited.current = true;
-    asking(`api/${question.replace(/\?$/, '')}`, { signal: abort.signal })
+    asking(question.replace(/\?$/, ''), { signal: abort.signal })
       .then(async (response) => [await read(response), response.headers.get('Weir-As-Of')])
       .then(([data, asOf]) => {
         if (abort.signal.aborted) return;

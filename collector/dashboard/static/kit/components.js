@@ -154,3 +154,16 @@ export function Dialog({ title, onClose, children }) {
     ${children}
   </dialog>`;
 }
+
+/**
+ * A view that is loaded when somebody opens it: whoever does not has nothing of it to fetch.
+ * @param {() => Promise<{View: any}>} load imports a module
+ * @returns what shows its View
+ */
+export const later = (load) => function Later(props) {
+  const [View, setView] = useState(null);
+  const [failed, setFailed] = useState(false);
+  useEffect(() => { load().then((module) => setView(() => module.View), () => setFailed(true)); }, []);
+  if (failed) return html`<${Empty} title="This view could not be loaded."><button type="button" onClick=${() => location.reload()}>Load the page again</button><//>`;
+  return View ? html`<${View} ...${props} />` : html`<div class="loading" role="status"><span>Loading…</span></div>`;
+};

@@ -1,7 +1,7 @@
 /**
  * Where the page is: the view and its parameters, all of it in the query string of the address, so that a link shows the same.
  */
-import { createContext, html, useCallback, useContext, useEffect, useMemo, useState } from './html.js';
+import { createContext, html, useCallback, useContext, useEffect, useMemo, useRef, useState } from './html.js';
 
 /** The filters, and what says the period. */
 export const FILTERS = ['event', 'channel', 'source', 'medium', 'campaign', 'page', 'product'];
@@ -65,15 +65,17 @@ const Location = createContext(null);
 /**
  * Where the page is, and how to get elsewhere:
  * view (the first of views, if the address names several) and params; href(changes) and go(changes, {replace}) stay in the view;
- * viewHref(name, changes) is another view's address, with this one's period and filters.
+ * viewHref(name, changes) is another view's address, with this one's period and filters. While stay.current is a function, going back
+ * calls that instead.
  */
 export const useLocation = () => useContext(Location);
 
 /** Follows the address, and gives it to everything below. @param {{fallback: string, children: any}} props */
 export function LocationProvider({ fallback, children }) {
   const [search, setSearch] = useState(location.search);
+  const stay = useRef(null);
   useEffect(() => {
-    const follow = () => setSearch(location.search);
+    const follow = () => (stay.current ? stay.current() : setSearch(location.search));
     addEventListener('popstate', follow);
     return () => removeEventListener('popstate', follow);
   }, []);
@@ -86,7 +88,7 @@ export function LocationProvider({ fallback, children }) {
     const view = named || fallback;
     const href = (changes) => writeSearch(view, changed(params, changes));
     return {
-      view, views, params, open, href,
+      view, views, params, open, href, stay,
       go: (changes, options) => open(href(changes), options),
       viewHref: (name, changes = {}) => writeSearch(name, changed(shared(params), changes)),
     };

@@ -24,6 +24,8 @@ export function sorted(rows, value, direction) {
   });
 }
 
+/** @typedef {{key: string, direction: 'ascending'|'descending'}} Sort */
+
 /**
  * @typedef {object} Column
  * @property {string} key the row's member
@@ -37,24 +39,32 @@ export function sorted(rows, value, direction) {
 
 /**
  * @param {{caption: string, columns: Column[], rows: any[], rowKey: (row: any) => string, captionHidden?: boolean,
- *   foot?: any, rowProps?: (row: any) => object, order?: string, onOrder?: (order: string) => void, limit?: number}} props
+ *   foot?: any, rowProps?: (row: any) => object, order?: string, onOrder?: (order: string) => void, limit?: number, by?: Sort,
+ *   onSort?: (by: Sort) => void}} props
  *   The first column heads its row. Rows stand in the order given until somebody sorts; order is what the API sorted them by. Of
- *   all of them, sorted, the first limit are shown.
+ *   all of them, sorted, the first limit are shown. With by, they are sorted already, and onSort is told what is wanted.
  */
-export function Table({ caption, columns, rows, rowKey, captionHidden = true, foot, rowProps, order, onOrder, limit = Infinity }) {
-  const [sort, setSort] = useState(null);
+export function Table({ caption, columns, rows, rowKey, captionHidden = true, foot, rowProps, order, onOrder, limit = Infinity, by, onSort }) {
+  const [own, setSort] = useState(null);
+  const sort = by ?? own;
   const shown = useMemo(() => {
-    const column = sort && columns.find(({ key }) => key === sort.key);
+    const column = !by && sort && columns.find(({ key }) => key === sort.key);
     return (column ? sorted(rows, column.value ?? ((row) => row[column.key]), sort.direction) : rows).slice(0, limit);
-  }, [rows, columns, sort, limit]);
-  const turn = ({ key, number }) => setSort((before) => {
-    if (before?.key !== key) return { key, direction: number ? 'descending' : 'ascending' };
-    return { key, direction: before.direction === 'ascending' ? 'descending' : 'ascending' };
+  }, [rows, columns, by, sort, limit]);
+  const turn = ({ key, number }) => (onSort ?? setSort)({
+    key, direction: (sort?.key === key ? sort.direction === 'descending' : !number) ? 'ascending' : 'descending',
   });
   const direction = (column) => {
     if (column.order) return column.order === order ? 'descending' : null;
     return sort?.key === column.key ? sort.direction : null;
   };
+  const line = (row) => html`<tr key=${rowKey(row)} ...${rowProps?.(row)}>${columns.map((column, i) => {
+    const content = column.cell ? column.cell(row) : row[column.key];
+    const name = [column.number && 'number', column.class].filter(Boolean).join(' ');
+    return i === 0 ? html`<th key=${column.key} scope="row" class=${name}>${content}</th>`
+      : html`<td key=${column.key} class=${name}>${content}</td>`;
+  })}</tr>`;
+  const drawn = useMemo(() => new WeakMap(), [columns, rowProps]); // a row that has only changed its place is not drawn anew
   return html`<div class="table" tabindex="0" role="group" aria-label=${caption}>
     <table>
       <caption class=${captionHidden ? 'hidden' : ''}>${caption}</caption>
@@ -62,12 +72,10 @@ export function Table({ caption, columns, rows, rowKey, captionHidden = true, fo
         <th key=${column.key} scope="col" class=${column.number ? 'number' : ''} aria-sort=${direction(column)}>
           ${column.value === null && !column.order ? column.label : html`<button type="button" class="sort"
             onClick=${() => (column.order ? onOrder(column.order) : turn(column))}>${column.label}</button>`}</th>`)}</tr></thead>
-      <tbody>${shown.map((row) => html`<tr key=${rowKey(row)} ...${rowProps?.(row)}>${columns.map((column, i) => {
-        const content = column.cell ? column.cell(row) : row[column.key];
-        const name = [column.number && 'number', column.class].filter(Boolean).join(' ');
-        return i === 0 ? html`<th key=${column.key} scope="row" class=${name}>${content}</th>`
-          : html`<td key=${column.key} class=${name}>${content}</td>`;
-      })}</tr>`)}</tbody>
+      <tbody>${shown.map((row) => {
+        if (!drawn.has(row)) drawn.set(row, line(row));
+        return drawn.get(row);
+      })}</tbody>
       ${foot && html`<tfoot>${foot}</tfoot>`}
     </table>
   </div>`;

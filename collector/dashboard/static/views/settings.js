@@ -37,7 +37,7 @@ function Send({ property }) {
   const chosen = keys.find((key) => key.name === name);
   const key = typed[name] ?? chosen?.key ?? '';
   const publishable = chosen?.type === 'Publishable';
-  const url = (property.collect_url ?? 'https://COLLECT_HOST').replace(/\/+$/, '');
+  const url = property.collect_url;
   const texts = useMemo(() => snippets({ url, key, currency: property.currency, publishable }), [url, key, property.currency, publishable]);
   const shown = texts.find((each) => each.name === language) ?? texts[0];
   return html`<${Panel} title="Send an event">

@@ -11,15 +11,20 @@ const EVENT = {
 /** A key as a text that is safe in every language below: what has other characters is no key. */
 const safe = (key, placeholder) => (/^w[kp]_[A-Za-z0-9_-]+$/.test(key) ? key : placeholder);
 
+/** An address that is as safe: what a Property's pods say of themselves may be pasted into a shell. @param {any} url */
+export const address = (url, placeholder) => (/^https?:\/\/[\w.:[\]-]+(\/[\w./~-]*)?$/.test(url) ? String(url).replace(/\/+$/, '') : placeholder);
+
 const json = (currency) => JSON.stringify({ ...EVENT, data: { ...EVENT.data, currency } });
 
 /**
  * The snippets, each with its text. Pure.
- * @param {{url: string, key: string, currency: string, publishable: boolean}} options url is the collector's address, without a
- *   slash at its end; key may be empty. A publishable key is for pages, a secret one for servers.
+ * @param {{url?: string|null, key: string, currency: string, publishable: boolean}} options url is the collector's address; key may be
+ *   empty. A publishable key is for pages, a secret one for servers.
  * @returns {{name: string, label: string, text: string, guide: string}[]}
  */
-export function snippets({ url, key, currency, publishable }) {
+export function snippets({ url: collect, key, currency: code, publishable }) {
+  const url = address(collect, 'https://COLLECT_HOST');
+  const currency = /^[A-Z]{3}$/.test(code) ? code : 'EUR';
   const secret = safe(key, 'wk_YOUR_KEY');
   const target = `${url}/collect/${secret}`;
   if (publishable) {

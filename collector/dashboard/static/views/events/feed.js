@@ -64,7 +64,7 @@ export function useFeed(params) {
     turning.current = turn;
     setTrouble(null);
     const [path, search] = question.split('?');
-    ask(`api/${path}`, { params: [...new URLSearchParams(search), ['cursor', cursor]], signal: turn.abort.signal })
+    ask(path, { params: [...new URLSearchParams(search), ['cursor', cursor]], signal: turn.abort.signal })
       .then(read)
       .then((page) => {
         if (turn.abort.signal.aborted) return;
