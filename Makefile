@@ -100,6 +100,12 @@ bench-collect: check-go ## Load the collector end to end, in turn with a bare ha
 bench-deliver: check-go ## Deliver to a local sink, in turn with a bare consumer of the same stream, five rounds each
 	@$(PHASE) bench-deliver go test ./collector/deliver -run '^$$' -bench 'Delivery|Lake' -benchtime 5x $(TEST_ARGS)
 
+BACKUP_EVENTS ?= 200000
+
+.PHONY: bench-backup
+bench-backup: check-go ## Back up a Property of BACKUP_EVENTS (200,000) while events come in, and restore it. BACKUP_ARGS: see hack/bench/backup
+	@$(PHASE) bench-backup go run ./hack/bench/backup -events $(BACKUP_EVENTS) $(BACKUP_ARGS)
+
 .PHONY: bench-operator
 bench-operator: check-go ## Measure the operator with 1,000 Properties on a real API server: ten minutes. OPERATOR_ARGS: see hack/bench/operator
 	@go build $(BUILD_FLAGS) -o bin/weir-operator .

@@ -75,7 +75,7 @@ func (s *schema) paths(t *testing.T, root *schema, prefix string) []string {
 }
 
 // openMaps are values whose names are the user's to choose: their defaults are examples.
-var openMaps = []string{"operator.resources.requests", "operator.resources.limits", "console.resources.requests", "console.resources.limits", "redis.resources.requests", "redis.resources.limits", "metrics.dashboards.labels"}
+var openMaps = []string{"operator.resources.requests", "operator.resources.limits", "console.resources.requests", "console.resources.limits", "redis.resources.requests", "redis.resources.limits", "backup.resources.requests", "backup.resources.limits", "metrics.dashboards.labels"}
 
 func valuePaths(values map[string]any, prefix string) []string {
 	var list []string
@@ -162,6 +162,11 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 			[]string{"--set", "clusterWide=true,console.enabled=true,console.oidc.issuerURL=https://id.example.com,console.oidc.clientID=weir"},
 			"console.url: must be the address at which people reach the console",
 		},
+		"backups of what is no Property":  {[]string{"--set", "backup.properties={shop}"}, "/backup/properties/0"},
+		"backups to a server with a path": {[]string{"--set", "backup.s3.endpoint=https://minio.example.com/backups"}, "/backup/s3/endpoint"},
+		"backups to no bucket":            {[]string{"--set", "clusterWide=true,backup.enabled=true,backup.s3.existingSecret=keys"}, "backup.s3.bucket: must name"},
+		"backups without keys":            {[]string{"--set", "clusterWide=true,backup.enabled=true,backup.s3.bucket=b"}, "backup.s3.existingSecret: must name"},
+		"backups of no Redis":             {[]string{"--set", "clusterWide=true,redis.enabled=false,backup.enabled=true,backup.s3.bucket=b,backup.s3.existingSecret=keys"}, "backup: needs the operators Redis"},
 		"a console without a provider": {
 			[]string{"--set", "clusterWide=true,console.enabled=true,console.url=https://c.example.com,console.oidc.clientID=weir"}, "console.oidc.issuerURL: must be",
 		},

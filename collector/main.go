@@ -1,5 +1,6 @@
 // Command collector is the tenant pods' binary: it serves one Property in the roles that it is given. `collector import` is what a
-// Job runs beside them to bring a past into the Property's history.
+// Job runs beside them to bring a past into the Property's history, `collector backup` and `collector restore` what a CronJob and a
+// Job of whoever runs Redis do.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // nor the certificates of authorities
 
 	"github.com/weir-dev/weir/collector/audit"
+	"github.com/weir-dev/weir/collector/backup"
 	"github.com/weir-dev/weir/collector/history/imports"
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/server"
@@ -41,8 +43,17 @@ func main() {
 
 // run is the program without its globals; it returns the exit code. The audit log goes to stdout, the log to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "import" {
-		return imports.Command(ctx, "collector import", args[1:], os.Stdin, stdout, stderr)
+	if len(args) > 0 {
+		surroundings := backup.Environment{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Version: version}
+		stream.RouteLogs(slog.New(slog.DiscardHandler)) // what fails the commands say
+		switch args[0] {
+		case "import":
+			return imports.Command(ctx, "collector import", args[1:], os.Stdin, stdout, stderr)
+		case "backup":
+			return backup.Command(ctx, "collector backup", args[1:], surroundings)
+		case "restore":
+			return backup.RestoreCommand(ctx, "collector restore", args[1:], surroundings)
+		}
 	}
 	var options role.Options
 	var roles, directory, listen, metricsListen string

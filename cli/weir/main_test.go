@@ -18,7 +18,7 @@ func TestTheCommandsOfWeir(t *testing.T) {
 		"the version is the module's":            {[]string{"version"}, 0, moduleVersion() + "\n", ""},
 		"help of dev lists its flags":            {[]string{"dev", "-h"}, 0, "-fake-platforms", ""},
 		"an argument of dev is no file":          {[]string{"dev", "shop.yaml"}, 2, "", `weir: "shop.yaml" is no flag`},
-		"a command that there is not is refused": {[]string{"operator"}, 2, "", `weir: unknown command "operator"; the commands are dev, import, token, key and version`},
+		"a command that there is not is refused": {[]string{"operator"}, 2, "", `weir: unknown command "operator"; the commands are dev, import, backup, restore, token, key and version`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,8 @@ var holds = map[string]string{
 	"rate:KEY":                "nothing",
 	"import:events":           "as `events`",
 	"import:deliveries":       "as `deliveries`",
+	"restoring":               "nothing",
+	"restore:KEY":             "as the key",
 	"rejections":              "event ids, and the names of events",
 	"retry:PLATFORM:due":      "positions of events; nothing by itself",
 	"retry:PLATFORM:open":     "positions of events; nothing by itself",

@@ -70,6 +70,8 @@ var programs = []struct{ title, intro, path, command string }{
 	{"weir-operator check", "What `helm test` runs.", ".", "check"},
 	{"weir dev", "Property files on this machine, without a cluster.", "./cli/weir", "dev"},
 	{"weir import", "The past of another system, into a Property's history. `collector import` is the same in the image.", "./cli/weir", "import"},
+	{"weir backup", "All that Redis has of a Property, into a file. `collector backup` is the same in the image.", "./cli/weir", "backup"},
+	{"weir restore", "Such a file, into a Redis that has nothing of the Property. `collector restore` is the same in the image.", "./cli/weir", "restore"},
 	{"weir token create", "An access token for a Property in a cluster.", "./cli/weir", "token create"},
 	{"weir key create", "An API key for a Property in a cluster.", "./cli/weir", "key create"},
 	{"collector", "The tenants' pods. The operator sets these flags.", "./collector", ""},

@@ -1,0 +1,200 @@
+package backup
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+const (
+	bucketScheme = "s3://"
+	// partBytes is how large a part of an object is that is written: of 10,000 parts, which is the most, 160 GB.
+	partBytes = 16 << 20
+	// tries is how often a request is made that gets no answer, or one that says to try again.
+	tries = 6
+	// abortTimeout is how long taking back what was written may take.
+	abortTimeout = 30 * time.Second
+)
+
+// isBucket says whether a place is in a bucket.
+func isBucket(place string) bool { return strings.HasPrefix(place, bucketScheme) }
+
+// bucketFlags say which server it is. The keys are in the environment, as other programs have them.
+type bucketFlags struct {
+	region, endpoint string
+	pathStyle        bool
+}
+
+func (b *bucketFlags) add(set *flag.FlagSet) {
+	set.StringVar(&b.region, "s3-region", "us-east-1", "the bucket's `REGION`; the keys are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN")
+	set.StringVar(&b.endpoint, "s3-endpoint", "", "`URL` of a server other than AWS's")
+	set.BoolVar(&b.pathStyle, "s3-path-style", false, "the bucket is in the URL's path and not in its host")
+}
+
+func (b *bucketFlags) check(place string) (problems []string) {
+	if bucket, _, _ := strings.Cut(strings.TrimPrefix(place, bucketScheme), "/"); bucket == "" {
+		problems = append(problems, "s3://: must name a bucket")
+	}
+	if b.endpoint != "" {
+		if parsed, err := url.Parse(b.endpoint); err != nil || parsed.Host == "" || parsed.User != nil || parsed.Scheme != "https" && parsed.Scheme != "http" {
+			problems = append(problems, "--s3-endpoint: must be a URL such as https://minio.example.com:9000")
+		}
+	}
+	return problems
+}
+
+// client makes a client for a place, and returns the bucket and the key.
+func (b *bucketFlags) client(place string, getenv func(string) string) (client *s3.Client, bucket, key string, err error) {
+	id, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
+	if id == "" || secret == "" {
+		return nil, "", "", errors.New("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are needed in the environment")
+	}
+	options := s3.Options{
+		Region: b.region, UsePathStyle: b.pathStyle,
+		HTTPClient: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		Credentials: credentials.NewStaticCredentialsProvider(
+			id, secret, getenv("AWS_SESSION_TOKEN")),
+		RetryMaxAttempts: tries,
+		// Signatures cover the SHA-256 of what is sent; servers other than AWS's refuse the trailers that newer checksums take.
+		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
+		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
+	}
+	if b.endpoint != "" {
+		options.BaseEndpoint = aws.String(b.endpoint)
+	}
+	bucket, key, _ = strings.Cut(strings.TrimPrefix(place, bucketScheme), "/")
+	return s3.New(options), bucket, key, nil
+}
+
+// open reads an object.
+func (b *bucketFlags) open(ctx context.Context, place string, getenv func(string) string) (io.ReadCloser, error) {
+	client, bucket, key, err := b.client(place, getenv)
+	if err != nil {
+		return nil, err
+	}
+	got, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return got.Body, nil
+}
+
+// target returns where a Property's backup is written to, which is named for when it was begun.
+func (b *bucketFlags) target(place, property string, began time.Time, getenv func(string) string) (*object, error) {
+	client, bucket, prefix, err := b.client(place, getenv)
+	if err != nil {
+		return nil, err
+	}
+	if prefix != "" && !strings.HasSuffix(prefix, "/") {
+		prefix += "/"
+	}
+	key := prefix + property + "/" + began.UTC().Format("2006-01-02T15-04-05Z") + ".weir"
+	return &object{client: client, bucket: bucket, key: key}, nil
+}
+
+// object is an object that is written in parts. It is there once it is whole.
+type object struct {
+	client      *s3.Client
+	bucket, key string
+
+	ctx    context.Context //nolint:containedctx // that of begin, for a Writer's calls
+	upload *string
+	parts  []types.CompletedPart
+	buffer bytes.Buffer
+}
+
+func (o *object) begin(ctx context.Context) (io.Writer, error) {
+	if err := o.discard(ctx); err != nil {
+		return nil, err
+	}
+	begun, err := o.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
+		Bucket: &o.bucket, Key: &o.key, ContentType: aws.String("application/octet-stream"),
+	})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	o.ctx, o.upload = ctx, begun.UploadId
+	return o, nil
+}
+
+// Write sends a part where there is enough for one.
+func (o *object) Write(p []byte) (int, error) {
+	o.buffer.Write(p)
+	if o.buffer.Len() >= partBytes {
+		if err := o.send(o.ctx); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+func (o *object) send(ctx context.Context) error {
+	number := int32(len(o.parts) + 1)
+	sent, err := o.client.UploadPart(ctx, &s3.UploadPartInput{
+		Bucket: &o.bucket, Key: &o.key, UploadId: o.upload, PartNumber: &number, Body: bytes.NewReader(o.buffer.Bytes()),
+	})
+	if err != nil {
+		return refusal(err)
+	}
+	o.parts = append(o.parts, types.CompletedPart{ETag: sent.ETag, PartNumber: &number})
+	o.buffer.Reset()
+	return nil
+}
+
+func (o *object) finish(ctx context.Context) error {
+	if err := o.send(ctx); err != nil {
+		return err
+	}
+	_, err := o.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
+		Bucket: &o.bucket, Key: &o.key, UploadId: o.upload, MultipartUpload: &types.CompletedMultipartUpload{Parts: o.parts},
+	})
+	if err != nil {
+		return refusal(err)
+	}
+	o.upload, o.parts = nil, nil
+	return nil
+}
+
+// discard takes the parts back, which a bucket may keep, and be paid for, else.
+func (o *object) discard(ctx context.Context) error {
+	if o.upload == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, abortTimeout)
+	defer cancel()
+	_, err := o.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: &o.key, UploadId: o.upload})
+	o.upload, o.parts = nil, nil
+	o.buffer.Reset()
+	if err != nil {
+		return fmt.Errorf("parts of the backup are left in the bucket: %w", refusal(err))
+	}
+	return nil
+}
+
+// refusal makes an error of ours of one of the library's, which has more in it than people need.
+func refusal(err error) error {
+	response, answered := errors.AsType[*smithyhttp.ResponseError](err)
+	if !answered || response.HTTPStatusCode() == 0 {
+		return fmt.Errorf("the bucket's server cannot be reached: %w", err)
+	}
+	code := ""
+	if api, worded := errors.AsType[smithy.APIError](err); worded {
+		code = api.ErrorCode()
+	}
+	return fmt.Errorf("the bucket's server has answered %d %s", response.HTTPStatusCode(), cmp.Or(code, "without a reason"))
+}

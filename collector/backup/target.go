@@ -1,0 +1,126 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/weir-dev/weir/collector/stream"
+)
+
+// partial is behind a file's name until the backup in it is whole.
+const partial = ".partial"
+
+// pipe writes to the standard output, or to anything else that takes nothing back.
+type pipe struct {
+	to    io.Writer
+	begun bool
+}
+
+func (p *pipe) begin(context.Context) (io.Writer, error) {
+	if p.begun {
+		return nil, errTaken
+	}
+	p.begun = true
+	return p.to, nil
+}
+
+func (p *pipe) finish(context.Context) error  { return nil }
+func (p *pipe) discard(context.Context) error { return nil }
+
+// file writes to a file, which has its name once it is whole. Only its owner may read it.
+type file struct {
+	path string
+	open *os.File
+}
+
+func (f *file) begin(context.Context) (io.Writer, error) {
+	if _, err := os.Lstat(f.path); err == nil {
+		return nil, fmt.Errorf("%s is there already", f.path)
+	}
+	if err := f.close(); err != nil {
+		return nil, err
+	}
+	opened, err := os.OpenFile(f.path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	f.open = opened
+	return opened, nil
+}
+
+func (f *file) finish(context.Context) error {
+	if err := errors.Join(f.open.Sync(), f.close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.path+partial, f.path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(f.path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// discard leaves what there is: --resume goes on with it.
+func (f *file) discard(context.Context) error { return f.close() }
+
+func (f *file) close() error {
+	if f.open == nil {
+		return nil
+	}
+	err := f.open.Close()
+	f.open = nil
+	return err
+}
+
+// resume goes on with what a backup has written to the file that was broken off: it cuts off what is not whole. begun is false where
+// there is nothing to go on with.
+func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgress, events int64, begun bool, err error) {
+	opened, err := os.OpenFile(f.path+partial, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, 0, false, nil
+	}
+	if err != nil {
+		return nil, nil, 0, false, err
+	}
+	f.open = opened
+	r, err := NewReader(opened)
+	if errors.Is(err, ErrFormat) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrDamaged) {
+		return nil, nil, 0, false, f.close()
+	}
+	if err != nil {
+		return nil, nil, 0, false, err
+	}
+	if r.Header.Property != property {
+		return nil, nil, 0, false, &OtherError{Has: r.Header.Property, Wanted: property}
+	}
+	progress = &stream.BackupProgress{}
+	for {
+		p, err := r.Next()
+		if err != nil {
+			if !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrDamaged) && !errors.Is(err, io.EOF) {
+				return nil, nil, 0, false, err
+			}
+			break
+		}
+		progress.Note(p)
+		events += eventsIn(p)
+	}
+	if !progress.Cut() || r.ended {
+		return nil, nil, 0, false, f.close()
+	}
+	if err := opened.Truncate(r.offset); err != nil {
+		return nil, nil, 0, false, err
+	}
+	if _, err := opened.Seek(r.offset, io.SeekStart); err != nil {
+		return nil, nil, 0, false, err
+	}
+	w, err = ContinueWriter(opened, r)
+	return w, progress, events, true, err
+}
