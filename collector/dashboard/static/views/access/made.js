@@ -1,5 +1,5 @@
 /** What has just been made, the only time that it is shown. It is in this page's memory alone, and gone when the window is closed. */
-import { html, useEffect, useId, useRef, useState } from '../../kit/html.js';
+import { html, useEffect, useId, useLayoutEffect, useRef, useState } from '../../kit/html.js';
 import { Copy, useAnnounce, useProperty } from '../../kit/components.js';
 import { useLocation } from '../../kit/state.js';
 import { address, snippets } from '../snippets.js';
@@ -25,7 +25,8 @@ function useStay(onTry, onGone) {
   const { stay } = useLocation();
   const calls = useRef();
   calls.current = { onTry, onGone };
-  useEffect(() => {
+  // Not an effect like others: those let go only after the next frame, and whoever leaves until then would be asked for nothing.
+  useLayoutEffect(() => {
     const here = location.href;
     stay.current = () => {
       history.pushState(null, '', here);
