@@ -137,6 +137,35 @@ func TestAPropertyOfTheNameGetsNothingOfTheOneBefore(t *testing.T) {
 	}
 }
 
+// TestATokenThatWasFreedOfItsOwnerIsStillTheOneBefores, whose owner who may edit it has taken off while the Property was going, as
+// kubectl delete --cascade=orphan does, too.
+func TestATokenThatWasFreedOfItsOwnerIsStillTheOneBefores(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	running := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
+	create(t, property(namespace, "freed"))
+	before := settled(t, namespace, "freed")
+	create(t, accessToken(namespace, "freed", "old"))
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "old", v1alpha1.ReasonReady)
+	if bound := get(t, &v1alpha1.AccessToken{}, namespace, "old").Status.PropertyUID; bound != before.UID {
+		t.Errorf("its status has the Property %q, want %q", bound, before.UID)
+	}
+	running.stop()
+	remove(t, before)
+	change(t, &v1alpha1.AccessToken{}, namespace, "old", func(token *v1alpha1.AccessToken) { token.OwnerReferences = nil })
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}})
+	deleted(t, namespace, "freed")
+
+	create(t, property(namespace, "freed"))
+	settled(t, namespace, "freed")
+	create(t, accessToken(namespace, "freed", "next"))
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "next", v1alpha1.ReasonReady)
+	becomes(t, &v1alpha1.AccessToken{}, namespace, "old", v1alpha1.ReasonPropertyMissing)
+	if told := toldPods(t, namespace, "freed-access-tokens"); told["accesstoken/old"].Name != "" || told["accesstoken/next"].Name == "" {
+		t.Errorf("pods are told of %v", told)
+	}
+}
+
 func TestATokenThatCannotBeTakenOverHarmsNothingElse(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

@@ -26,6 +26,8 @@ type credentialObject struct {
 	// credential is what pods are told where the object is in force.
 	credential auth.Credential
 	conditions []metav1.Condition
+	// boundTo is the Property that the object is for for good, as its status remembers; "" before it has been seen.
+	boundTo types.UID
 
 	// adoption says whose the object is.
 	adoption adoption
@@ -44,7 +46,7 @@ const (
 	unadopted adoption = iota
 	// adopted: it goes when the Property goes.
 	adopted
-	// anothers: it was made for a Property of the name that is gone, and goes as soon as that is noticed.
+	// anothers: it belongs to another Property, or was made for one of the name that is gone.
 	anothers
 )
 
@@ -74,7 +76,7 @@ func objectOfKey(key *v1alpha1.APIKey) *credentialObject {
 
 // objectOf reads what both kinds have. In pods the name has its kind before it, so that it is none of the spec's.
 func objectOf(object client.Object, kind, before, begins, hash string, expires *metav1.Time, status *v1alpha1.CredentialStatus) *credentialObject {
-	o := &credentialObject{object: object, kind: kind, conditions: status.Conditions}
+	o := &credentialObject{object: object, kind: kind, conditions: status.Conditions, boundTo: status.PropertyUID}
 	o.credential = auth.Credential{Name: before + object.GetName(), Prefix: begins}
 	if o.credential.Hash.UnmarshalText([]byte(hash)) != nil {
 		o.credential.Hash = auth.Hash{}
@@ -83,10 +85,13 @@ func objectOf(object client.Object, kind, before, begins, hash string, expires *
 	return o
 }
 
-// adoptionBy reads an object's owners.
-func adoptionBy(object client.Object, property types.UID) adoption {
+// adoptionBy reads whose an object is: its status first, which nobody else writes, for who may edit the object may take its owner off.
+func (o *credentialObject) adoptionBy(property types.UID) adoption {
 	found := unadopted
-	for _, owner := range object.GetOwnerReferences() {
+	if o.boundTo != "" && o.boundTo != property {
+		return anothers
+	}
+	for _, owner := range o.object.GetOwnerReferences() {
 		if owner.Kind != v1alpha1.Kind || !strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 			continue
 		}
@@ -135,7 +140,7 @@ func (o *credentialObject) unfit(taken map[auth.Hash]string, now time.Time) *con
 	case ready != nil && ready.Reason == v1alpha1.ReasonDuplicate: // whatever becomes of its owner
 		return &conditionReason{ready.Reason, ready.Message}
 	case o.adoption == anothers:
-		return reasonf(v1alpha1.ReasonPropertyMissing, "it was made for a Property of this name that is gone; make another")
+		return reasonf(v1alpha1.ReasonPropertyMissing, "it belongs to another Property, or was made for one of this name that is gone; delete it and make another")
 	case o.credential.Hash == auth.Hash{}: // pods would refuse all keys for it
 		return reasonf(v1alpha1.ReasonPending, "spec.sha256: is the hash of nothing; delete the object and make another")
 	case other != "" || o.copied:
@@ -183,7 +188,7 @@ func (r *Reconciler) credentialObjects(ctx context.Context, property types.Names
 	}
 	found = slices.DeleteFunc(found, func(o *credentialObject) bool { return o.object.GetDeletionTimestamp() != nil })
 	for _, o := range found {
-		o.adoption = adoptionBy(o.object, owner)
+		o.adoption = o.adoptionBy(owner)
 	}
 	return found, nil
 }

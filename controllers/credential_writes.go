@@ -75,7 +75,7 @@ func (m *propertyMemory) recall(objects []*credentialObject, now time.Time, paus
 		if !o.written {
 			memory.superseded, memory.adopted = nil, false
 		}
-		if memory.adopted {
+		if memory.adopted && o.adoption == unadopted {
 			o.adoption = adopted
 		}
 		if now.Sub(memory.failed) >= pause {
@@ -184,7 +184,7 @@ func (r *Reconciler) sayOfCredentials(ctx context.Context, s *scope) error {
 			r.adopt(ctx, s, o)
 		}
 		status, why := s.verdictOf(o)
-		if why.reason == "" || said(o, status, why) {
+		if why.reason == "" || said(o, status, why) && (o.adoption == anothers || o.boundTo != "") {
 			continue
 		}
 		if o.written {
@@ -198,7 +198,7 @@ func (r *Reconciler) sayOfCredentials(ctx context.Context, s *scope) error {
 		if !s.mayWrite(mostObjectWrites) {
 			break
 		}
-		changed, err := r.writeVerdict(ctx, o, status, why)
+		changed, err := r.writeVerdict(ctx, o, s.property.UID, status, why)
 		if err != nil {
 			r.couldNot(s, o, err)
 			continue
@@ -229,10 +229,15 @@ func said(o *credentialObject, status metav1.ConditionStatus, why conditionReaso
 	return ready != nil && ready.Status == status && ready.Reason == why.reason && ready.Message == why.message
 }
 
-// writeVerdict writes an object's condition and returns the object as it is then. One that is gone needs none.
-func (r *Reconciler) writeVerdict(ctx context.Context, o *credentialObject, status metav1.ConditionStatus, why conditionReason) (client.Object, error) {
+// writeVerdict writes an object's condition, and where it is the Property's that it is for good, and returns the object as it is then.
+// One that is gone needs none.
+func (r *Reconciler) writeVerdict(ctx context.Context, o *credentialObject, property types.UID, status metav1.ConditionStatus, why conditionReason) (client.Object, error) {
 	changed := o.object.DeepCopyObject().(client.Object)
-	meta.SetStatusCondition(conditionsOf(changed), metav1.Condition{
+	now := credentialStatus(changed)
+	if o.adoption != anothers && property != "" {
+		now.PropertyUID = property
+	}
+	meta.SetStatusCondition(&now.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: status, Reason: why.reason, Message: why.message,
 		ObservedGeneration: changed.GetGeneration(), LastTransitionTime: metav1.NewTime(r.Options.Now()),
 	})
@@ -240,14 +245,14 @@ func (r *Reconciler) writeVerdict(ctx context.Context, o *credentialObject, stat
 	return changed, objectFailed("write the status of", o.key(), nil, client.IgnoreNotFound(err))
 }
 
-func conditionsOf(object client.Object) *[]metav1.Condition {
+func credentialStatus(object client.Object) *v1alpha1.CredentialStatus {
 	switch object := object.(type) {
 	case *v1alpha1.AccessToken:
-		return &object.Status.Conditions
+		return &object.Status
 	case *v1alpha1.APIKey:
-		return &object.Status.Conditions
+		return &object.Status
 	}
-	return &[]metav1.Condition{}
+	return &v1alpha1.CredentialStatus{}
 }
 
 // orphans says of keys and tokens that there is no Property for them. Those that had one go with it.
@@ -289,7 +294,7 @@ func (r *Reconciler) orphans(ctx context.Context, property types.NamespacedName)
 	}
 	var errs []error
 	for _, o := range objects {
-		_, err := r.writeVerdict(ctx, o, metav1.ConditionFalse, why)
+		_, err := r.writeVerdict(ctx, o, "", metav1.ConditionFalse, why)
 		errs = append(errs, err)
 	}
 	return rest, errors.Join(errs...)

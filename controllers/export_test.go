@@ -90,7 +90,7 @@ func Choose(property types.UID, tokens []v1alpha1.AccessToken, keys []v1alpha1.A
 		objects = append(objects, objectOfKey(&keys[i]))
 	}
 	for _, o := range objects {
-		o.adoption, o.copied = adoptionBy(o.object, property), o.object.GetUID() == duplicate
+		o.adoption, o.copied = o.adoptionBy(property), o.object.GetUID() == duplicate
 	}
 	chosen := chooseCredentials(objects, own, now)
 	found := map[string]string{}

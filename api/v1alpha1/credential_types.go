@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Kinds of the credentials that people make for themselves.
@@ -163,6 +164,11 @@ type APIKeyList struct {
 
 // CredentialStatus says whether a key or token is in force.
 type CredentialStatus struct {
+	// The UID of the Property that the key or token is for, once that has been seen. Another Property of the name, which comes
+	// later, does not accept it, whoever changes the object's owners.
+	// +optional
+	PropertyUID types.UID `json:"propertyUID,omitempty"`
+
 	// Ready says whether the Property's pods accept the key or token, and why not.
 	// +optional
 	// +listType=map

@@ -80,7 +80,8 @@ To revoke it: kubectl delete %s NAME
 // parse reads the command line. NAME may stand anywhere.
 func parse(k kind, args []string, output io.Writer, now time.Time) (request, error) {
 	asked := request{kind: k}
-	var scope, expires string
+	var scope string
+	var expires *string
 	set := flags.NewSet("weir " + k.word + " create")
 	set.StringVar(&asked.namespace, "namespace", "", "`NAMESPACE` of the Property; default: that of the kubeconfig's context")
 	set.StringVar(&asked.namespace, "n", "", "`NAMESPACE`, as --namespace")
@@ -88,7 +89,8 @@ func parse(k kind, args []string, output io.Writer, now time.Time) (request, err
 	if k.scoped {
 		set.StringVar(&scope, "scope", scopes[0], "`SCOPE` of the token: read for every query, write also to replay deliveries, admin for everything")
 	}
-	set.StringVar(&expires, "expires", "", "when it stops working: a `TIME` from now as in 720h or 30d, a day as in 2027-01-31, at whose beginning in UTC, or a time as in 2027-01-31T12:00:00Z; default: never")
+	set.Func("expires", "when it stops working: a `TIME` from now as in 720h or 30d, a day as in 2027-01-31, at whose beginning in UTC, or a time as in 2027-01-31T12:00:00Z; default: never",
+		func(text string) error { expires = &text; return nil })
 	set.StringVar(&asked.kubeconfig, "kubeconfig", "", "`FILE` that says how the cluster is reached; default: as kubectl has it, the environment's KUBECONFIG or ~/.kube/config")
 	set.StringVar(&asked.context, "context", "", "`NAME` of the kubeconfig's context; default: its current one")
 	set.DurationVar(&asked.wait, "wait", 30*time.Second, "how long to wait at most until it is in force; 0 for not at all")
@@ -112,8 +114,8 @@ func parse(k kind, args []string, output io.Writer, now time.Time) (request, err
 		errs.Add("--scope: %q must be %s", scope, strings.Join(scopes[:2], ", ")+" or "+scopes[2])
 	}
 	asked.scope = v1alpha1.AccessTokenScope(scope)
-	if expires != "" {
-		at, err := parseExpiry(expires, now)
+	if expires != nil { // also where it is empty, as a script's variable may be
+		at, err := parseExpiry(*expires, now)
 		if err != nil {
 			errs.Add("--expires: %v", err)
 		}

@@ -53,8 +53,19 @@ func create(ctx context.Context, asked request, stdout, stderr io.Writer) error 
 	ready, err := inForce(ctx, cluster, asked, object)
 	fmt.Fprintf(stderr, "%s %s in namespace %s: %s\n", asked.object, asked.name, asked.namespace, sayOf(asked, ready))
 	fmt.Fprintf(stderr, "The %s, which nobody can show again:\n", asked.what)
-	fmt.Fprintln(stdout, secret)
+	if _, unwritten := fmt.Fprintln(stdout, secret); unwritten != nil {
+		return errors.Join(err, revoke(ctx, cluster, asked, object, unwritten))
+	}
 	return err
+}
+
+// revoke deletes what could not be printed, and so is in nobody's hands.
+func revoke(ctx context.Context, cluster client.Client, asked request, object client.Object, unwritten error) error {
+	if err := cluster.Delete(ctx, object); err != nil {
+		return fmt.Errorf("the %s could not be printed (%w) and not be revoked either: kubectl -n %s delete %s %s: %w",
+			asked.what, unwritten, asked.namespace, strings.ToLower(asked.object), asked.name, explain(asked, err))
+	}
+	return fmt.Errorf("the %s could not be printed, and is revoked: %w", asked.what, unwritten)
 }
 
 // connect reaches the cluster as kubectl would, and finds out the namespace.

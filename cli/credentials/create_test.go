@@ -9,10 +9,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +35,31 @@ func weir(ctx context.Context, args ...string) outcome {
 	err := credentials.Command(ctx, args[0], args[1:], &stdout, &stderr)
 	code := flags.ExitCode("weir", err, &stderr)
 	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// full is where nothing can be written to.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestATokenThatCannotBePrintedIsRevoked(t *testing.T) {
+	t.Parallel()
+	const namespace = "unprinted"
+	makeNamespace(t, namespace)
+	serve(t, namespace)
+	create(t, shop(namespace))
+	var stderr bytes.Buffer
+	err := credentials.Command(t.Context(), "token", []string{"create", "lost", "-n", namespace, "--property", "shop",
+		"--kubeconfig", kubeconfig(t, namespace, "eve", "view", "edit")}, full{}, &stderr)
+	if err == nil || !strings.Contains(err.Error(), "could not be printed, and is revoked") {
+		t.Errorf("got %v", err)
+	}
+	if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "lost"}, &v1alpha1.AccessToken{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the object is still there: %v", err)
+	}
+	if regexp.MustCompile(`wt_[0-9A-Za-z]{33}`).MatchString(stderr.String() + fmt.Sprint(err)) {
+		t.Error("the token stands where it does not belong")
+	}
 }
 
 func shop(namespace string) *v1alpha1.Property {
@@ -191,6 +218,7 @@ func TestWhatIsAskedWrongly(t *testing.T) {
 		"a scope that there is":            {[]string{"token", "create", "a", "--property", "shop", "--scope", "all"}, 2, "", `--scope: "all" must be read, write or admin`},
 		"an end that is to come":           {[]string{"token", "create", "a", "--property", "shop", "--expires", "2020-01-01"}, 2, "", "--expires: 2020-01-01 is past"},
 		"an end that can be read":          {[]string{"token", "create", "a", "--property", "shop", "--expires", "soon"}, 2, "", `"soon" must be a time from now as in 720h or 30d`},
+		"an end that is not empty":         {[]string{"token", "create", "a", "--property", "shop", "--expires", ""}, 2, "", `"" must be a time from now`},
 		"no waiting into the past":         {[]string{"token", "create", "a", "--property", "shop", "--wait", "-1s"}, 2, "", "--wait"},
 	} {
 		t.Run(sentence, func(t *testing.T) {

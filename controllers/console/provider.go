@@ -286,8 +286,12 @@ func (p *provider) endSessionURL(after string) string {
 // errToken is that the provider's ID token is not one for this sign-in.
 var errToken = errors.New("the provider's ID token is not valid")
 
+// errCode is that the provider does not take the code: it is too old, has been used, or is that of another sign-in.
+var errCode = errors.New("the provider does not take the code")
+
 // exchange takes the code of a sign-in to the provider, and returns whom that is for. The provider's keys are asked for each time, so
-// that one that it has given up is of no more use. The error is [errProvider], [errToken] or one of those of [Claims.user].
+// that one that it has given up is of no more use. The error is [errProvider], [errCode], [errToken] or one of those
+// of [Claims.user].
 func (p *provider) exchange(ctx context.Context, at *discovered, f *flow, code string) (*user, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), 2*providerTimeout)
 	defer cancel()
@@ -302,6 +306,9 @@ func (p *provider) exchange(ctx context.Context, at *discovered, f *flow, code s
 		return nil, errors.Join(errProvider, err)
 	}
 	answer, err := config.Exchange(ctx, code, oauth2.VerifierOption(f.Verifier))
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.ErrorCode == "invalid_grant" {
+		return nil, errCode
+	}
 	if err != nil {
 		return nil, errors.Join(errProvider, err)
 	}

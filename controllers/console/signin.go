@@ -96,6 +96,8 @@ func (c *Console) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	u, err := c.provider.exchange(r.Context(), at, f, code)
 	switch {
+	case errors.Is(err, errCode):
+		c.fail(w, r, stale, nil, f.Return) // anybody can bring a code, so the log has none of it
 	case errors.Is(err, errProvider):
 		c.fail(w, r, down, err, f.Return)
 	case errors.Is(err, errToken):

@@ -121,7 +121,7 @@ func TestAnswersThatAreNotOfThisSignInAreRefused(t *testing.T) {
 		"no issuer, where the provider names itself":  {answer: func(v url.Values) { v.Del("iss") }, want: http.StatusBadGateway, outcome: invalid},
 		"no code":                                     {answer: func(v url.Values) { v.Del("code") }, want: http.StatusBadGateway, outcome: invalid},
 		"two codes":                                   {answer: func(v url.Values) { v.Add("code", "b") }, want: http.StatusBadGateway, outcome: invalid},
-		"a code of somebody else's":                   {answer: set("code", "b"), want: http.StatusServiceUnavailable, outcome: down},
+		"a code of somebody else's":                   {answer: set("code", "b"), want: http.StatusBadRequest, outcome: stale},
 		"an error of the provider's":                  {answer: set("error", "access_denied"), want: http.StatusForbidden, outcome: cancelled},
 		"an error of nobody's, with HTML in its text": {answer: set("error", "<script>alert(1)</script>"), want: http.StatusForbidden, outcome: cancelled},
 		"an error with another issuer":                {answer: func(v url.Values) { v.Set("error", "access_denied"); v.Set("iss", "x") }, want: http.StatusBadGateway, outcome: invalid},
