@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -36,10 +37,7 @@ func forged(t testing.TB, header, claims map[string]any, sign func([]byte) []byt
 
 // changed returns the map with one member changed, or without it where value is nil.
 func changed(from map[string]any, name string, value any) map[string]any {
-	next := map[string]any{}
-	for key, was := range from {
-		next[key] = was
-	}
+	next := maps.Clone(from)
 	if next[name] = value; value == nil {
 		delete(next, name)
 	}
