@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -33,6 +34,8 @@ import (
 var cluster struct {
 	*envtest.Environment
 	client client.Client
+	// adding is held while a user is added: the environment counts their certificates without a lock of its own.
+	adding sync.Mutex
 }
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
@@ -106,7 +109,9 @@ func create(t *testing.T, object client.Object) {
 // kubeconfig is a file by which a user with some of the roles for people in a namespace reaches the cluster.
 func kubeconfig(t *testing.T, namespace, name string, roles ...string) string {
 	t.Helper()
+	cluster.adding.Lock()
 	user, err := cluster.AddUser(envtest.User{Name: name}, nil)
+	cluster.adding.Unlock()
 	if err != nil {
 		t.Fatal(err)
 	}
