@@ -145,6 +145,24 @@ func (c *testCluster) run(args ...string) string {
 	return string(text)
 }
 
+// established waits until the API server serves definitions: kubectl's own wait ends where one has no conditions yet.
+func (c *testCluster) established(names ...string) {
+	c.t.Helper()
+	args := append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, names...)
+	deadline := time.Now().Add(time.Minute)
+	for {
+		command := exec.CommandContext(c.t.Context(), c.kubectl, args...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+		text, err := command.CombinedOutput()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			c.t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, text)
+		}
+	}
+}
+
 // tokenFor writes the kubeconfig of a ServiceAccount.
 func (c *testCluster) tokenFor(namespace, name string) string {
 	c.t.Helper()

@@ -122,7 +122,7 @@ func TestFlagsOfTheConsoleThatAreRefused(t *testing.T) {
 func TestTheConsoleServesAClusterAsAProcess(t *testing.T) {
 	c := startTestCluster(t)
 	c.run("apply", "--server-side", "-f", "../../config/crd/bases")
-	c.run("wait", "--for=condition=Established", "--timeout=60s", "crd/properties.weir.dev", "crd/accesstokens.weir.dev", "crd/apikeys.weir.dev")
+	c.established("crd/properties.weir.dev", "crd/accesstokens.weir.dev", "crd/apikeys.weir.dev")
 	c.run("create", "namespace", "weir-system")
 	c.run("create", "serviceaccount", "-n", "weir-system", "weir-console")
 	c.run("apply", "-f", "../../config/rbac/console_role.yaml")

@@ -32,6 +32,7 @@ func everyOperatorFlag(redisURLFile, clickHouseURLFile string, certificates stre
 	return []string{
 		"--clickhouse-url-file=" + clickHouseURLFile, "--clickhouse-ca-file=" + certificates.CA, "--clickhouse-client-cert-file=" + certificates.Certificate,
 		"--clickhouse-client-key-file=" + certificates.Key, "--clickhouse-allow-cidr=10.112.0.1/12",
+		"--console-keys-secret=weir-system/weir-console-keys",
 		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
 		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
@@ -85,8 +86,8 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			},
 		},
 		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9",
-		redisCertificates: redisCertificates{reload: true},
-		leaderElection:    leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
+		redisCertificates: redisCertificates{reload: true}, consoleKeys: types.NamespacedName{Namespace: "weir-system", Name: "weir-console-keys"},
+		leaderElection: leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
 	}
 	compare := cmp.Options{
 		cmp.AllowUnexported(options{}, leaderElection{}, redisCertificates{}),

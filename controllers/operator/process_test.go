@@ -37,7 +37,7 @@ func everything(name string, exposure v1alpha1.Exposure) *v1alpha1.Property {
 func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 	c := startTestCluster(t)
 	c.run("apply", "--server-side", "-k", "../../config/default")
-	c.run("wait", "--for=condition=Established", "--timeout=60s", "crd/properties.weir.dev")
+	c.established("crd/properties.weir.dev")
 	c.run("apply", "--server-side", "--dry-run=server", "-f", "../../config/samples")
 	account := c.tokenFor("weir-system", "weir-operator")
 
@@ -60,7 +60,7 @@ func TestTheOperatorServesAClusterAsAProcess(t *testing.T) {
 
 	// Its kinds may come later than the operator.
 	c.run("apply", "--server-side", "-f", "../testdata/crds/optional.yaml")
-	c.run("wait", "--for=condition=Established", "--timeout=60s", "crd/httproutes.gateway.networking.k8s.io", "crd/podmonitors.monitoring.coreos.com")
+	c.established("crd/httproutes.gateway.networking.k8s.io", "crd/podmonitors.monitoring.coreos.com")
 
 	t.Run("when the leader is killed the other takes over", func(t *testing.T) {
 		first.end(syscall.SIGKILL)
