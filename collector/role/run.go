@@ -25,6 +25,7 @@ import (
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/sources"
+	"github.com/weir-dev/weir/collector/tracing"
 )
 
 // Options say what [Run] serves.
@@ -92,7 +93,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 
-	provider, closeTracing, err := server.Tracing(ctx, p.Logger)
+	provider, closeTracing, err := tracing.Start(ctx, p.Logger)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // handlers makes what the roles need beside the properties, and returns the HTTP side.
-func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
+func (p *process) handlers(spans trace.TracerProvider) (http.Handler, error) {
 	var checks []server.Check
 	for _, property := range p.properties {
 		checks = append(checks, property.checks()...)
@@ -120,7 +121,7 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 	p.health = server.NewHealth(checks...)
 
 	observer := server.NewObserver(p.Logger, p.registry)
-	observer.Trace(tracing)
+	observer.Trace(spans)
 	router := server.NewRouter(observer)
 	if p.has(Collect) || p.has(Deliver) {
 		detector, err := bots.New()
@@ -143,7 +144,7 @@ func (p *process) handlers(tracing trace.TracerProvider) (http.Handler, error) {
 			if err != nil {
 				return nil, fmt.Errorf("deliveries of %s: %w", property, err)
 			}
-			p.deliver[property] = newDeliveries(property, metrics, tracing, p.collect, p.Options)
+			p.deliver[property] = newDeliveries(property, metrics, spans, p.collect, p.Options)
 		}
 	}
 	return router, nil

@@ -1,4 +1,4 @@
-package server_test
+package tracing_test
 
 import (
 	"bytes"
@@ -13,11 +13,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/tracing"
 )
+
+// secret stands in every path of these tests; it may appear nowhere else.
+const secret = "wk_secret"
 
 // traceReceiver is an OTLP receiver: it keeps what it is sent.
 type traceReceiver struct {
@@ -84,11 +89,11 @@ func TestSpansNameRouteAndStatusAndNothingOfTheCaller(t *testing.T) {
 	receiver := newTraceReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL+"/base/")
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-team=shop%20floor, authorization=Bearer abc")
-	provider, closing, err := server.Tracing(t.Context(), slog.New(slog.DiscardHandler))
+	provider, closing, err := tracing.Start(t.Context(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	observer := server.NewObserver(slog.New(slog.DiscardHandler), emptyRegistry())
+	observer := server.NewObserver(slog.New(slog.DiscardHandler), prometheus.NewRegistry())
 	observer.Trace(provider)
 	router := server.NewRouter(observer)
 	router.Post("/collect/{key}", func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +164,7 @@ func TestTheEnvironmentSwitchesTracing(t *testing.T) {
 			for key, value := range c.variables {
 				t.Setenv(key, value)
 			}
-			provider, closing, err := server.Tracing(t.Context(), slog.New(slog.DiscardHandler))
+			provider, closing, err := tracing.Start(t.Context(), slog.New(slog.DiscardHandler))
 			switch {
 			case c.wantErr == "" && err != nil, c.wantErr != "" && (err == nil || !strings.Contains(err.Error(), c.wantErr)):
 				t.Errorf("got %v, want an error with %q", err, c.wantErr)
@@ -187,7 +192,7 @@ func TestSpansThatNobodyTakesAreLostQuietly(t *testing.T) {
 			}
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", strings.Replace(away.URL, "http://", "http://user:password@", 1))
 			var log bytes.Buffer
-			provider, closing, err := server.Tracing(t.Context(), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+			provider, closing, err := tracing.Start(t.Context(), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			if err != nil {
 				t.Fatal(err)
 			}
