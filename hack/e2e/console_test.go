@@ -83,6 +83,8 @@ func opensTheConsole(t *testing.T, s *suite) {
 	s.helm(t, settings.chart, settings.image, nil)
 	must(t, "kubectl", "-n", blog.namespace, "delete", "property", blog.name, "--timeout=100s")
 	must(t, "kubectl", "delete", "namespace", identity, "--timeout=100s")
+	must(t, "kubectl", "-n", system, "delete", "secret", "oidc-client", "oidc-ca")
+	must(t, "kubectl", "-n", s.namespaceOf("books"), "delete", "rolebinding", "analysts-weir-view", "analysts-weir-edit")
 }
 
 // startProvider runs the OpenID provider of ./provider, and returns where it is reached from here.

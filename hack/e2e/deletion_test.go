@@ -245,11 +245,14 @@ func uninstalls(t *testing.T, s *suite) {
 	if !s.node {
 		return // other releases may be there
 	}
+	definitions := []string{
+		"CustomResourceDefinition/accesstokens.weir.dev", "CustomResourceDefinition/apikeys.weir.dev", "CustomResourceDefinition/properties.weir.dev",
+	}
 	names, err := s.everything(t, "", client.MatchingLabels{"app.kubernetes.io/part-of": "weir", "app.kubernetes.io/instance": release})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"CustomResourceDefinition/properties.weir.dev"}, slices.Compact(names)); diff != "" {
+	if diff := cmp.Diff(definitions, slices.Compact(names)); diff != "" {
 		t.Errorf("what of the release is left in the cluster (-want +got):\n%s", diff)
 	}
 }
