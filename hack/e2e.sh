@@ -64,7 +64,7 @@ clean_yours() {
   kubectl delete namespace "$namespace" --timeout=3m
   owner=$(kubectl get customresourcedefinition properties.weir.dev --ignore-not-found -o 'jsonpath={.metadata.annotations.meta\.helm\.sh/release-namespace}')
   if [ "$owner" = "$namespace" ] && [ -z "$(kubectl get properties --all-namespaces -o name)" ]; then
-    kubectl delete customresourcedefinition properties.weir.dev
+    kubectl delete customresourcedefinition properties.weir.dev accesstokens.weir.dev apikeys.weir.dev
   fi
 }
 
