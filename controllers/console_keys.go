@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
 )
 
@@ -95,8 +94,8 @@ func (c *ConsoleKeys) Look(ctx context.Context) error {
 	}
 	same := slices.EqualFunc(before, c.public, slices.Equal[auth.PublicKey])
 	c.mu.Unlock()
-	if !same {
-		err = errors.Join(err, c.tellAll(ctx))
+	if !same && c.properties != nil {
+		err = errors.Join(err, c.changed.tellAll(ctx, c.properties))
 	}
 	return err
 }
@@ -129,21 +128,6 @@ func (c *ConsoleKeys) renew(ctx context.Context) ([]auth.SigningKey, error) {
 		c.Logger.InfoContext(ctx, "a key of the console made", "secret", c.Secret.String(), "kid", keys[0].ID)
 	}
 	return keys, nil
-}
-
-// tellAll has all Properties reconciled.
-func (c *ConsoleKeys) tellAll(ctx context.Context) error {
-	if c.properties == nil {
-		return nil
-	}
-	var properties v1alpha1.PropertyList
-	if err := c.properties.List(ctx, &properties); err != nil {
-		return err
-	}
-	for i := range properties.Items {
-		c.changed.tell(ctx, keyOf(&properties.Items[i]))
-	}
-	return ctx.Err()
 }
 
 // renewConsoleKeys returns the keys as they shall be at now, the newest first, and whether they are others than in text.

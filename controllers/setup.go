@@ -351,17 +351,5 @@ func (o *optionalKinds) lookFor(ctx context.Context, kind schema.GroupVersionKin
 	if !looked {
 		return nil // each Property waits for this, and is looked at again soon
 	}
-	return o.tellAll(ctx)
-}
-
-// tellAll has every Property reconciled.
-func (o *optionalKinds) tellAll(ctx context.Context) error {
-	var list v1alpha1.PropertyList
-	if err := o.manager.GetClient().List(ctx, &list); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		o.redis.changed.tell(ctx, keyOf(&list.Items[i]))
-	}
-	return ctx.Err()
+	return o.redis.changed.tellAll(ctx, o.manager.GetClient())
 }

@@ -13,6 +13,7 @@ import (
 	"iter"
 	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -96,6 +97,46 @@ func (f Files) Shell() http.Handler { return f[shell] }
 
 // Console serves the HTML that a browser opens for all properties of a cluster.
 func (f Files) Console() http.Handler { return f[consoleShell] }
+
+// FilePatterns are the paths of the pages' files below a page's base, some folders deep. A pattern for each file would be a time series
+// of metrics, too.
+func FilePatterns() []string {
+	return []string{"/static/{file}", "/static/{folder}/{file}", "/static/{folder}/{subfolder}/{file}"}
+}
+
+// ServeStatic serves the files that a page loads by what stands after static/, whatever the page's base; notFound answers for others.
+func (f Files) ServeStatic(notFound http.HandlerFunc) http.HandlerFunc {
+	byPath := maps.Collect(f.Static())
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, name, _ := strings.Cut(r.URL.Path, "/static/")
+		if file, found := byPath[name]; found {
+			file.ServeHTTP(w, r)
+			return
+		}
+		notFound(w, r)
+	}
+}
+
+// WithSlash serves a page at its base, and sends a browser there that asks without the slash at the end, by which the page finds what
+// is beside it. The way is relative: it leads to no other host, whatever the path.
+func WithSlash(page http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/") {
+			page.ServeHTTP(w, r)
+			return
+		}
+		to := url.URL{Path: path.Base(r.URL.Path) + "/", RawQuery: r.URL.RawQuery}
+		w.Header().Set("Location", to.String())
+		w.WriteHeader(http.StatusFound)
+	}
+}
+
+// FromOwnPage says whether a request is not one that a browser makes for a page of another origin. Browsers that do not say are kept
+// from that by the cookie's SameSite.
+func FromOwnPage(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "same-origin" || site == "none"
+}
 
 // Static returns the other files, by their paths below static/.
 func (f Files) Static() iter.Seq2[string, http.Handler] {

@@ -31,7 +31,7 @@ var forwardedBy = []string{
 // somebody else has let point here is none of this machine's. Old proxies speak HTTP/1.0, and say nothing of themselves.
 func (h *Handler) atTheMachine(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if h.local == nil || err != nil || !peer.Addr().Unmap().IsLoopback() || !isLoopbackHost(r.Host) || !fromOwnPage(r) || !fromOwnOrigin(r) ||
+	if h.local == nil || err != nil || !peer.Addr().Unmap().IsLoopback() || !isLoopbackHost(r.Host) || !dashboard.FromOwnPage(r) || !fromOwnOrigin(r) ||
 		!r.ProtoAtLeast(1, 1) {
 		return false
 	}
@@ -60,13 +60,6 @@ func isLoopbackHost(host string) bool {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	}
 	return strings.EqualFold(name, "localhost") || name == "127.0.0.1" || name == "::1"
-}
-
-// fromOwnPage says whether a request is not one that a browser makes for a page of another origin. Browsers that do not say
-// are kept from that by the cookie's SameSite.
-func fromOwnPage(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site == "" || site == "same-origin" || site == "none"
 }
 
 // front is the page that lists those of several properties. It is written as it stands here: a program that links the library's

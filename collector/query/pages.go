@@ -1,10 +1,7 @@
 package query
 
 import (
-	"maps"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -15,9 +12,6 @@ import (
 
 // pagePath is below which a property's page lies. It ends where its cookie's path ends.
 func pagePath(property string) string { return "/properties/" + property + "/" }
-
-// filePatterns are the paths of the page's files, some folders deep. A pattern for each file would be a time series of metrics, too.
-var filePatterns = []string{"/static/{file}", "/static/{folder}/{file}", "/static/{folder}/{subfolder}/{file}"}
 
 // pages mounts each property's page: what a browser loads, which is the same for everybody, the session, and below api/ what can be
 // asked of the property, for whoever is signed in. Whether there is such a property is told to nobody who is not.
@@ -33,23 +27,15 @@ func (h *Handler) pages(r chi.Router) {
 	if h.local != nil {
 		get(r, "/", h.home)
 	}
-	byPath := maps.Collect(files.Static())
-	static := func(w http.ResponseWriter, r *http.Request) {
-		_, name, _ := strings.Cut(r.URL.Path, "/static/")
-		if file, found := byPath[name]; found {
-			file.ServeHTTP(w, r)
-			return
-		}
-		server.NotFound(w, r)
-	}
+	static := files.ServeStatic(server.NotFound)
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(refuseOrigin))
 	const base = "/properties/{" + propertyParameter + "}"
 	r.Group(func(r chi.Router) { // no router of its own, which would take any method at its root
 		r.Use(pageHeaders, namesProperty, protection.Handler)
-		get(r, base, withSlash(files.Shell()))
-		get(r, base+"/", withSlash(files.Shell()))
-		for _, pattern := range filePatterns {
+		get(r, base, dashboard.WithSlash(files.Shell()))
+		get(r, base+"/", dashboard.WithSlash(files.Shell()))
+		for _, pattern := range dashboard.FilePatterns() {
 			get(r, base+pattern, static)
 		}
 		r.Group(func(r chi.Router) {
@@ -84,25 +70,11 @@ func namesProperty(next http.Handler) http.Handler {
 	})
 }
 
-// withSlash sends a browser to the page's base with the slash at its end, by which the page finds what is beside it. The way
-// is relative: it leads to no other host, whatever the path.
-func withSlash(shell http.Handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/") {
-			shell.ServeHTTP(w, r)
-			return
-		}
-		to := url.URL{Path: server.PathParameter(r, propertyParameter) + "/", RawQuery: r.URL.RawQuery}
-		w.Header().Set("Location", to.String())
-		w.WriteHeader(http.StatusFound)
-	}
-}
-
 // ownPageOnly refuses what a browser asks for a page of another site or host. That a form of such a page has no body of JSON is seen to
 // where the body is read.
 func ownPageOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !fromOwnPage(r) {
+		if !dashboard.FromOwnPage(r) {
 			refuseOrigin(w, r)
 			return
 		}

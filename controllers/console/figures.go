@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -153,7 +152,7 @@ func totals(all []*seen) []total {
 		revenue.Add(revenue, tenThousandths(one.Figures.Revenue))
 	}
 	found := make([]total, 0, len(sums))
-	for currency, sum := range maps.All(sums) {
+	for currency, sum := range sums {
 		sum.Revenue = jsontext.Value(event.SumOf(revenues[currency]).String())
 		found = append(found, *sum)
 	}

@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -132,9 +130,6 @@ const (
 // propertyBase is below which a Property's page lies.
 const propertyBase = "/namespaces/{" + namespaceParameter + "}/properties/{" + propertyParameter + "}"
 
-// filePatterns are the paths of the pages' files, some folders deep.
-var filePatterns = []string{"/static/{file}", "/static/{folder}/{file}", "/static/{folder}/{subfolder}/{file}"}
-
 // Handler has all routes.
 func (c *Console) Handler() (http.Handler, error) {
 	files, err := dashboard.New()
@@ -170,15 +165,15 @@ func (c *Console) Handler() (http.Handler, error) {
 
 // shells mounts what is the same for everybody: the pages' HTML and the files that it loads.
 func (c *Console) shells(r chi.Router, files dashboard.Files) {
-	static := serveStatic(files)
+	static := files.ServeStatic(server.NotFound)
 	get(r, "/", files.Console().ServeHTTP)
-	for _, pattern := range filePatterns {
+	for _, pattern := range dashboard.FilePatterns() {
 		get(r, pattern, static)
 	}
-	shell := namesProperty(withSlash(files.Shell())).ServeHTTP
+	shell := namesProperty(dashboard.WithSlash(files.Shell())).ServeHTTP
 	get(r, propertyBase, shell)
 	get(r, propertyBase+"/", shell)
-	for _, pattern := range filePatterns {
+	for _, pattern := range dashboard.FilePatterns() {
 		get(r, propertyBase+pattern, static)
 	}
 }
@@ -219,7 +214,7 @@ func headers(next http.Handler) http.Handler {
 // ownPageOnly refuses what a browser asks for a page of another site or host.
 func ownPageOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		if !dashboard.FromOwnPage(r) {
 			refuseOrigin(w, r)
 			return
 		}
@@ -234,16 +229,3 @@ func refuseOrigin(w http.ResponseWriter, _ *http.Request) {
 
 // errNotFound is that there is no such Property, or none that the user is to know of.
 var errNotFound = errors.New("not found")
-
-// serveStatic serves the pages' files by what stands after static/.
-func serveStatic(files dashboard.Files) http.HandlerFunc {
-	byPath := maps.Collect(files.Static())
-	return func(w http.ResponseWriter, r *http.Request) {
-		_, name, _ := strings.Cut(r.URL.Path, "/static/")
-		if file, found := byPath[name]; found {
-			file.ServeHTTP(w, r)
-			return
-		}
-		server.NotFound(w, r)
-	}
-}

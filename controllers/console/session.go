@@ -228,17 +228,3 @@ func namesProperty(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
-
-// withSlash sends a browser to a page's base with the slash at its end, by which the page finds what is beside it. The way is relative:
-// it leads to no other host, whatever the path.
-func withSlash(shell http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/") {
-			shell.ServeHTTP(w, r)
-			return
-		}
-		to := url.URL{Path: server.PathParameter(r, propertyParameter) + "/", RawQuery: r.URL.RawQuery}
-		w.Header().Set("Location", to.String())
-		w.WriteHeader(http.StatusFound)
-	})
-}
