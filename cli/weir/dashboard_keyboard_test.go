@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -22,6 +25,14 @@ const activeRow = `(() => {
 type active struct {
 	Event, Selected string
 	Top             float64
+}
+
+// dispatch is one of the events that a key stroke consists of.
+func dispatch(event *input.DispatchKeyEventParams) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, input.DispatchKeyEvent, *event)
+		return err
+	})
 }
 
 func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
@@ -49,6 +60,17 @@ func TestTheKeyboardStaysOnItsEvent(t *testing.T) {
 		}
 	}
 	opens("at first")
+
+	down, repeated := kb.Encode('\r')[0], kb.Encode('\r')[1]
+	tab.Do(dispatch(down))
+	tab.Appears("dialog h3", "As it is stored")
+	tab.Do(dispatch(down), dispatch(repeated), chromedp.KeyEvent(kb.Enter))
+	settle(tab)
+	if got := browser.Look[string](tab, `location.search`); got != want.Event {
+		t.Errorf("while Enter is held down the page goes on to %s, want that %s stays open", got, want.Event)
+	}
+	tab.Do(chromedp.KeyEvent(kb.Escape))
+	tab.Await("the list has the focus again", `!document.querySelector('dialog') && document.activeElement.matches('.grid')`)
 
 	asked := len(tab.Requests())
 	for i := range 2 { // what is new is looked for twice

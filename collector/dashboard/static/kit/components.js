@@ -144,13 +144,16 @@ export function Copy({ text, label = 'Copy' }) {
 export function Dialog({ title, onClose, children }) {
   const id = useId();
   const dialog = useRef();
+  const heading = useRef();
   useEffect(() => {
     const before = document.activeElement;
     dialog.current.showModal();
+    // Not the button that closes it: the key that opened the dialog may still be held down.
+    if (!dialog.current.querySelector('[autofocus]')) heading.current.focus();
     return () => before?.focus?.();
   }, []);
   return html`<dialog ref=${dialog} aria-labelledby=${id} onClose=${onClose}>
-    <header class="panel-head"><h2 id=${id}>${title}</h2><button type="button" class="small" onClick=${onClose}>Close</button></header>
+    <header class="panel-head"><h2 id=${id} ref=${heading} tabindex="-1">${title}</h2><button type="button" class="small" onClick=${onClose}>Close</button></header>
     ${children}
   </dialog>`;
 }
