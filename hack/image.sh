@@ -21,9 +21,9 @@
 # an image.
 #
 # The tar files are as `docker save` writes them, for this machine's architecture: `ctr -n k8s.io images import FILE`,
-# `docker load -i FILE` and `kind load image-archive FILE` take them. For each file a line goes to the standard output:
-# REFERENCE FILE DIGEST. The digest is the image's id; for the OCI layout, that of the manifest list. Everything else that is
-# said goes to the standard error. Relative paths are relative to the checkout.
+# `docker load -i FILE` (Docker 23 or newer, for zstd) and `kind load image-archive FILE` take them. For each file a
+# line goes to the standard output: REFERENCE FILE DIGEST. The digest is the image's id; for the OCI layout, that of the
+# manifest list. Everything else that is said goes to the standard error. Relative paths are relative to the checkout.
 #
 # VERSION stamps the binaries: what `git describe` says unless it is set; the image's tag is without its v. REVISION is the
 # last commit unless it is set. The time of everything in an image is that of the last commit, unless SOURCE_DATE_EPOCH is
