@@ -45,11 +45,7 @@ func digestOf(text []byte) digest {
 // apply brings one object to what is desired, with one field owner. It returns false where the name is taken by
 // something that is not the Property's.
 func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, object resources.Object) (bool, error) {
-	desired, err := object.Unstructured()
-	if err != nil {
-		return false, err
-	}
-	text, err := json.Marshal(desired.Object)
+	text, err := object.JSON()
 	if err != nil {
 		return false, err
 	}
@@ -71,6 +67,10 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 		if known.asked == asked && (found == known.found || found == known.before) {
 			return true, nil
 		}
+	}
+	desired, err := object.Unstructured()
+	if err != nil {
+		return false, err
 	}
 	held := valuesOf(desired)
 	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(resources.ManagedBy), client.ForceOwnership)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -41,17 +42,22 @@ type Users struct {
 	// lines are the users as the nodes worded them after they were set, by node and user: Redis rewrites rules,
 	// so what was asked for cannot be compared with what it lists.
 	lines map[nodeUser]userLine
+	// seed is of the lines' digests. A line has some 3 kB, and there are three for each property.
+	seed maphash.Seed
 }
 
 type nodeUser struct{ node, user string }
 
-// userLine is what was asked for, with the passwords that stayed, and how the node words it; "" where that has not
-// been looked at.
-type userLine struct{ asked, rules, line string }
+// userLine is what was asked for, and the digest of how the node words it where that has been looked at.
+type userLine struct {
+	asked  User
+	looked bool
+	line   uint64
+}
 
 // NewUsers prepares the administration; nothing is sent.
 func NewUsers(client *Client) *Users {
-	return &Users{client: client, lines: map[nodeUser]userLine{}}
+	return &Users{client: client, lines: map[nodeUser]userLine{}, seed: maphash.MakeSeed()}
 }
 
 // Set makes the users what they should be on every node, without looking at what is there: those that were set
@@ -65,7 +71,7 @@ func (u *Users) Set(ctx context.Context, users []User) error {
 		for _, user := range users {
 			user.database = node.Options().DB
 			at := nodeUser{node.Options().Addr, user.Name}
-			if u.lines[at].asked == user.asked() {
+			if u.lines[at].asked == user {
 				continue
 			}
 			var others []string
@@ -111,17 +117,17 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 	for _, user := range users {
 		user.database = node.Options().DB
 		at, line := nodeUser{node.Options().Addr, user.Name}, listed[user.Name]
-		var others []string
-		if user.KeepPasswords {
-			others = hashes(line)
-		}
 		known := u.lines[at]
-		if line != "" && line == known.line && known.rules == strings.Join(user.rules(others), " ") {
+		if line != "" && known == (userLine{user, true, maphash.String(u.seed, line)}) {
 			continue
 		}
 		// One that was set without a look afterwards is set once more: what is listed now may be somebody else's.
-		if line == "" || known.line != "" {
+		if line == "" || known.looked {
 			repaired++
+		}
+		var others []string
+		if user.KeepPasswords {
+			others = hashes(line)
 		}
 		if err := u.set(ctx, node, user, others); err != nil {
 			return repaired, err
@@ -136,7 +142,7 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 	}
 	for at, name := range set {
 		known := u.lines[at]
-		known.line = listed[name]
+		known.looked, known.line = true, maphash.String(u.seed, listed[name])
 		u.lines[at] = known
 	}
 	return repaired, saveUsers(ctx, node)
@@ -144,11 +150,10 @@ func (u *Users) check(ctx context.Context, node *redis.Client, users []User) (in
 
 // set makes a user on a node what it should be; others are hashes of passwords that stay in force.
 func (u *Users) set(ctx context.Context, node *redis.Client, user User, others []string) error {
-	rules := user.rules(others)
-	if err := node.ACLSetUser(ctx, user.Name, rules...).Err(); err != nil {
+	if err := node.ACLSetUser(ctx, user.Name, user.rules(others)...).Err(); err != nil {
 		return deniedOr(fmt.Errorf("set Redis user %s: %w", user.Name, err))
 	}
-	u.lines[nodeUser{node.Options().Addr, user.Name}] = userLine{asked: user.asked(), rules: strings.Join(rules, " ")}
+	u.lines[nodeUser{node.Options().Addr, user.Name}] = userLine{asked: user}
 	return nil
 }
 
@@ -171,11 +176,6 @@ func (u *Users) Remove(ctx context.Context, names ...string) error {
 		}
 		return saveUsers(ctx, node)
 	})
-}
-
-// asked tells apart what is asked for, whatever other passwords there are.
-func (u User) asked() string {
-	return fmt.Sprint(u.KeepPasswords, " ", strings.Join(u.rules(nil), " "))
 }
 
 // rules are the arguments of ACL SETUSER. others are hashes of passwords that stay in force.
@@ -226,8 +226,9 @@ func listUsers(ctx context.Context, node *redis.Client) (map[string]string, erro
 	}
 	users := make(map[string]string, len(lines))
 	for _, line := range lines {
-		if words := strings.Fields(line); len(words) > 1 && words[0] == "user" {
-			users[words[1]] = line
+		if words, isUser := strings.CutPrefix(line, "user "); isUser {
+			name, _, _ := strings.Cut(words, " ")
+			users[name] = line
 		}
 	}
 	return users, nil

@@ -21,11 +21,20 @@ type Object struct {
 	Configuration any
 }
 
-// Unstructured returns a copy of the configuration as it is sent.
-func (o Object) Unstructured() (*unstructured.Unstructured, error) {
+// JSON returns the configuration as JSON, the same bytes for the same configuration.
+func (o Object) JSON() ([]byte, error) {
 	text, err := json.Marshal(o.Configuration)
 	if err != nil {
 		return nil, fmt.Errorf("render %s %s: %w", o.Kind, o.Name, err)
+	}
+	return text, nil
+}
+
+// Unstructured returns a copy of the configuration as it is sent.
+func (o Object) Unstructured() (*unstructured.Unstructured, error) {
+	text, err := o.JSON()
+	if err != nil {
+		return nil, err
 	}
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal(text, &object.Object); err != nil {
