@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -251,7 +252,14 @@ func slim(object any) (any, error) {
 		object.Spec.Template = corev1.PodTemplateSpec{} // what it shall be is applied, not read
 	}
 	accessor.SetManagedFields([]metav1.ManagedFieldsEntry{{Operation: digestOperation, Manager: fieldsDigest(accessor.GetManagedFields())}})
-	owner := metav1.GetControllerOf(accessor)
+	// Each object comes with copies of its own of what all of a Property's objects have in common.
+	accessor.SetNamespace(unique.Make(accessor.GetNamespace()).Value())
+	for i := range accessor.GetOwnerReferences() {
+		owner := &accessor.GetOwnerReferences()[i]
+		owner.APIVersion, owner.Kind = unique.Make(owner.APIVersion).Value(), unique.Make(owner.Kind).Value()
+		owner.Name, owner.UID = unique.Make(owner.Name).Value(), unique.Make(owner.UID).Value()
+	}
+	owner := metav1.GetControllerOfNoCopy(accessor)
 	if accessor.GetLabels()[resources.LabelManagedBy] != resources.ManagedBy || (owner != nil && owner.Kind == v1alpha1.Kind) {
 		accessor.SetLabels(nil)
 	}
