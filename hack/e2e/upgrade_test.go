@@ -71,21 +71,7 @@ func upgrades(t *testing.T, s *suite) {
 	begin := time.Now()
 	s.helm(t, settings.chart, settings.image, nil)
 	s.figure(t, "helm upgrade to another image, until the operator is ready", "%.1f s", time.Since(begin).Seconds())
-	within(t, 3*time.Minute, "every pod of the Property runs the new image", func() error {
-		for _, role := range []string{"collector", "deliverer", "query"} {
-			pods := s.pods(t, shop.namespace, roleOf("shop", role))
-			if len(pods) == 0 {
-				return errors.New("there is no " + role)
-			}
-			for _, pod := range pods {
-				if image := pod.Spec.Containers[0].Image; image != settings.image || !ready(&pod) {
-					return fmt.Errorf("%s runs %s, ready: %t", pod.Name, image, ready(&pod))
-				}
-			}
-		}
-		return nil
-	})
-	shop.ready(t)
+	shop.runs(t, settings.image)
 	s.figure(t, "until every pod of the Property runs the new image", "%.1f s", time.Since(begin).Seconds())
 	if diff := cmp.Diff(want, s.installedSchema(t)); diff != "" {
 		t.Errorf("the definition of Property after the upgrade (-chart's +cluster's):\n%s", diff)
@@ -109,7 +95,38 @@ func upgrades(t *testing.T, s *suite) {
 	if diff := cmp.Diff(tenants, s.uids(t, shop.namespace)); diff != "" {
 		t.Errorf("an upgrade that leaves the image as it was replaced pods of tenants (-before +after):\n%s", diff)
 	}
+
+	// Back to the release before, and forth again.
+	for _, to := range []struct{ chart, image string }{{settings.beforeChart, settings.beforeImage}, {settings.chart, settings.image}} {
+		begin = time.Now()
+		s.helm(t, to.chart, to.image, nil)
+		shop.runs(t, to.image)
+		s.figure(t, "back and forth, until every pod of the Property runs "+to.image, "%.1f s", time.Since(begin).Seconds())
+	}
+	if diff := cmp.Diff(want, s.installedSchema(t)); diff != "" {
+		t.Errorf("the definition of Property after the way back and forth (-chart's +cluster's):\n%s", diff)
+	}
 	under.noneFailed(t, under.stop(t))
+}
+
+// runs waits until every pod of the Property runs an image and is ready, and the Property too.
+func (it *tenant) runs(t *testing.T, image string) {
+	t.Helper()
+	within(t, 3*time.Minute, "every pod of the Property runs "+image, func() error {
+		for _, role := range []string{"collector", "deliverer", "query"} {
+			pods := it.pods(t, it.namespace, roleOf(it.name, role))
+			if len(pods) == 0 {
+				return errors.New("there is no " + role)
+			}
+			for _, pod := range pods {
+				if runs := pod.Spec.Containers[0].Image; runs != image || !ready(&pod) {
+					return fmt.Errorf("%s runs %s, ready: %t", pod.Name, runs, ready(&pod))
+				}
+			}
+		}
+		return nil
+	})
+	it.ready(t)
 }
 
 // uids are those of a namespace's pods, Redis's and the suite's own aside.
