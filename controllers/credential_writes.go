@@ -237,6 +237,7 @@ func (r *Reconciler) writeVerdict(ctx context.Context, o *credentialObject, prop
 	if o.adoption != anothers && property != "" {
 		now.PropertyUID = property
 	}
+	now.ObservedGeneration = changed.GetGeneration()
 	meta.SetStatusCondition(&now.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: status, Reason: why.reason, Message: why.message,
 		ObservedGeneration: changed.GetGeneration(), LastTransitionTime: metav1.NewTime(r.Options.Now()),

@@ -48,6 +48,7 @@ type AccessToken struct {
 	// +required
 	Spec AccessTokenSpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status CredentialStatus `json:"status,omitzero"`
 }
 
@@ -121,6 +122,7 @@ type APIKey struct {
 	// +required
 	Spec APIKeySpec `json:"spec"`
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status CredentialStatus `json:"status,omitzero"`
 }
 
@@ -164,6 +166,12 @@ type APIKeyList struct {
 
 // CredentialStatus says whether a key or token is in force.
 type CredentialStatus struct {
+	// The generation that the operator saw last; -1 until it has seen the object, so that nobody takes one without
+	// conditions for one that works.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// The UID of the Property that the key or token is for, once that has been seen. Another Property of the name, which comes
 	// later, does not accept it, whoever changes the object's owners.
 	// +optional

@@ -107,6 +107,11 @@ func TestArgoCDTellsAPropertysHealth(t *testing.T) {
 	if !ok {
 		t.Fatal("the guide has no script for the health of a Property")
 	}
+	for _, kind := range []string{"AccessToken", "APIKey"} {
+		if settings.Data["resource.customizations.health.weir.dev_"+kind] != script {
+			t.Errorf("the guide has another script for the health of an %s, or none", kind)
+		}
+	}
 	tests := map[string]struct {
 		property        string
 		status, message string
@@ -132,6 +137,21 @@ func TestArgoCDTellsAPropertysHealth(t *testing.T) {
 			`{metadata: {generation: 2}, status: {conditions: [
 			  {type: Ready, status: "False", reason: RedisUnreachable, observedGeneration: 2, message: "no route"}]}}`,
 			"Degraded", "no route",
+		},
+		"a token whose Property is yet to come progresses": {
+			`{metadata: {generation: 1}, status: {observedGeneration: 1, conditions: [
+			  {type: Ready, status: "False", reason: PropertyMissing, observedGeneration: 1, message: "make it"}]}}`,
+			"Progressing", "make it",
+		},
+		"one that pods cannot be told yet progresses": {
+			`{metadata: {generation: 1}, status: {observedGeneration: 1, conditions: [
+			  {type: Ready, status: "False", reason: Pending, observedGeneration: 1, message: "soon"}]}}`,
+			"Progressing", "soon",
+		},
+		"one that has expired is degraded": {
+			`{metadata: {generation: 1}, status: {observedGeneration: 1, conditions: [
+			  {type: Ready, status: "False", reason: Expired, observedGeneration: 1, message: "make another"}]}}`,
+			"Degraded", "make another",
 		},
 		"what was true before a change says nothing": {
 			`{metadata: {generation: 3}, status: {conditions: [
