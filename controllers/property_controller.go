@@ -154,6 +154,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		result, err := r.finish(ctx, property)
 		return result, r.notReady(ctx, property, err)
 	}
+	if isPaused(property) { // and not being deleted: no namespace is to hang on it
+		return ctrl.Result{}, r.pause(ctx, property)
+	}
 	if strings.HasPrefix(property.Namespace, clusterOwned) {
 		return ctrl.Result{}, r.writeNotReady(ctx, property, *reasonf(v1alpha1.ReasonNamespaceNotServed,
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))

@@ -13,6 +13,7 @@ import (
 // +kubebuilder:resource:path=properties,singular=property,shortName=wprop,categories=weir
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Paused",type=string,description="Whether the operator leaves the Property alone",JSONPath=`.status.conditions[?(@.type=="Paused")].status`
 // +kubebuilder:printcolumn:name="Collect URL",type=string,JSONPath=`.status.collectURL`
 // +kubebuilder:printcolumn:name="API URL",type=string,priority=1,JSONPath=`.status.apiURL`
 // +kubebuilder:printcolumn:name="Platforms",type=string,priority=1,description="Whether deliveries to every platform are accepted",JSONPath=`.status.conditions[?(@.type=="PlatformsReady")].status`
@@ -36,6 +37,9 @@ type Property struct {
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status PropertyStatus `json:"status,omitzero"`
 }
+
+// AnnotationPaused on a Property keeps the operator from changing anything that belongs to it while its value is "true".
+const AnnotationPaused = "weir.dev/paused"
 
 // PropertyList is a list of Properties.
 //

@@ -11,7 +11,7 @@ type PropertyStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Ready, CredentialsReady, RedisReady, WorkloadsAvailable, Exposed, PlatformsReady, VersionsSupported, SourcesReady, ErasuresReady and, where
-	// there is a history, HistoryReady. For each, True is good.
+	// there is a history, HistoryReady. For each, True is good. Paused where the annotation weir.dev/paused is set.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

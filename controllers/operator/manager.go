@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/collector/audit"
@@ -79,6 +80,9 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 		return err
 	}
 	if err := controllers.Setup(ctx, manager, options.Options, logger, nil); err != nil {
+		return err
+	}
+	if err := metrics.Registry.Register(controllers.PausedProperties(manager.GetCache())); err != nil {
 		return err
 	}
 	logger.InfoContext(ctx, "operator starts", "version", version, "image", options.Image, "namespaces", options.watchNamespaces)
