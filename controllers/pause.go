@@ -53,8 +53,8 @@ func setPaused(property *v1alpha1.Property, status *v1alpha1.PropertyStatus, now
 	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
-// PausedProperties counts the Properties that are paused, of those that a cache has.
-func PausedProperties(cached client.Reader) prometheus.Collector {
+// PausedProperties counts the Properties of a class that are paused, of those that a cache has.
+func PausedProperties(cached client.Reader, class string) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "weir_operator_paused_properties", Help: "Properties that the annotation weir.dev/paused keeps the operator from changing.",
 	}, func() float64 {
@@ -64,7 +64,7 @@ func PausedProperties(cached client.Reader) prometheus.Collector {
 		}
 		paused := 0
 		for i := range list.Items {
-			if isPaused(&list.Items[i]) {
+			if list.Items[i].Spec.OperatorClass == class && isPaused(&list.Items[i]) {
 				paused++
 			}
 		}

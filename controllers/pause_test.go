@@ -163,7 +163,7 @@ func TestAPausedPropertyIsLeftAlone(t *testing.T) {
 func pausedIn(t *testing.T, namespace string) float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(controllers.PausedProperties(client.NewNamespacedClient(server.client, namespace)))
+	registry.MustRegister(controllers.PausedProperties(client.NewNamespacedClient(server.client, namespace), ""))
 	families, err := registry.Gather()
 	if err != nil || len(families) != 1 {
 		t.Fatalf("%d metrics, error %v", len(families), err)
