@@ -198,6 +198,11 @@ func referredSecrets(object client.Object) []string {
 			names[key.SecretKeyRef.Name] = true
 		}
 	}
+	for _, token := range spec.AccessTokens {
+		if token.SecretKeyRef != nil {
+			names[token.SecretKeyRef.Name] = true
+		}
+	}
 	for _, platform := range spec.Platforms {
 		if platform.CredentialsSecretRef != nil {
 			names[platform.CredentialsSecretRef.Name] = true

@@ -88,7 +88,7 @@ type PropertySpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	APIKeys []PropertyAPIKey `json:"apiKeys,omitempty"`
 
-	// The bearer tokens of the read API. Removing one revokes it. The operator makes them.
+	// The bearer tokens of the read API. Removing one revokes it. The operator makes the tokens that no secretKeyRef brings.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -284,6 +284,11 @@ type PropertyAccessToken struct {
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and '-', with no '-' at either end, such as bi"
 	Name string `json:"name"`
+
+	// A token that the owner brings, in place of one that the operator makes: at least 16 visible ASCII characters. Replacing
+	// the value revokes the old one at once.
+	// +optional
+	SecretKeyRef *SecretKeyReference `json:"secretKeyRef,omitempty"`
 
 	// What the token may do; each scope includes the ones before it. read: every query. write: also replay
 	// deliveries. admin: everything. Default: read. It is not filled in: whoever compares a list with what was applied
