@@ -16,6 +16,8 @@ import (
 // ExposureRules are what of exposures the operator allows. What no list has is denied: whoever may edit Properties in
 // one namespace must not reach another's hosts, gateways and load balancers by way of the operator.
 type ExposureRules struct {
+	// OperatorClass is that of the Properties whom the rules are for; what others get is for another operator to say.
+	OperatorClass string
 	// AllowedHosts are hosts, *.DOMAIN for all hosts of a domain, or * for any, by namespace; the namespace "*" holds for
 	// all, and {namespace} in a host stands for the Property's. The host that the template gives a Property it may have.
 	AllowedHosts map[string][]string

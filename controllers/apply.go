@@ -241,7 +241,8 @@ func slim(object any) (any, error) {
 	}
 	switch object := object.(type) {
 	case *v1alpha1.Property:
-		object.ManagedFields, object.Annotations = nil, nil
+		object.ManagedFields = nil
+		object.Annotations = selected(object.Annotations, map[string]string{v1alpha1.AnnotationPaused: ""})
 		return object, nil
 	case *v1alpha1.AccessToken, *v1alpha1.APIKey:
 		accessor.SetManagedFields(nil)

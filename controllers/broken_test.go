@@ -51,6 +51,12 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 			p.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "default"}, {Name: "legacy", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: name, Key: "key"}}}
 		}
 	}
+	bringToken := func(name string) func(*v1alpha1.Property) {
+		return func(p *v1alpha1.Property) {
+			p.Spec.AccessTokens = []v1alpha1.PropertyAccessToken{{Name: "default"}, {Name: "bi", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: name, Key: "key"}}}
+		}
+	}
+	secret("short-token", "key", "abc")(t)
 	webhook := func(p *v1alpha1.Property) {
 		p.Spec.Platforms = []v1alpha1.Platform{{Name: "crm", Type: platforms.TypeWebhook,
 			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}}}
@@ -84,6 +90,10 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 			[]string{"spec.apiKeys[1].secretKeyRef", "empty", "key"}, secretValue("empty", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
 		"a key that is too short": {"a-short", bring("short"), v1alpha1.ConditionCredentialsReady, v1alpha1.ReasonSecretInvalid,
 			[]string{"spec.apiKeys[1].secretKeyRef", "16 visible"}, secretValue("short", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
+		"a token's Secret that is not there": {"a-tokenless", bringToken("vault"), v1alpha1.ConditionCredentialsReady, v1alpha1.ReasonSecretMissing,
+			[]string{"spec.accessTokens[1].secretKeyRef", "vault", "create it"}, secret("vault", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
+		"a token that is too short": {"a-short-token", bringToken("short-token"), v1alpha1.ConditionCredentialsReady, v1alpha1.ReasonSecretInvalid,
+			[]string{"spec.accessTokens[1].secretKeyRef", "16 visible"}, secretValue("short-token", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
 		"a platform's Secret that is not there": {"a-platform", webhook, v1alpha1.ConditionPlatformsReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.platforms[0] (crm)", "signingSecret"}, secret("crm", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
 		"a source's Secret that is not there": {"a-source", source("shopify", ""), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,

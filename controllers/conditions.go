@@ -190,6 +190,7 @@ func (s *scope) urls() (collect, api string) {
 func statusOf(s *scope) v1alpha1.PropertyStatus {
 	status := *s.property.Status.DeepCopy()
 	status.ObservedGeneration = s.property.Generation
+	setPaused(s.property, &status, metav1.NewTime(s.now))
 	if !s.credentialsUnknown {
 		status.CredentialsSecretRef = &v1alpha1.SecretReference{Name: resources.CredentialsSecretName(s.property)}
 	}

@@ -46,7 +46,7 @@ func kindOf(key v1alpha1.PropertyAPIKey) credentialKind {
 }
 
 // credentials makes the keys and tokens that the spec asks for and nobody has made yet, and drops those that it
-// no longer names. What exists is never overwritten. A key that its owner brings and that is not there is not
+// no longer names. What exists is never overwritten. A key or token that its owner brings and that is not there is not
 // accepted: deleting its Secret revokes it.
 func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	s.accepted = s.property.DeepCopy()
@@ -58,30 +58,56 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 		s.credentialsUnknown = true
 		return err
 	}
-	for _, token := range s.property.Spec.AccessTokens {
-		if value := s.madeCredential(secret, accessTokens, token.Name); value != "" {
+	errs := []error{err}
+	for i, token := range s.property.Spec.AccessTokens {
+		value := r.credentialOf(ctx, s, secret, specCredential{
+			accessTokens, token.Name, fmt.Sprintf("spec.accessTokens[%d].secretKeyRef", i), token.SecretKeyRef, resources.BroughtAccessToken,
+		}, &errs)
+		if value != "" {
 			s.credentials.AccessTokens[token.Name] = value
 			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
 		}
 	}
-	errs := []error{err}
 	for i, key := range s.property.Spec.APIKeys {
-		var value string
-		if key.SecretKeyRef == nil {
-			value = s.madeCredential(secret, kindOf(key), key.Name)
-		} else {
-			var missing *conditionReason
-			var unread error
-			value, missing, unread = r.broughtKey(ctx, s.property, i)
-			errs, s.credentialsUnknown = append(errs, unread), s.credentialsUnknown || unread != nil
-			s.credentialsProblem = cmp.Or(s.credentialsProblem, missing)
-		}
+		value := r.credentialOf(ctx, s, secret, specCredential{
+			kindOf(key), key.Name, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), key.SecretKeyRef, resources.BroughtAPIKey,
+		}, &errs)
 		if value != "" {
 			s.credentials.APIKeys[key.Name] = value
 			s.accepted.Spec.APIKeys = append(s.accepted.Spec.APIKeys, key)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// specCredential is a key or token of the spec. Where ref is not nil its owner brings it, and read says whether it will do.
+type specCredential struct {
+	kind  credentialKind
+	name  string
+	field string
+	ref   *v1alpha1.SecretKeyReference
+	read  func(string) (string, error)
+}
+
+// credentialOf returns the value of a key or token, "" where there is none that will do; the condition says why, or an error.
+func (r *Reconciler) credentialOf(ctx context.Context, s *scope, secret *corev1.Secret, c specCredential, errs *[]error) string {
+	if c.ref == nil {
+		return s.madeCredential(secret, c.kind, c.name)
+	}
+	value, missing, err := r.secretValue(ctx, s.property, c.field, *c.ref)
+	if err != nil {
+		*errs, s.credentialsUnknown = append(*errs, err), true
+		return ""
+	}
+	if missing == nil {
+		fit, unfit := c.read(value)
+		if unfit == nil {
+			return fit
+		}
+		missing = reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", c.field, c.ref.Key, c.ref.Name, unfit)
+	}
+	s.credentialsProblem = cmp.Or(s.credentialsProblem, missing)
+	return ""
 }
 
 // madeCredential returns a key or token that Weir has made, "" where the Secret has something else in its place: whoever may
@@ -96,20 +122,6 @@ func (s *scope) madeCredential(secret *corev1.Secret, kind credentialKind, name 
 		"Secret %s: key %s does not hold %s that Weir has made (%s, 33 letters and digits, the last six a checksum), and is refused; "+
 			"delete that key from the Secret, and Weir makes another", secret.Name, key, kind.what, kind.begins))
 	return ""
-}
-
-func (r *Reconciler) broughtKey(ctx context.Context, property *v1alpha1.Property, i int) (string, *conditionReason, error) {
-	field := fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i)
-	value, missing, err := r.secretValue(ctx, property, field, *property.Spec.APIKeys[i].SecretKeyRef)
-	if missing != nil || err != nil {
-		return "", missing, err
-	}
-	key, unfit := resources.BroughtAPIKey(value)
-	if unfit != nil {
-		return "", reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", field,
-			property.Spec.APIKeys[i].SecretKeyRef.Key, property.Spec.APIKeys[i].SecretKeyRef.Name, unfit), nil
-	}
-	return key, nil, nil
 }
 
 // secretValue reads what the spec refers to. The error says which Secret or key is missing.
@@ -162,7 +174,9 @@ func (r *Reconciler) credentialsSecret(ctx context.Context, s *scope) (*corev1.S
 			}
 		}
 		for _, token := range s.property.Spec.AccessTokens {
-			wanted[accessTokens.secretKey+token.Name] = accessTokens.generate
+			if token.SecretKeyRef == nil {
+				wanted[accessTokens.secretKey+token.Name] = accessTokens.generate
+			}
 		}
 		next := map[string][]byte{}
 		var made []string

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -23,13 +24,34 @@ const (
 // wantedHosts are the hosts that a Property asks for, and its name on the second.
 type wantedHosts struct{ collectHost, apiHost, name string }
 
-// wantedBy returns what a Property asks for: nothing where it is not exposed, or may not have it anyway.
+// wantedBy returns what a Property asks for: nothing where it is not exposed, or may not have it anyway. Of one that another
+// operator serves it is what that has given it.
 func (e ExposureRules) wantedBy(property *v1alpha1.Property) wantedHosts {
+	if property.Spec.OperatorClass != e.OperatorClass {
+		return given(property)
+	}
 	exposure := e.complete(property)
 	if exposure.Type == v1alpha1.ExposureNone || strings.HasPrefix(property.Namespace, clusterOwned) || e.refusedHost(property) != "" {
 		return wantedHosts{}
 	}
 	return wantedHosts{exposure.CollectHost, exposure.APIHost, property.Name}
+}
+
+// given are the hosts that a Property of another class has, as its status says. By which rules its operator gives them is not
+// known here, nor whether there is one: if what it asks for counted, whoever names a class that nobody serves could keep any host
+// from others.
+func given(property *v1alpha1.Property) wantedHosts {
+	if property.Spec.Exposure.Type == v1alpha1.ExposureNone {
+		return wantedHosts{}
+	}
+	host := func(address string) string {
+		parsed, err := url.Parse(address)
+		if err != nil {
+			return ""
+		}
+		return parsed.Hostname()
+	}
+	return wantedHosts{host(property.Status.CollectURL), host(property.Status.APIURL), property.Name}
 }
 
 // hostsOf are the hosts that a Property asks for, the one that the template gives it among them.

@@ -12,6 +12,7 @@ import (
 )
 
 // TestWhoHasAHost lists Properties by age, the oldest first, each as NAMESPACE/NAME COLLECTHOST APIHOST; "-" is no host.
+// One of another class says so, and whether its operator has given it the host.
 func TestWhoHasAHost(t *testing.T) {
 	rules := controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*.x"}, "template": {}}, HostTemplate: "{name}.{namespace}.x"}
 	for sentence, test := range map[string]struct {
@@ -54,6 +55,11 @@ func TestWhoHasAHost(t *testing.T) {
 			wants: []string{"a/one template template", "b/two one.a.x -"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
 		},
 		"by template, a-b in c and a in b-c have two hosts": {wants: []string{"c/a-b template -", "b-c/a template -"}},
+		"one of another class keeps what its operator has given it": {
+			wants: []string{"a/one c.x - class given", "b/two c.x -"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost: c.x is a host of the older"},
+		},
+		"one of another class keeps nothing that it has only asked for": {wants: []string{"a/one c.x - class asked", "b/two c.x -"}},
+		"a younger one of another class is not looked at":               {wants: []string{"b/two c.x -", "a/one c.x - class given"}},
 		"as old as another: the names decide": {
 			wants: []string{"b/two c.x - 0", "a/one c.x - 0"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
 		},
@@ -69,6 +75,9 @@ func TestWhoHasAHost(t *testing.T) {
 					if other := len(all) - 1 - j; other != i {
 						rivals = append(rivals, all[other])
 					}
+				}
+				if all[i].Spec.OperatorClass != "" {
+					continue // for its own operator to say
 				}
 				name := all[i].Namespace + "/" + all[i].Name
 				lost := controllers.Lost(rules, &all[i], rivals)
@@ -106,5 +115,11 @@ func candidate(t *testing.T, text string, age int) v1alpha1.Property {
 		return field
 	}
 	property.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host(fields[1]), APIHost: host(fields[2])}
+	if len(fields) == 5 {
+		property.Spec.OperatorClass = fields[3]
+		if fields[4] == "given" {
+			property.Status.CollectURL = "https://" + fields[1]
+		}
+	}
 	return property
 }

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// LeaseName is the Lease of a namespace whose holder serves its Properties.
+	// LeaseName is the Lease of a namespace whose holder serves its Properties. That of a class begins with the class and a dot.
 	LeaseName = "operator.weir.dev"
 	// clusterNamespace has the Lease of whoever serves all namespaces. No tenant may write there.
 	clusterNamespace = "kube-system"
@@ -35,6 +35,8 @@ type NamespaceLeases struct {
 	Client client.Client
 	// Holder names the release, as NAMESPACE/NAME of its leader election.
 	Holder string
+	// Class is whose Properties are served: releases of different classes do not meet. "" for those without one.
+	Class string
 	// Namespaces are those that are served; none for all.
 	Namespaces []string
 	// GiveBack has the Leases be given back when [NamespaceLeases.Start] ends: for a process that is a release of its own.
@@ -56,6 +58,14 @@ type leaseView struct {
 	// rival holds it; version is what was seen of it, and since when. Only this machine's clock counts.
 	rival, version string
 	since          time.Time
+}
+
+// name is the Lease's.
+func (l *NamespaceLeases) name() string {
+	if l.Class == "" {
+		return LeaseName
+	}
+	return l.Class + "." + LeaseName
 }
 
 // Rival returns the other release that serves a namespace, "" where this one does.
@@ -92,7 +102,7 @@ func (l *NamespaceLeases) giveBack(ctx context.Context) {
 	defer cancel()
 	for namespace := range l.views() {
 		lease := &coordinationv1.Lease{}
-		err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: LeaseName}, lease)
+		err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: l.name()}, lease)
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == l.Holder {
 			lease.Spec.HolderIdentity = nil
 			err = l.Client.Update(ctx, lease)
@@ -124,7 +134,7 @@ func (l *NamespaceLeases) Check(*http.Request) error {
 		rival := view.rival
 		view.mu.Unlock()
 		if rival != "" {
-			return fmt.Errorf("%s: uninstall one of the two, or give them namespaces of their own with --watch-namespace", servedBy(l.Namespaces, namespace, rival))
+			return fmt.Errorf("%s: uninstall one of the two, or give them namespaces of their own with --watch-namespace, or Properties with --operator-class", servedBy(l.Namespaces, namespace, rival))
 		}
 	}
 	return nil
@@ -181,9 +191,9 @@ func (l *NamespaceLeases) hold(ctx context.Context, namespace string) (string, e
 func (l *NamespaceLeases) look(ctx context.Context, namespace string, view *leaseView) error {
 	asked := l.Now()
 	lease := &coordinationv1.Lease{}
-	err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: LeaseName}, lease)
+	err := l.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: l.name()}, lease)
 	if apierrors.IsNotFound(err) {
-		lease, err = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: LeaseName}}, nil
+		lease, err = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: l.name()}}, nil
 	}
 	if err != nil {
 		return err
@@ -191,7 +201,7 @@ func (l *NamespaceLeases) look(ctx context.Context, namespace string, view *leas
 	rival := view.judge(lease, l.Holder, asked)
 	if rival != "" {
 		if rival != view.rival {
-			l.Logger.ErrorContext(ctx, "this release leaves alone what another serves", "reason", servedBy(l.Namespaces, namespace, rival), "lease", namespace+"/"+LeaseName)
+			l.Logger.ErrorContext(ctx, "this release leaves alone what another serves", "reason", servedBy(l.Namespaces, namespace, rival), "lease", namespace+"/"+l.name())
 		}
 		view.rival, view.until = rival, time.Time{}
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,8 @@ const HistoryFinalizer = "weir.dev/history"
 
 // Options are what the operator decides for all Properties.
 type Options struct {
+	// OperatorClass is the class whose Properties are served; "" for those without one.
+	OperatorClass string
 	// RedisURL is the Redis of Properties that bring none; "" for none. It has a user who may administer.
 	RedisURL string
 	// RedisTLS is what is trusted and shown there; the files are read again when they change.
@@ -124,12 +127,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	property := &v1alpha1.Property{}
 	if err := r.Client.Get(ctx, request.NamespacedName, property); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.memories.forget(request.NamespacedName)
-			r.Redis.forget(request.NamespacedName)
-			r.History.forget(request.NamespacedName)
+			r.forget(request.NamespacedName)
 			return r.orphans(ctx, request.NamespacedName)
 		}
 		return ctrl.Result{}, err
+	}
+	if property.Spec.OperatorClass != r.Options.OperatorClass { // which may have been made in place of one of ours
+		r.forget(request.NamespacedName)
+		return ctrl.Result{}, nil
 	}
 	memory := r.memories.of(property)
 	if memory.superseded == property.ResourceVersion {
@@ -154,6 +159,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		result, err := r.finish(ctx, property)
 		return result, r.notReady(ctx, property, err)
 	}
+	if isPaused(property) { // and not being deleted: no namespace is to hang on it
+		return ctrl.Result{}, r.pause(ctx, property)
+	}
 	if strings.HasPrefix(property.Namespace, clusterOwned) {
 		return ctrl.Result{}, r.writeNotReady(ctx, property, *reasonf(v1alpha1.ReasonNamespaceNotServed,
 			"metadata.namespace: no Properties are served in the cluster's own namespaces, kube-*; make it in another"))
@@ -168,6 +176,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: s.lookAgain}, nil
+}
+
+// forget drops what is known of a Property that is not there, or not ours.
+func (r *Reconciler) forget(property types.NamespacedName) {
+	r.memories.forget(property)
+	r.Redis.forget(property)
+	r.History.forget(property)
 }
 
 // clusterOwned begins the names of the cluster's own namespaces. In them the operator makes nothing: what runs there has

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -89,6 +90,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	options.Exposure.OperatorClass = options.OperatorClass
 	redis := NewRedisAccess(logger, options.redisTLS(), options.RedisAllowCIDRs, options.Now)
 	redis.audit = options.Audit
 	history := NewHistoryAccess(logger, options.ClickHouseTLS, options.ClickHouseAllowCIDRs, options.Now)
@@ -105,7 +107,7 @@ func Setup(ctx context.Context, mgr manager.Manager, options Options, logger *sl
 	build := ctrl.NewControllerManagedBy(mgr).Named("property").
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff}).
 		For(&v1alpha1.Property{}, builder.WithPredicates(changesOfProperties(backoff))).
-		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Property{}, handler.EnqueueRequestsFromMapFunc(r.rivalRequests), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, othersHosts(options.OperatorClass)))).
 		Watches(&v1alpha1.AccessToken{}, handler.EnqueueRequestsFromMapFunc(propertyRequest), builder.WithPredicates(changesOfCredentials())).
 		Watches(&v1alpha1.APIKey{}, handler.EnqueueRequestsFromMapFunc(propertyRequest), builder.WithPredicates(changesOfCredentials())).
 		Watches(&appsv1.Deployment{}, owner).
@@ -209,6 +211,11 @@ func referredSecrets(object client.Object) []string {
 			names[key.SecretKeyRef.Name] = true
 		}
 	}
+	for _, token := range spec.AccessTokens {
+		if token.SecretKeyRef != nil {
+			names[token.SecretKeyRef.Name] = true
+		}
+	}
 	for _, platform := range spec.Platforms {
 		if platform.CredentialsSecretRef != nil {
 			names[platform.CredentialsSecretRef.Name] = true
@@ -262,6 +269,14 @@ func (r *Reconciler) rivalRequests(ctx context.Context, object client.Object) []
 		return nil // the cache does not fail once it has started
 	}
 	return requestsFor(others)
+}
+
+// othersHosts passes that a Property which another operator serves has got other hosts.
+func othersHosts(class string) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*v1alpha1.Property), e.ObjectNew.(*v1alpha1.Property)
+		return after.Spec.OperatorClass != class && given(before) != given(after)
+	}}
 }
 
 func requestsFor(properties []v1alpha1.Property) []reconcile.Request {

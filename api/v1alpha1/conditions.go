@@ -1,6 +1,6 @@
 package v1alpha1
 
-// The types of a Property's conditions. Every one of them is good when True. Unknown means that the operator
+// The types of a Property's conditions. Every one of them is good when True, but for Paused. Unknown means that the operator
 // has not been able to look.
 const (
 	// ConditionReady says that events can be sent and read: CredentialsReady, RedisReady, HistoryReady where it is
@@ -30,7 +30,16 @@ const (
 	// ConditionErasuresReady says that persons can be erased: the ledger of erasures is there and has room, and nothing keeps
 	// Redis's files from being rid of them. It stands apart from Ready as well.
 	ConditionErasuresReady = "ErasuresReady"
+	// ConditionPaused says that the annotation weir.dev/paused keeps the operator from changing anything of the Property; the other
+	// conditions then say what was found before. It is absent from Properties without the annotation.
+	ConditionPaused = "Paused"
 )
+
+// ReasonPauseInvalid of Paused means that the annotation weir.dev/paused is neither "true" nor "false", and so no pause. False.
+const ReasonPauseInvalid = "PauseInvalid"
+
+// ReasonPaused of Paused means that the annotation weir.dev/paused is "true". True.
+const ReasonPaused = "Paused"
 
 // ReasonReady is the reason of a condition that is True, where nothing better is said below.
 const ReasonReady = "Ready"

@@ -30,7 +30,7 @@ type PropertyReference struct {
 // hash. Deleting the object revokes the token.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:categories=weir
+// +kubebuilder:resource:shortName=wtoken,categories=weir
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Property",type=string,JSONPath=`.spec.propertyRef.name`
 // +kubebuilder:printcolumn:name="Scope",type=string,JSONPath=`.spec.scope`
@@ -105,7 +105,7 @@ type AccessTokenList struct {
 // hash. Deleting the object revokes the key. Publishable keys stand in the Property, for they are part of its web pages.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:categories=weir
+// +kubebuilder:resource:shortName=wkey,categories=weir
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Property",type=string,JSONPath=`.spec.propertyRef.name`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`

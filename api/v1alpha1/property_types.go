@@ -10,12 +10,14 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:path=properties,singular=property
+// +kubebuilder:resource:path=properties,singular=property,shortName=wprop,categories=weir
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Paused",type=string,description="Whether the operator leaves the Property alone",JSONPath=`.status.conditions[?(@.type=="Paused")].status`
 // +kubebuilder:printcolumn:name="Collect URL",type=string,JSONPath=`.status.collectURL`
 // +kubebuilder:printcolumn:name="API URL",type=string,priority=1,JSONPath=`.status.apiURL`
 // +kubebuilder:printcolumn:name="Platforms",type=string,priority=1,description="Whether deliveries to every platform are accepted",JSONPath=`.status.conditions[?(@.type=="PlatformsReady")].status`
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,description="Which operator serves the Property",JSONPath=`.spec.operatorClass`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')",message="metadata.name must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end, such as shop"
 type Property struct {
@@ -55,7 +57,15 @@ type PropertyList struct {
 // +kubebuilder:validation:XValidation:rule="self.history.type != 'ClickHouse' || oldSelf.history.type != 'ClickHouse' || (has(self.history.clickHouse) && has(self.history.clickHouse.urlSecretKeyRef) ? [self.history.clickHouse.urlSecretKeyRef] : []) == (has(oldSelf.history.clickHouse) && has(oldSelf.history.clickHouse.urlSecretKeyRef) ? [oldSelf.history.clickHouse.urlSecretKeyRef] : [])",fieldPath=".history.clickHouse.urlSecretKeyRef",message="is immutable while history.type is ClickHouse, because the past would stay behind in the other server; change the URL in the Secret where the same server has moved"
 // +kubebuilder:validation:XValidation:rule="self.history.type != 'ClickHouse' || oldSelf.history.type != 'ClickHouse' || (has(self.history.clickHouse) && has(self.history.clickHouse.cluster) ? [self.history.clickHouse.cluster] : []) == (has(oldSelf.history.clickHouse) && has(oldSelf.history.clickHouse.cluster) ? [oldSelf.history.clickHouse.cluster] : [])",fieldPath=".history.clickHouse.cluster",message="is immutable while history.type is ClickHouse, because tables cannot be made of another kind"
 // +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis.urlSecretKeyRef == oldSelf.redis.urlSecretKeyRef)",fieldPath=".redis",message="is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
+// +kubebuilder:validation:XValidation:rule="has(self.operatorClass) == has(oldSelf.operatorClass) && (!has(self.operatorClass) || self.operatorClass == oldSelf.operatorClass)",fieldPath=".operatorClass",message="is immutable, because two operators would have a hand in the Property; make a new Property instead"
 type PropertySpec struct {
+	// Which of several operators serves the Property: the one that was started with this --operator-class. Default: the one
+	// without a class. Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and '-', with a letter first and no '-' at the end, such as blue"
+	OperatorClass string `json:"operatorClass,omitempty"`
+
 	// The reporting currency: an ISO 4217 code in capitals. Revenue in other currencies is reported beside it,
 	// never converted.
 	// +required
@@ -78,7 +88,7 @@ type PropertySpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	APIKeys []PropertyAPIKey `json:"apiKeys,omitempty"`
 
-	// The bearer tokens of the read API. Removing one revokes it. The operator makes them.
+	// The bearer tokens of the read API. Removing one revokes it. The operator makes the tokens that no secretKeyRef brings.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -274,6 +284,11 @@ type PropertyAccessToken struct {
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be lower-case letters, digits and '-', with no '-' at either end, such as bi"
 	Name string `json:"name"`
+
+	// A token that the owner brings, in place of one that the operator makes: at least 16 visible ASCII characters. Replacing
+	// the value revokes the old one at once.
+	// +optional
+	SecretKeyRef *SecretKeyReference `json:"secretKeyRef,omitempty"`
 
 	// What the token may do; each scope includes the ones before it. read: every query. write: also replay
 	// deliveries. admin: everything. Default: read. It is not filled in: whoever compares a list with what was applied

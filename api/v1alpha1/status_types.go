@@ -2,6 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// AnnotationPaused on a Property keeps the operator from changing anything that belongs to it while its value is "true".
+const AnnotationPaused = "weir.dev/paused"
+
 // PropertyStatus is what the operator found and did last. Rates and lags are metrics, not status.
 type PropertyStatus struct {
 	// The generation of the spec that the rest of the status speaks of; -1 until the operator has seen the Property, so
@@ -11,7 +14,7 @@ type PropertyStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Ready, CredentialsReady, RedisReady, WorkloadsAvailable, Exposed, PlatformsReady, VersionsSupported, SourcesReady, ErasuresReady and, where
-	// there is a history, HistoryReady. For each, True is good.
+	// there is a history, HistoryReady. For each, True is good. Paused where the annotation weir.dev/paused is set.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -46,6 +46,8 @@ type devToken struct {
 	Name  string     `json:"name"`
 	Scope auth.Scope `json:"scope"`
 	Token string     `json:"token"`
+	// Brought says that the token is from a Secret of the owner's, as with keys.
+	Brought bool `json:"brought,omitempty"`
 }
 
 // renewed returns the keys and tokens of properties served at host: those that the owner brings, those that
@@ -69,11 +71,12 @@ func (c devCredentials) renewed(properties []*loadedProperty, host string) devCr
 			now.APIKeys = append(now.APIKeys, devKey{Name: key.Name, Publishable: publishable, Key: secret, Brought: brought != ""})
 		}
 		for _, token := range p.Spec.AccessTokens {
-			secret := before.token(token.Name)
+			brought := p.accessTokens[token.Name]
+			secret := cmp.Or(brought, before.token(token.Name))
 			if secret == "" {
 				secret = auth.NewAccessToken()
 			}
-			now.AccessTokens = append(now.AccessTokens, devToken{Name: token.Name, Scope: auth.Scope(token.GrantedScope()), Token: secret})
+			now.AccessTokens = append(now.AccessTokens, devToken{Name: token.Name, Scope: auth.Scope(token.GrantedScope()), Token: secret, Brought: brought != ""})
 		}
 		all.Properties = append(all.Properties, now)
 	}
@@ -107,10 +110,10 @@ func (p devProperty) key(name string, publishable bool) string {
 	return ""
 }
 
-// token returns the named token's secret, or "".
+// token returns the named token that was made here, or "".
 func (p devProperty) token(name string) string {
 	for _, t := range p.AccessTokens {
-		if t.Name == name {
+		if t.Name == name && !t.Brought {
 			return t.Token
 		}
 	}

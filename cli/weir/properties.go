@@ -23,6 +23,8 @@ type loadedProperty struct {
 	file string
 	// apiKeys are the keys that the owner brings, by their names in the spec.
 	apiKeys map[string]string
+	// accessTokens are likewise the tokens.
+	accessTokens map[string]string
 	// platformSecrets are the values that the platforms need, by the platform's name and the Secret's key.
 	platformSecrets map[string]map[string]string
 	// sourceSecrets are those that the sources need, in the same way.
@@ -172,6 +174,12 @@ func (l *propertyLoader) checkUniqueOf(younger, older *loadedProperty) {
 		secret, brought := younger.apiKeys[key.Name]
 		if brought && slices.ContainsFunc(older.Spec.APIKeys, func(other v1alpha1.PropertyAPIKey) bool { return older.apiKeys[other.Name] == secret }) {
 			l.addAt(younger, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), "must bring a key of its own, but %s (%s) has the same one", older.id(), older.file)
+		}
+	}
+	for i, token := range younger.Spec.AccessTokens {
+		secret, brought := younger.accessTokens[token.Name]
+		if brought && slices.ContainsFunc(older.Spec.AccessTokens, func(other v1alpha1.PropertyAccessToken) bool { return older.accessTokens[other.Name] == secret }) {
+			l.addAt(younger, fmt.Sprintf("spec.accessTokens[%d].secretKeyRef", i), "must bring a token of its own, but %s (%s) has the same one", older.id(), older.file)
 		}
 	}
 }

@@ -88,19 +88,12 @@ func secretValue(field, key string, member any) (string, error) {
 
 // resolve looks up every Secret that a Property refers to.
 func (l *propertyLoader) resolve(property *loadedProperty) {
-	property.apiKeys = map[string]string{}
+	property.apiKeys, property.accessTokens = map[string]string{}, map[string]string{}
 	for i, key := range property.Spec.APIKeys {
-		if key.SecretKeyRef == nil {
-			continue
-		}
-		field := fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i)
-		if value, found := l.lookUp(property, field, *key.SecretKeyRef); found {
-			brought, err := resources.BroughtAPIKey(value)
-			if err != nil {
-				l.addAt(property, field, "key %s of Secret %s/%s: %v", key.SecretKeyRef.Key, property.Namespace, key.SecretKeyRef.Name, err)
-			}
-			property.apiKeys[key.Name] = brought
-		}
+		l.resolveBrought(property, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), key.SecretKeyRef, resources.BroughtAPIKey, property.apiKeys, key.Name)
+	}
+	for i, token := range property.Spec.AccessTokens {
+		l.resolveBrought(property, fmt.Sprintf("spec.accessTokens[%d].secretKeyRef", i), token.SecretKeyRef, resources.BroughtAccessToken, property.accessTokens, token.Name)
 	}
 	property.platformSecrets = map[string]map[string]string{}
 	for i := range property.Spec.Platforms {
@@ -114,6 +107,22 @@ func (l *propertyLoader) resolve(property *loadedProperty) {
 		l.resolveRedis(property)
 	}
 	l.resolveHistory(property)
+}
+
+// resolveBrought looks up a key or token that the owner brings, and notes it by its name; nil is none.
+func (l *propertyLoader) resolveBrought(property *loadedProperty, field string, ref *v1alpha1.SecretKeyReference, read func(string) (string, error), into map[string]string, name string) {
+	if ref == nil {
+		return
+	}
+	value, found := l.lookUp(property, field, *ref)
+	if !found {
+		return
+	}
+	brought, err := read(value)
+	if err != nil {
+		l.addAt(property, field, "key %s of Secret %s/%s: %v", ref.Key, property.Namespace, ref.Name, err)
+	}
+	into[name] = brought
 }
 
 // resolveRedis looks up how the Property's own Redis is reached.

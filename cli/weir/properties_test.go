@@ -309,6 +309,10 @@ func TestErrorsInSecrets(t *testing.T) {
 			text: brought,
 			want: []string{at + "spec.apiKeys[0].secretKeyRef: Secret default/keys, of which the key weir is needed, is in none of the files; add it to one of them"},
 		},
+		"a brought token that is too short": {
+			text: shop + "  accessTokens: [{name: bi, secretKeyRef: {name: keys, key: weir}}]\n" + secret + "stringData: {weir: hunter2}\n",
+			want: []string{at + "spec.accessTokens[0].secretKeyRef: key weir of Secret default/keys: an access token must be at least 16 visible ASCII characters"},
+		},
 		"a Redis URL of another scheme": {
 			text: redis + secret + "stringData: {url: 'http://:hunter2@redis'}\n",
 			want: []string{at + "spec.redis.urlSecretKeyRef: key url of Secret default/keys: must be a URL that begins with redis://, rediss:// or unix://"},
@@ -441,6 +445,11 @@ func TestPropertiesThatShareANameHostOrKeyAreRefused(t *testing.T) {
 		"both bring the same key": {
 			first: property("a", "one", brought("one", "same")), second: property("a", "two", brought("two", "same")),
 			want: []string{"2.yaml: Property a/two: spec.apiKeys[1].secretKeyRef: must bring a key of its own, but a/one (1.yaml) has the same one"},
+		},
+		"both bring the same token": {
+			first:  property("a", "one", "accessTokens: [{name: bi, secretKeyRef: {name: one-keys, key: same}}]"),
+			second: property("a", "two", "accessTokens: [{name: bi, secretKeyRef: {name: two-keys, key: same}}]"),
+			want:   []string{"2.yaml: Property a/two: spec.accessTokens[0].secretKeyRef: must bring a token of its own, but a/one (1.yaml) has the same one"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

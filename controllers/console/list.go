@@ -107,6 +107,7 @@ func (c *Console) visible(ctx context.Context, u *user) ([]*seen, error) {
 	if err := c.cached.List(ctx, all); err != nil {
 		return nil, err
 	}
+	all.Items = slices.DeleteFunc(all.Items, func(property v1alpha1.Property) bool { return property.Spec.OperatorClass != c.class })
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	found := make([]*seen, len(all.Items))

@@ -30,6 +30,9 @@ type Options struct {
 	SigningKeysFile string
 	// SessionMaxAge is how long after signing in somebody is signed out.
 	SessionMaxAge time.Duration
+	// OperatorClass is that of the Properties which are shown, those whose pods the console's operator tells of its keys; "" for
+	// those without one.
+	OperatorClass string
 	// Cached has Properties, AccessTokens and APIKeys as they were a moment ago.
 	Cached client.Reader
 	// Client is the API server itself.
@@ -46,6 +49,7 @@ type Options struct {
 // Console answers browsers. It is safe for concurrent use.
 type Console struct {
 	base       *url.URL
+	class      string
 	cached     client.Reader
 	client     client.Client
 	logger     *slog.Logger
@@ -72,7 +76,7 @@ func New(o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{
-		base: o.URL, cached: o.Cached, client: o.Client, logger: o.Logger, audit: o.Audit, now: o.Now,
+		base: o.URL, class: o.OperatorClass, cached: o.Cached, client: o.Client, logger: o.Logger, audit: o.Audit, now: o.Now,
 		observer: server.NewObserver(o.Logger, o.Registerer), provider: asked,
 		sealer: newSealer(), cookies: namesFor(o.URL), sessions: newSessions(o.SessionMaxAge, o.Now),
 		authoriser: newAuthoriser(o.Client, o.Now),

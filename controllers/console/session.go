@@ -156,6 +156,8 @@ func (c *Console) visit(r *http.Request, s *session) (*visit, error) {
 		return nil, errNotFound
 	case err != nil:
 		return nil, err
+	case property.Spec.OperatorClass != c.class:
+		return nil, errNotFound
 	}
 	return &visit{s, property, scoped}, nil
 }

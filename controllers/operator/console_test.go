@@ -35,14 +35,14 @@ func TestEveryFlagOfTheConsoleIsRead(t *testing.T) {
 	}
 	got, err := parseConsoleFlags(append(needed(t), "--listen=:1", "--health-listen=:2", "--oidc-client-secret-file="+secret, "--oidc-scope=a", "--oidc-scope=b",
 		"--oidc-username-claim=name", "--oidc-username-prefix=u:", "--oidc-groups-claim=roles", "--oidc-groups-prefix=g:", "--oidc-ca-file="+authorities,
-		"--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b", "--session-max-age=2h", "--drain-delay=1s"), &bytes.Buffer{})
+		"--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b", "--operator-class=blue", "--session-max-age=2h", "--drain-delay=1s"), &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := consoleOptions{
 		listen: ":1", healthListen: ":2", watchNamespaces: []string{"a", "b"}, drainDelay: time.Second,
 		Options: console.Options{
-			URL: &url.URL{Scheme: "https", Host: "console.example.com", Path: "/"}, SigningKeysFile: "/keys/keys.json", SessionMaxAge: 2 * time.Hour,
+			URL: &url.URL{Scheme: "https", Host: "console.example.com", Path: "/"}, SigningKeysFile: "/keys/keys.json", SessionMaxAge: 2 * time.Hour, OperatorClass: "blue",
 			Provider: console.Provider{
 				Issuer: "https://login.example.com/realm", ClientID: "weir", ClientSecretFile: secret, Scopes: []string{"openid", "a", "b"},
 				Claims: console.Claims{Username: "name", UsernamePrefix: "u:", Groups: "roles", GroupsPrefix: "g:"}, Authorities: []byte("text\n"),

@@ -100,6 +100,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	o.addRedisFlags(set, &redisURLFile)
 	clickHouse.addFlags(set, &o)
 	set.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", flags.Repeated(&namespaces))
+	addOperatorClass(set, &o.OperatorClass)
 	o.leaderElection.addFlags(set)
 	set.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
 	set.StringVar(&o.metricsListen, "metrics-listen", ":8080", "`ADDRESS` for /metrics; 0 for none")
@@ -124,7 +125,11 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	}
 
 	var errs flags.Errors
+	checkOperatorClass(o.OperatorClass, &errs)
 	o.leaderElection.check(&errs)
+	if o.OperatorClass != "" && o.leaderElection.name == electionName { // that of one without a class, which may run beside it
+		o.leaderElection.name = o.OperatorClass + "." + electionName
+	}
 	if o.syncPeriod < time.Second {
 		errs.Add("--sync-period: %s must be at least 1s", o.syncPeriod)
 	}
@@ -192,10 +197,26 @@ func checkGateways(list []string, errs *flags.Errors) {
 	}
 }
 
+// electionName is the Lease's by which operators agree, where no flag names another; an operator of a class puts the class ahead.
+const electionName = "weir-operator.weir.dev"
+
+func addOperatorClass(set *flag.FlagSet, class *string) {
+	set.StringVar(class, "operator-class", "", "`CLASS` of Properties that are served, by their spec.operatorClass; default: those without one")
+}
+
+// operatorClass is what the definition lets spec.operatorClass be.
+var operatorClass = regexp.MustCompile(`^([a-z]([-a-z0-9]{0,38}[a-z0-9])?)?$`)
+
+func checkOperatorClass(class string, errs *flags.Errors) {
+	if !operatorClass.MatchString(class) {
+		errs.Add("--operator-class: %q must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end, as in blue", class)
+	}
+}
+
 func (l *leaderElection) addFlags(set *flag.FlagSet) {
 	set.BoolVar(&l.enabled, "leader-elect", false, "let one of several operators work at a time")
 	set.StringVar(&l.namespace, "leader-elect-resource-namespace", "", "`NAMESPACE` of the Lease by which they agree; default: the pod's")
-	set.StringVar(&l.name, "leader-elect-resource-name", "weir-operator.weir.dev", "`NAME` of that Lease; another for each release of a namespace")
+	set.StringVar(&l.name, "leader-elect-resource-name", electionName, "`NAME` of that Lease; another for each release of a namespace")
 	set.DurationVar(&l.duration, "leader-elect-lease-duration", 15*time.Second, "how long the others wait for a leader that renews no longer")
 	set.DurationVar(&l.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up; shorter than the lease")
 	set.DurationVar(&l.retryPeriod, "leader-elect-retry-period", 2*time.Second, "how often the leader renews, and the others look")

@@ -34,7 +34,7 @@ func everyOperatorFlag(redisURLFile, clickHouseURLFile string, certificates stre
 		"--clickhouse-client-key-file=" + certificates.Key, "--clickhouse-allow-cidr=10.112.0.1/12",
 		"--console-keys-secret=weir-system/weir-console-keys",
 		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
-		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b",
+		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b", "--operator-class=blue",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
 		"--metrics-listen=0", "--health-listen=127.0.0.1:9", "--egress-allow-cidr=10.0.0.0/8", "--redis-allow-cidr=10.96.0.1/12", "--trusted-proxy-cidr=10.244.0.0/16", "--consent-when-absent=Withhold",
@@ -66,7 +66,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 	want := options{
 		Options: controllers.Options{
-			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1",
+			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1", OperatorClass: "blue",
 			ClickHouseURL: "https://weir:password@clickhouse:8443", ClickHouseTLS: certificates,
 			ClickHouseAllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")},
 			EgressAllowCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
@@ -213,5 +213,25 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 				t.Errorf("the message shows what a file holds: %s", words.String())
 			}
 		})
+	}
+}
+
+// TestAnOperatorOfAClassAgreesWithItsOwn has operators of different classes in one namespace: of each class one works.
+func TestAnOperatorOfAClassAgreesWithItsOwn(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"without a class":              {nil, "weir-operator.weir.dev"},
+		"with one":                     {[]string{"--operator-class=blue"}, "blue.weir-operator.weir.dev"},
+		"with one and a Lease of ours": {[]string{"--operator-class=blue", "--leader-elect-resource-name=weir"}, "weir"},
+	} {
+		o, err := parseFlags(append([]string{"--image=weir:test"}, test.args...), &bytes.Buffer{})
+		if err != nil || o.leaderElection.name != test.want {
+			t.Errorf("%s: the Lease is %s, want %s, error %v", sentence, o.leaderElection.name, test.want, err)
+		}
+	}
+	if _, err := parseFlags([]string{"--image=weir:test", "--operator-class=Blue"}, &bytes.Buffer{}); err == nil {
+		t.Error("a class that no Property can have is taken")
 	}
 }

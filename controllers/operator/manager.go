@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/collector/audit"
@@ -59,7 +60,7 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 	}
 	holder, shared := options.leaderElection.release()
 	options.Leases = &controllers.NamespaceLeases{
-		Client: direct, Holder: holder, GiveBack: !shared, Namespaces: options.watchNamespaces,
+		Client: direct, Holder: holder, GiveBack: !shared, Class: options.OperatorClass, Namespaces: options.watchNamespaces,
 		Duration: controllers.LeaseDuration, Now: time.Now, Logger: logger,
 	}
 	if asked := options.redisCertificates; asked.made() || asked.reload {
@@ -81,7 +82,10 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 	if err := controllers.Setup(ctx, manager, options.Options, logger, nil); err != nil {
 		return err
 	}
-	logger.InfoContext(ctx, "operator starts", "version", version, "image", options.Image, "namespaces", options.watchNamespaces)
+	if err := metrics.Registry.Register(controllers.PausedProperties(manager.GetCache(), options.OperatorClass)); err != nil {
+		return err
+	}
+	logger.InfoContext(ctx, "operator starts", "version", version, "image", options.Image, "class", options.OperatorClass, "namespaces", options.watchNamespaces)
 	return manager.Start(ctx)
 }
 

@@ -44,18 +44,32 @@ func Hashes(property *v1alpha1.Property, credentials Credentials) ([]Object, err
 	return hashObjects(property, files), nil
 }
 
-// minAPIKeyLength is how short a key that an owner brings may be: 16 random letters and digits are some 95 bits.
-const minAPIKeyLength = 16
+// minBroughtLength is how short a key or token that an owner brings may be: 16 random letters and digits are some 95 bits.
+const minBroughtLength = 16
 
 // BroughtAPIKey reads an API key that its owner brings in a Secret. A line end behind it, which editors and echo
 // leave, is not part of it. The error says what would be right and never repeats the key.
 func BroughtAPIKey(value string) (string, error) {
-	key := strings.TrimRight(value, "\r\n")
-	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '/' }
-	if len(key) < minAPIKeyLength || strings.IndexFunc(key, unfit) >= 0 {
+	key, fit := brought(value)
+	if !fit || strings.Contains(key, "/") {
 		return "", errors.New("an API key must be at least 16 visible ASCII characters without '/'")
 	}
 	return key, nil
+}
+
+// BroughtAccessToken reads an access token that its owner brings, likewise. It stands in a header, where '/' ends nothing.
+func BroughtAccessToken(value string) (string, error) {
+	token, fit := brought(value)
+	if !fit {
+		return "", errors.New("an access token must be at least 16 visible ASCII characters")
+	}
+	return token, nil
+}
+
+func brought(value string) (secret string, fit bool) {
+	secret = strings.TrimRight(value, "\r\n")
+	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+	return secret, len(secret) >= minBroughtLength && strings.IndexFunc(secret, unfit) < 0
 }
 
 // apiKeyHashes returns what the collector knows of API keys: the spec's, in the spec's order, then the others.

@@ -229,6 +229,30 @@ func TestPodConfigSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestBroughtAccessToken(t *testing.T) {
+	for sentence, test := range map[string]struct {
+		value, want string
+		refused     bool
+	}{
+		"16 visible characters are a token":    {value: "0123456789abcdef", want: "0123456789abcdef"},
+		"base64 is welcome, with its '/'":      {value: "a/b+0123456789cdef==", want: "a/b+0123456789cdef=="},
+		"a line end behind it is left out":     {value: "0123456789abcdef\n", want: "0123456789abcdef"},
+		"15 characters are too few":            {value: "0123456789abcde\n", refused: true},
+		"a space would end it in the header":   {value: "0123456789 abcdef", refused: true},
+		"letters beyond ASCII are refused too": {value: "0123456789abcdéf", refused: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := resources.BroughtAccessToken(test.value)
+			if got != test.want || (err != nil) != test.refused {
+				t.Errorf("got %q, error %v; want %q, refused: %t", got, err, test.want, test.refused)
+			}
+			if err != nil && strings.Contains(err.Error(), test.value) {
+				t.Errorf("the error repeats the token: %v", err)
+			}
+		})
+	}
+}
+
 func TestBroughtAPIKey(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		value, want string

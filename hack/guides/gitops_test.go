@@ -153,6 +153,24 @@ func TestArgoCDTellsAPropertysHealth(t *testing.T) {
 			  {type: Ready, status: "False", reason: Expired, observedGeneration: 1, message: "make another"}]}}`,
 			"Degraded", "make another",
 		},
+		"one that is paused and serves is healthy": {
+			`{metadata: {generation: 2}, status: {conditions: [
+			  {type: Ready, status: "True", reason: Ready, observedGeneration: 2, message: "it serves"},
+			  {type: Paused, status: "True", reason: Paused, observedGeneration: 2, message: "left alone"}]}}`,
+			"Healthy", "it serves",
+		},
+		"a change that waits for the end of a pause is suspended": {
+			`{metadata: {generation: 3}, status: {conditions: [
+			  {type: Paused, status: "True", reason: Paused, observedGeneration: 3, message: "left alone"},
+			  {type: Ready, status: "True", reason: Ready, observedGeneration: 2, message: "it serves"}]}}`,
+			"Suspended", "left alone",
+		},
+		"a mistake in the annotation is no pause": {
+			`{metadata: {generation: 3}, status: {conditions: [
+			  {type: Paused, status: "False", reason: PauseInvalid, observedGeneration: 3, message: "neither"},
+			  {type: Ready, status: "True", reason: Ready, observedGeneration: 2, message: "it serves"}]}}`,
+			"Progressing", "not seen by the operator yet",
+		},
 		"what was true before a change says nothing": {
 			`{metadata: {generation: 3}, status: {conditions: [
 			  {type: Ready, status: "True", reason: Ready, observedGeneration: 2, message: "it serves"}]}}`,
