@@ -63,6 +63,8 @@ type Options struct {
 	Pods     PodRules
 	// Network bounds who may reach the pods.
 	Network resources.NetworkRules
+	// PodDefaults are what the pods of all Properties have.
+	PodDefaults resources.PodDefaults
 	// Audit is told which API keys and access tokens come and go; nil for none.
 	Audit *audit.Log
 	// Console keeps the keys with which the cluster's console signs; nil for no console.

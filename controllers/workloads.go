@@ -31,7 +31,7 @@ const foreignInterval = 5 * time.Second
 func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	options := resources.Options{
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, WithholdUnsaid: r.Options.WithholdUnsaid, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
-		Network: r.Options.Network, ConsoleKeys: s.consoleKeys,
+		Network: r.Options.Network, ConsoleKeys: s.consoleKeys, PodDefaults: r.Options.PodDefaults,
 	}
 	options.CollectURL, options.APIURL = s.urls()
 	input := resources.Input{

@@ -92,6 +92,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	var o options
 	var redisURLFile, whenAbsent string
 	var clickHouse clickHouseFlags
+	var pods tenantPods
 	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
 	networkPolicies := true
 
@@ -113,6 +114,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
 		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", flags.Repeated(&hosts))
 	o.addTenantFlags(set)
+	pods.addFlags(set)
 	set.Func("console-keys-secret", "keep the keys with which the console signs what it asks, in the Secret `NAMESPACE/NAME`, which has to be there, "+
 		"and have Properties' read API trust them; default: there is no console", namespacedName(&o.consoleKeys, "weir-system/weir-console-keys"))
 	set.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
@@ -160,6 +162,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	o.readRedis(redisURLFile, &errs)
 	clickHouse.read(&o, &errs)
+	pods.read(&o, &errs)
 	return o, errs.Err()
 }
 

@@ -56,7 +56,11 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	if err := os.WriteFile(clickHouse, []byte("https://weir:password@clickhouse:8443\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := everyOperatorFlag(file, clickHouse, certificates)
+	podDefaults := filepath.Join(t.TempDir(), "defaults.yaml")
+	if err := os.WriteFile(podDefaults, []byte("priorityClassName: tenants\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(everyOperatorFlag(file, clickHouse, certificates), "--pod-defaults-file="+podDefaults)
 	got, err := parseFlags(args, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +76,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			EgressAllowCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			TrustedProxyCIDRs:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 			WithholdUnsaid:       true,
+			PodDefaults:          resources.PodDefaults{PriorityClassName: "tenants"},
 			RedisAllowCIDRs:      []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 			PlatformEndpoints:    map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{

@@ -36,6 +36,8 @@ type objectsInput struct {
 		MetricsFrom []networkingv1.NetworkPolicyPeer `json:"metricsFrom"`
 		DNSTo       []networkingv1.NetworkPolicyPeer `json:"dnsTo"`
 	} `json:"network"`
+	// PodDefaults are the file of --pod-defaults-file.
+	PodDefaults resources.PodDefaults `json:"podDefaults"`
 	// Optional are the optional kinds that the cluster has.
 	Optional []string `json:"optional"`
 }
@@ -113,7 +115,7 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	property.UID = "00000000-0000-0000-0000-000000000001"
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
-		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network)},
+		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults},
 		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
 	}

@@ -43,6 +43,8 @@ type Options struct {
 	Image string
 	// Network bounds who may reach the pods; it is not part of their configuration.
 	Network NetworkRules
+	// PodDefaults are what all Properties' pods have; they are not part of their configuration.
+	PodDefaults PodDefaults
 }
 
 // PodConfig renders the files of a pod's configuration directory by their paths in it, all but the platforms'

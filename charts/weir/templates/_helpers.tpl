@@ -161,6 +161,33 @@
 {{- end }}
 {{- end }}
 
+{{/* What the pods of all Properties have, without what is empty; nothing where nothing is said. */}}
+{{- define "weir.podDefaults" -}}
+{{- range $name, $value := .Values.tenants.podDefaults }}
+{{- if $value }}
+{{ toYaml (dict $name $value) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where the operator has what the pods of all Properties have; nothing where nothing is said of them. */}}
+{{- define "weir.tenantMounts" -}}
+{{- if include "weir.podDefaults" . }}
+- name: pod-defaults
+  mountPath: /etc/weir/pod-defaults
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* The volumes with that. */}}
+{{- define "weir.tenantVolumes" -}}
+{{- if include "weir.podDefaults" . }}
+- name: pod-defaults
+  configMap:
+    name: {{ include "weir.operator" . }}-pod-defaults
+{{- end }}
+{{- end }}
+
 {{/* An image, of {image: …, tag: …}: the tag is for where the image names neither tag nor digest. */}}
 {{- define "weir.image" -}}
 {{- if .image.digest }}
