@@ -132,6 +132,8 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"a namespace of the cluster's own":            {[]string{"--set", "watchNamespaces={kube-system}"}, "/watchNamespaces/0"},
 		"a Gateway without a namespace":               {[]string{"--set", "tenants.allowedGateways={public}"}, "/tenants/allowedGateways/0"},
 		"a default for pods that there is not":        {[]string{"--set", "tenants.podDefaults.volumes={a}"}, "volumes"},
+		"a proxy that is asked for something else":    {[]string{"--set", "tenants.deliveryProxy.connectTo=Host"}, "/tenants/deliveryProxy/connectTo"},
+		"a way to no proxy":                           {[]string{"--set", "clusterWide=true,tenants.deliveryProxy.connectTo=Name"}, "tenants.deliveryProxy: caSecret and connectTo are for a proxy"},
 		"a variable without a name":                   {[]string{"--set-json", `tenants.podDefaults.env=[{"value": "a"}]`}, "/tenants/podDefaults/env/0"},
 		"neither some namespaces nor all": {
 			nil, "watchNamespaces: must name the namespaces whose Properties are served, as in --set watchNamespaces={shops,blogs}; or set clusterWide=true",

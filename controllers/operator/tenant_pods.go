@@ -10,26 +10,88 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/cli/flags"
+	"github.com/weir-dev/weir/collector/config"
+	"github.com/weir-dev/weir/collector/egress"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
 // tenantPods are the flags of what the pods of all Properties have.
 type tenantPods struct {
 	defaultsFile string
+	proxy        proxyFlags
 }
+
+// proxyFlags are those of the proxy that deliveries go through.
+type proxyFlags struct{ urlFile, caFile, connectTo string }
 
 func (p *tenantPods) addFlags(set *flag.FlagSet) {
 	set.StringVar(&p.defaultsFile, podDefaultsFlag, "", "`FILE` with what the pods of all Properties have, in YAML or JSON: imagePullSecrets, labels, annotations, priorityClassName, "+
 		"env, tolerations, nodeSelector and topologySpreadConstraints; a Property's own goes before it")
+	p.proxy.addFlags(set)
 }
 
 const podDefaultsFlag = "pod-defaults-file"
+
+// The flags of [proxyFlags], and the words of the last.
+const (
+	proxyFlag        = "delivery-proxy-url-file"
+	proxyCAFlag      = "delivery-proxy-ca-file"
+	proxyConnectFlag = "delivery-proxy-connect-to"
+
+	byAddress, byName = "Address", "Name"
+)
+
+func (p *proxyFlags) addFlags(set *flag.FlagSet) {
+	set.StringVar(&p.urlFile, proxyFlag, "", "`FILE` with the URL of an HTTP proxy that deliveries go through by CONNECT, as in http://user:password@proxy:3128; "+
+		"default: they go directly")
+	set.StringVar(&p.caFile, proxyCAFlag, "", "`FILE` with the authorities that an https:// proxy's certificate may come from, in PEM; default: the system's")
+	set.StringVar(&p.connectTo, proxyConnectFlag, byAddress, "`WORD` for what the proxy is asked to connect to: the Address that has been found to be public, "+
+		"or the host's Name, for a proxy that decides by names and itself keeps them from leading inside")
+}
+
+// read reads the files that they name. An error repeats nothing of the URL.
+func (p *proxyFlags) read(errs *flags.Errors) config.DeliveryProxy {
+	if p.connectTo != byAddress && p.connectTo != byName {
+		errs.Add("--%s: %q must be %s or %s", proxyConnectFlag, p.connectTo, byAddress, byName)
+	}
+	if p.urlFile == "" {
+		if p.caFile != "" || p.connectTo != byAddress {
+			errs.Add("--%s and --%s: go with --%s alone", proxyCAFlag, proxyConnectFlag, proxyFlag)
+		}
+		return config.DeliveryProxy{}
+	}
+	proxy := config.DeliveryProxy{ByName: p.connectTo == byName}
+	for _, file := range []struct {
+		flag, path string
+		into       *string
+	}{{proxyFlag, p.urlFile, &proxy.URL}, {proxyCAFlag, p.caFile, &proxy.CA}} {
+		if file.path == "" {
+			continue
+		}
+		content, err := os.ReadFile(file.path)
+		if err != nil {
+			errs.Add("--%s: %v", file.flag, err)
+			return config.DeliveryProxy{}
+		}
+		*file.into = string(content)
+	}
+	proxy.URL = strings.TrimSpace(proxy.URL)
+	_, err := egress.ParseProxy(proxy.URL, proxy.CA)
+	switch {
+	case errors.Is(err, egress.ErrProxyCA):
+		errs.Add("--%s: %v", proxyCAFlag, err)
+	case err != nil:
+		errs.Add("--%s: %v", proxyFlag, err)
+	}
+	return proxy
+}
 
 // read reads the files that they name.
 func (p *tenantPods) read(o *options, errs *flags.Errors) {
 	if p.defaultsFile != "" {
 		o.PodDefaults = readPodDefaults(p.defaultsFile, errs)
 	}
+	o.DeliveryProxy = p.proxy.read(errs)
 }
 
 // readPodDefaults reads the file of --pod-defaults-file.

@@ -217,6 +217,9 @@ func volumes(property *v1alpha1.Property, role Role, in Input) []*applycore.Volu
 	}
 	if traits.delivers {
 		list = append(list, platformVolumes(property)...)
+		if in.Options.DeliveryProxy.URL != "" {
+			list = append(list, deliveryProxyVolume(property))
+		}
 	}
 	for _, source := range property.Spec.Sources {
 		secret, keys := traits.sourceSecret(&source)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -38,6 +39,11 @@ type objectsInput struct {
 	} `json:"network"`
 	// PodDefaults are the file of --pod-defaults-file.
 	PodDefaults resources.PodDefaults `json:"podDefaults"`
+	// DeliveryProxy is what deliveries go through.
+	DeliveryProxy struct {
+		URL    string `json:"url"`
+		ByName bool   `json:"byName"`
+	} `json:"deliveryProxy"`
 	// Optional are the optional kinds that the cluster has.
 	Optional []string `json:"optional"`
 }
@@ -119,6 +125,7 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
 	}
+	input.Options.DeliveryProxy = config.DeliveryProxy{URL: in.DeliveryProxy.URL, ByName: in.DeliveryProxy.ByName}
 	for _, key := range property.Spec.APIKeys {
 		input.Credentials.APIKeys[key.Name] = "wk_in_the_clear_" + key.Name
 	}

@@ -170,21 +170,54 @@
 {{- end }}
 {{- end }}
 
-{{/* Where the operator has what the pods of all Properties have; nothing where nothing is said of them. */}}
-{{- define "weir.tenantMounts" -}}
+{{/* The flags of what the pods of all Properties have; nothing where nothing is said of them. */}}
+{{- define "weir.tenantFlags" -}}
 {{- if include "weir.podDefaults" . }}
-- name: pod-defaults
-  mountPath: /etc/weir/pod-defaults
-  readOnly: true
+- --pod-defaults-file=/etc/weir/pod-defaults/pod-defaults.yaml
+{{- end }}
+{{- with .Values.tenants.deliveryProxy }}
+{{- if .existingSecret }}
+- --delivery-proxy-url-file=/etc/weir/delivery-proxy/url
+{{- if .caSecret }}
+- --delivery-proxy-ca-file=/etc/weir/delivery-proxy-ca/ca.crt
+{{- end }}
+- --delivery-proxy-connect-to={{ .connectTo }}
+{{- else if or .caSecret (ne .connectTo "Address") }}
+{{- fail "tenants.deliveryProxy: caSecret and connectTo are for a proxy, so name it by tenants.deliveryProxy.existingSecret" }}
+{{- end }}
 {{- end }}
 {{- end }}
 
-{{/* The volumes with that. */}}
+{{/* Where the files that these name are mounted. */}}
+{{- define "weir.tenantMounts" -}}
+{{- $flags := include "weir.tenantFlags" . }}
+{{- range $name := list "pod-defaults" "delivery-proxy" "delivery-proxy-ca" }}
+{{- if contains (printf "/etc/weir/%s/" $name) $flags }}
+- name: {{ $name }}
+  mountPath: /etc/weir/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The volumes with them. */}}
 {{- define "weir.tenantVolumes" -}}
-{{- if include "weir.podDefaults" . }}
+{{- $flags := include "weir.tenantFlags" . }}
+{{- if contains "/etc/weir/pod-defaults/" $flags }}
 - name: pod-defaults
   configMap:
     name: {{ include "weir.operator" . }}-pod-defaults
+{{- end }}
+{{- range list (list "delivery-proxy" .Values.tenants.deliveryProxy.existingSecret "url") (list "delivery-proxy-ca" .Values.tenants.deliveryProxy.caSecret "ca.crt") }}
+{{- if contains (printf "/etc/weir/%s/" (first .)) $flags }}
+- name: {{ first . }}
+  secret:
+    secretName: {{ index . 1 }}
+    defaultMode: 0440
+    items:
+    - key: {{ last . }}
+      path: {{ last . }}
+{{- end }}
 {{- end }}
 {{- end }}
 
