@@ -133,6 +133,9 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"a Gateway without a namespace":               {[]string{"--set", "tenants.allowedGateways={public}"}, "/tenants/allowedGateways/0"},
 		"a default for pods that there is not":        {[]string{"--set", "tenants.podDefaults.volumes={a}"}, "volumes"},
 		"a proxy that is asked for something else":    {[]string{"--set", "tenants.deliveryProxy.connectTo=Host"}, "/tenants/deliveryProxy/connectTo"},
+		"a receiver of spans without a scheme":        {[]string{"--set", "tenants.tracing.endpoint=otel:4318"}, "/tenants/tracing/endpoint"},
+		"a receiver of spans with a password":         {[]string{"--set", "tenants.tracing.endpoint=http://u:p@otel:4318"}, "/tenants/tracing/endpoint"},
+		"more spans than there are":                   {[]string{"--set", "tenants.tracing.sampleRatio=2"}, "/tenants/tracing/sampleRatio"},
 		"a way to no proxy":                           {[]string{"--set", "clusterWide=true,tenants.deliveryProxy.connectTo=Name"}, "tenants.deliveryProxy: caSecret and connectTo are for a proxy"},
 		"a variable without a name":                   {[]string{"--set-json", `tenants.podDefaults.env=[{"value": "a"}]`}, "/tenants/podDefaults/env/0"},
 		"neither some namespaces nor all": {

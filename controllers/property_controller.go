@@ -66,6 +66,8 @@ type Options struct {
 	Network resources.NetworkRules
 	// DeliveryProxy is what deliveries go through; without a URL there is none.
 	DeliveryProxy config.DeliveryProxy
+	// Tracing says where the pods send spans.
+	Tracing resources.Tracing
 	// PodDefaults are what the pods of all Properties have.
 	PodDefaults resources.PodDefaults
 	// Audit is told which API keys and access tokens come and go; nil for none.

@@ -93,7 +93,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	var redisURLFile, whenAbsent string
 	var clickHouse clickHouseFlags
 	var pods tenantPods
-	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
+	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo, egressTo []string
 	networkPolicies := true
 
 	set := flags.NewSet(program)
@@ -121,6 +121,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&ingressFrom))
 	set.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&metricsFrom))
 	set.Func("dns-to", "where a Property's pods may resolve names, as a `PEER` in JSON; may be repeated; default: anywhere", flags.Repeated(&dnsTo))
+	set.Func("egress-to", "whom each of a Property's pods may reach beyond what it is there for, such as a mesh's control plane, as a `PEER` in JSON; "+
+		"may be repeated; default: nobody", flags.Repeated(&egressTo))
 	if err := flags.Parse(set, usage, args, output); err != nil {
 		return o, err
 	}
@@ -152,6 +154,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 		IngressFrom: parsePeers("--ingress-from", ingressFrom, &errs),
 		MetricsFrom: parsePeers("--metrics-from", metricsFrom, &errs),
 		DNSTo:       parsePeers("--dns-to", dnsTo, &errs),
+		EgressTo:    parsePeers("--egress-to", egressTo, &errs),
 	}
 	for _, namespace := range namespaces {
 		if strings.HasPrefix(namespace, "kube-") {

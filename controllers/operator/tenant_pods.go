@@ -19,6 +19,14 @@ import (
 type tenantPods struct {
 	defaultsFile string
 	proxy        proxyFlags
+	tracing      tracingFlags
+}
+
+// tracingFlags say where the pods send spans.
+type tracingFlags struct {
+	endpoint string
+	ratio    float64
+	to       []string
 }
 
 // proxyFlags are those of the proxy that deliveries go through.
@@ -28,6 +36,38 @@ func (p *tenantPods) addFlags(set *flag.FlagSet) {
 	set.StringVar(&p.defaultsFile, podDefaultsFlag, "", "`FILE` with what the pods of all Properties have, in YAML or JSON: imagePullSecrets, labels, annotations, priorityClassName, "+
 		"env, tolerations, nodeSelector and topologySpreadConstraints; a Property's own goes before it")
 	p.proxy.addFlags(set)
+	p.tracing.addFlags(set)
+}
+
+// The flags of [tracingFlags].
+const (
+	tracingFlag      = "tracing-endpoint"
+	tracingRatioFlag = "tracing-sample-ratio"
+	tracingToFlag    = "tracing-to"
+)
+
+func (t *tracingFlags) addFlags(set *flag.FlagSet) {
+	set.StringVar(&t.endpoint, tracingFlag, "", "base `URL` of a receiver of OTLP over HTTP that Properties' pods send spans to, as in "+
+		"http://otel-collector.observability.svc:4318; default: they send none")
+	set.Float64Var(&t.ratio, tracingRatioFlag, 1, "`SHARE` of requests and deliveries that have a span, from 0 to 1")
+	set.Func(tracingToFlag, "who that receiver is, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody at its port", flags.Repeated(&t.to))
+}
+
+func (t *tracingFlags) read(errs *flags.Errors) resources.Tracing {
+	if t.endpoint == "" {
+		if t.ratio != 1 || len(t.to) > 0 {
+			errs.Add("--%s and --%s: go with --%s alone", tracingRatioFlag, tracingToFlag, tracingFlag)
+		}
+		return resources.Tracing{}
+	}
+	tracing := resources.Tracing{Endpoint: t.endpoint, SampleRatio: t.ratio, To: parsePeers("--"+tracingToFlag, t.to, errs)}
+	if err := tracing.Check(); err != nil {
+		errs.Add("--%s: %v", tracingFlag, err)
+	}
+	if !(t.ratio >= 0 && t.ratio <= 1) {
+		errs.Add("--%s: %v must be from 0 to 1", tracingRatioFlag, t.ratio)
+	}
+	return tracing
 }
 
 const podDefaultsFlag = "pod-defaults-file"
@@ -92,6 +132,7 @@ func (p *tenantPods) read(o *options, errs *flags.Errors) {
 		o.PodDefaults = readPodDefaults(p.defaultsFile, errs)
 	}
 	o.DeliveryProxy = p.proxy.read(errs)
+	o.Tracing = p.tracing.read(errs)
 }
 
 // readPodDefaults reads the file of --pod-defaults-file.

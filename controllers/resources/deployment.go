@@ -125,6 +125,7 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 	if traits.gogc != "" {
 		own[gogc] = traits.gogc
 	}
+	in.Options.Tracing.environment(property, role, own)
 	return applycore.Container().
 		WithEnv(in.Options.PodDefaults.environment(own)...).
 		WithName(containerName).

@@ -35,6 +35,8 @@ type NetworkRules struct {
 	MetricsFrom []networkingv1.NetworkPolicyPeer
 	// DNSTo is where names are resolved.
 	DNSTo []networkingv1.NetworkPolicyPeer
+	// EgressTo are whom every pod may reach beyond what it is there for, as a mesh's control plane. Here an empty list is nobody.
+	EgressTo []networkingv1.NetworkPolicyPeer
 }
 
 // networkPolicy closes a role's pods but for what they are there for. Where Redis and ClickHouse are cannot be told from here, so
@@ -57,6 +59,10 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	}
 	if in.HistoryURLs[role.HistoryRole()] != "" {
 		out = append(out, applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(in.HistoryPort)))
+	}
+	out = append(out, in.Options.Tracing.egress()...)
+	if len(rules.EgressTo) > 0 {
+		out = append(out, applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.EgressTo)...))
 	}
 	if role.traits().delivers {
 		out = append(out, deliveryEgress(&in.Options)...)

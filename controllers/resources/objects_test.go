@@ -36,6 +36,7 @@ type objectsInput struct {
 		IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom"`
 		MetricsFrom []networkingv1.NetworkPolicyPeer `json:"metricsFrom"`
 		DNSTo       []networkingv1.NetworkPolicyPeer `json:"dnsTo"`
+		EgressTo    []networkingv1.NetworkPolicyPeer `json:"egressTo"`
 	} `json:"network"`
 	// PodDefaults are the file of --pod-defaults-file.
 	PodDefaults resources.PodDefaults `json:"podDefaults"`
@@ -44,6 +45,12 @@ type objectsInput struct {
 		URL    string `json:"url"`
 		ByName bool   `json:"byName"`
 	} `json:"deliveryProxy"`
+	// Tracing is where spans are sent.
+	Tracing struct {
+		Endpoint    string                           `json:"endpoint"`
+		SampleRatio float64                          `json:"sampleRatio"`
+		To          []networkingv1.NetworkPolicyPeer `json:"to"`
+	} `json:"tracing"`
 	// Optional are the optional kinds that the cluster has.
 	Optional []string `json:"optional"`
 }
@@ -121,8 +128,9 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	property.UID = "00000000-0000-0000-0000-000000000001"
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
-		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults},
-		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
+		Options: resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults,
+			Tracing: resources.Tracing(in.Tracing)},
+		RedisURLs: map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
 	}
 	input.Options.DeliveryProxy = config.DeliveryProxy{URL: in.DeliveryProxy.URL, ByName: in.DeliveryProxy.ByName}

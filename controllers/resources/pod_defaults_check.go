@@ -77,7 +77,9 @@ func (w *wrongs) key(member, key string, own []string) {
 }
 
 // setByWeir are the variables that Weir sets in some pods.
-func setByWeir() []string { return []string{gogc} }
+func setByWeir() []string {
+	return []string{gogc, otelEndpoint, otelSampler, otelSamplerArg, otelAttributes}
+}
 
 func (w *wrongs) environment(list []corev1.EnvVar) {
 	names := map[string]bool{}

@@ -45,6 +45,8 @@ type Options struct {
 	Network NetworkRules
 	// DeliveryProxy is what deliveries go through; without a URL there is none.
 	DeliveryProxy config.DeliveryProxy
+	// Tracing says where the pods send spans; it is not part of their configuration.
+	Tracing Tracing
 	// PodDefaults are what all Properties' pods have; they are not part of their configuration.
 	PodDefaults PodDefaults
 }

@@ -88,6 +88,7 @@ func TestWhatReplacesPods(t *testing.T) {
 		}, nil},
 		"hosts":                  {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Exposure.CollectHost = "other.example.com" }, nil},
 		"a proxy for deliveries": {func(_ *v1alpha1.Property, in *resources.Input) { in.Options.DeliveryProxy.URL = "http://proxy:3128" }, deliverer},
+		"tracing":                {func(_ *v1alpha1.Property, in *resources.Input) { in.Options.Tracing.Endpoint = "http://otel:4318" }, all},
 		"labels for all pods": {func(_ *v1alpha1.Property, in *resources.Input) {
 			in.Options.PodDefaults.Labels = map[string]string{"a": "b"}
 		}, all},

@@ -186,6 +186,15 @@
 {{- fail "tenants.deliveryProxy: caSecret and connectTo are for a proxy, so name it by tenants.deliveryProxy.existingSecret" }}
 {{- end }}
 {{- end }}
+{{- with .Values.tenants.tracing }}
+{{- if .endpoint }}
+- {{ printf "--tracing-endpoint=%s" .endpoint | quote }}
+- --tracing-sample-ratio={{ .sampleRatio }}
+{{- range .to }}
+- {{ printf "--tracing-to=%s" (toJson .) | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/* Where the files that these name are mounted. */}}
