@@ -66,6 +66,8 @@ type Options struct {
 	Network resources.NetworkRules
 	// DeliveryProxy is what deliveries go through; without a URL there is none.
 	DeliveryProxy config.DeliveryProxy
+	// AnyUser leaves the pods' user and groups to the cluster, as OpenShift wants it.
+	AnyUser bool
 	// Tracing says where the pods send spans.
 	Tracing resources.Tracing
 	// PodDefaults are what the pods of all Properties have.

@@ -32,7 +32,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	options := resources.Options{
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, WithholdUnsaid: r.Options.WithholdUnsaid, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
 		Network: r.Options.Network, ConsoleKeys: s.consoleKeys, PodDefaults: r.Options.PodDefaults,
-		DeliveryProxy: r.Options.DeliveryProxy, Tracing: r.Options.Tracing,
+		DeliveryProxy: r.Options.DeliveryProxy, Tracing: r.Options.Tracing, AnyUser: r.Options.AnyUser,
 	}
 	options.CollectURL, options.APIURL = s.urls()
 	input := resources.Input{

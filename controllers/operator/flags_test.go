@@ -71,7 +71,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 	args := append(everyOperatorFlag(file, clickHouse, certificates), "--pod-defaults-file="+podDefaults,
 		"--delivery-proxy-url-file="+proxy, "--delivery-proxy-ca-file="+certificates.CA, "--delivery-proxy-connect-to=Name",
-		"--tracing-endpoint=http://otel:4318", "--tracing-sample-ratio=0.25", `--tracing-to={"podSelector":{"matchLabels":{"app":"otel"}}}`,
+		"--any-user", "--tracing-endpoint=http://otel:4318", "--tracing-sample-ratio=0.25", `--tracing-to={"podSelector":{"matchLabels":{"app":"otel"}}}`,
 		`--egress-to={"podSelector":{"matchLabels":{"app":"istiod"}}}`)
 	got, err := parseFlags(args, &bytes.Buffer{})
 	if err != nil {
@@ -88,6 +88,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			EgressAllowCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			TrustedProxyCIDRs:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 			WithholdUnsaid:       true,
+			AnyUser:              true,
 			DeliveryProxy:        config.DeliveryProxy{URL: "https://weir:password@proxy", CA: string(authorities), ByName: true},
 			Tracing:              resources.Tracing{Endpoint: "http://otel:4318", SampleRatio: 0.25, To: pods("otel")},
 			PodDefaults:          resources.PodDefaults{PriorityClassName: "tenants"},

@@ -17,6 +17,7 @@ import (
 
 // tenantPods are the flags of what the pods of all Properties have.
 type tenantPods struct {
+	anyUser      bool
 	defaultsFile string
 	proxy        proxyFlags
 	tracing      tracingFlags
@@ -33,6 +34,7 @@ type tracingFlags struct {
 type proxyFlags struct{ urlFile, caFile, connectTo string }
 
 func (p *tenantPods) addFlags(set *flag.FlagSet) {
+	set.BoolVar(&p.anyUser, "any-user", false, "leave the user and groups of Properties' pods to the cluster, as OpenShift wants it; otherwise they are 65532")
 	set.StringVar(&p.defaultsFile, podDefaultsFlag, "", "`FILE` with what the pods of all Properties have, in YAML or JSON: imagePullSecrets, labels, annotations, priorityClassName, "+
 		"env, tolerations, nodeSelector and topologySpreadConstraints; a Property's own goes before it")
 	p.proxy.addFlags(set)
@@ -128,6 +130,7 @@ func (p *proxyFlags) read(errs *flags.Errors) config.DeliveryProxy {
 
 // read reads the files that they name.
 func (p *tenantPods) read(o *options, errs *flags.Errors) {
+	o.AnyUser = p.anyUser
 	if p.defaultsFile != "" {
 		o.PodDefaults = readPodDefaults(p.defaultsFile, errs)
 	}

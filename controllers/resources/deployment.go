@@ -92,9 +92,7 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(int64(gracePeriod / time.Second)).
-		WithSecurityContext(applycore.PodSecurityContext().
-			WithRunAsNonRoot(true).WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID).
-			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithSecurityContext(podSecurity(in.Options.AnyUser)).
 		WithContainers(container(property, role, in)).
 		WithVolumes(volumes(property, role, in)...)
 	place(pod, options, selector(property, role))
@@ -103,6 +101,18 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 	}
 	labels := under(roleLabels(property, role), defaults.Labels)
 	return applycore.PodTemplateSpec().WithLabels(labels).WithAnnotations(annotations).WithSpec(pod)
+}
+
+// podSecurity is what restricted Pod Security asks for. The program needs no certain user or group: its files are read by the group
+// that they are mounted for, and it writes none.
+func podSecurity(anyUser bool) *applycore.PodSecurityContextApplyConfiguration {
+	security := applycore.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if anyUser {
+		return security
+	}
+	return security.WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID)
 }
 
 func container(property *v1alpha1.Property, role Role, in Input) *applycore.ContainerApplyConfiguration {

@@ -51,6 +51,8 @@ type objectsInput struct {
 		SampleRatio float64                          `json:"sampleRatio"`
 		To          []networkingv1.NetworkPolicyPeer `json:"to"`
 	} `json:"tracing"`
+	// AnyUser leaves the pods' user to the cluster.
+	AnyUser bool `json:"anyUser"`
 	// Optional are the optional kinds that the cluster has.
 	Optional []string `json:"optional"`
 }
@@ -129,7 +131,7 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
 		Options: resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults,
-			Tracing: resources.Tracing(in.Tracing)},
+			Tracing: resources.Tracing(in.Tracing), AnyUser: in.AnyUser},
 		RedisURLs: map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
 	}

@@ -45,6 +45,8 @@ type Options struct {
 	Network NetworkRules
 	// DeliveryProxy is what deliveries go through; without a URL there is none.
 	DeliveryProxy config.DeliveryProxy
+	// AnyUser leaves the pods' user and groups to the cluster; it is not part of their configuration.
+	AnyUser bool
 	// Tracing says where the pods send spans; it is not part of their configuration.
 	Tracing Tracing
 	// PodDefaults are what all Properties' pods have; they are not part of their configuration.

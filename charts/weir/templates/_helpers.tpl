@@ -172,6 +172,9 @@
 
 {{/* The flags of what the pods of all Properties have; nothing where nothing is said of them. */}}
 {{- define "weir.tenantFlags" -}}
+{{- if include "weir.openshift" . }}
+- --any-user
+{{- end }}
 {{- if include "weir.podDefaults" . }}
 - --pod-defaults-file=/etc/weir/pod-defaults/pod-defaults.yaml
 {{- end }}
@@ -269,12 +272,23 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/* Whether the cluster chooses the pods' users: "true" or nothing. */}}
+{{- define "weir.openshift" -}}
+{{- $asked := .Values.openshift }}
+{{- if kindIs "bool" $asked }}
+{{- if $asked }}true{{ end }}
+{{- else if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}true
+{{- end }}
+{{- end }}
+
 {{/* What restricted Pod Security asks of a pod, and what our images are made for. */}}
 {{- define "weir.podSecurity" -}}
 runAsNonRoot: true
+{{- if not (include "weir.openshift" .) }}
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
+{{- end }}
 fsGroupChangePolicy: OnRootMismatch
 seccompProfile:
   type: RuntimeDefault
