@@ -20,6 +20,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/connect"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -66,6 +67,14 @@ type Options struct {
 	Pods     PodRules
 	// Network bounds who may reach the pods.
 	Network resources.NetworkRules
+	// DeliveryProxy is what deliveries go through; without a URL there is none.
+	DeliveryProxy config.DeliveryProxy
+	// AnyUser leaves the pods' user and groups to the cluster, as OpenShift wants it.
+	AnyUser bool
+	// Tracing says where the pods send spans.
+	Tracing resources.Tracing
+	// PodDefaults are what the pods of all Properties have.
+	PodDefaults resources.PodDefaults
 	// Audit is told which API keys and access tokens come and go; nil for none.
 	Audit *audit.Log
 	// Console keeps the keys with which the cluster's console signs; nil for no console.

@@ -31,7 +31,8 @@ const foreignInterval = 5 * time.Second
 func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	options := resources.Options{
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, WithholdUnsaid: r.Options.WithholdUnsaid, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
-		Network: r.Options.Network, ConsoleKeys: s.consoleKeys,
+		Network: r.Options.Network, ConsoleKeys: s.consoleKeys, PodDefaults: r.Options.PodDefaults,
+		DeliveryProxy: r.Options.DeliveryProxy, Tracing: r.Options.Tracing, AnyUser: r.Options.AnyUser,
 	}
 	options.CollectURL, options.APIURL = s.urls()
 	input := resources.Input{
@@ -111,6 +112,9 @@ func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object
 			return false, err
 		}
 	case "Secret":
+		if object.Name == resources.DeliveryProxySecretName(s.property) {
+			break
+		}
 		ours, err = r.applyCredentials(ctx, s.property, object)
 		s.told(object.Name, ours && err == nil)
 		return ours, err
@@ -124,6 +128,8 @@ func (s *scope) leftAlone(object resources.Object) bool {
 	switch {
 	case resources.Exposes(object.GroupVersionKind):
 		return s.exposureProblem != nil
+	case object.Kind == "Secret" && object.Name == resources.DeliveryProxySecretName(s.property):
+		return false
 	case object.Kind == "Secret": // the hashes of keys and tokens
 		return s.credentialsUnknown
 	case object.Kind == "ConfigMap":

@@ -15,6 +15,8 @@
 //	redis/tls.crt, tls.key      every role: the certificate that Redis is shown, and its key; empty or absent for none
 //	platforms/NAME/KEY          deliver: the keys of the Secret that platform NAME refers to
 //	sources/NAME/KEY            collect: what signs the webhooks of source NAME; deliver: what its shop's orders are read with
+//	proxy/url                   deliver: the URL of the proxy that deliveries go through, with user and password; absent for none
+//	proxy/ca.crt                deliver: the authorities that its certificate may come from; empty or absent for the system's
 //	history/url                 archive, query: the URL of the ClickHouse that has the history, with the role's own user; absent where there is none
 //	history/ca.crt              archive, query: as that of Redis, as are history/tls.crt and tls.key
 //	erasures/ledger             every role: an [erasure.Ledger] as it encodes itself; absent where nobody keeps one. It goes on in
@@ -26,6 +28,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/weir-dev/weir/collector/egress"
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/sources"
@@ -49,6 +52,9 @@ const (
 	PlatformsDir = "platforms"
 	// SourcesDir holds a directory per source, with a file per key of its Secrets that the role has.
 	SourcesDir = "sources"
+	// ProxyURLFile and ProxyCAFile are the proxy that deliveries go through.
+	ProxyURLFile = "proxy/url"
+	ProxyCAFile  = "proxy/ca.crt"
 	// LedgerFile is the ledger of erasures, or its first part.
 	LedgerFile = "erasures/ledger"
 )
@@ -177,6 +183,10 @@ const (
 // Egress is where deliveries may go beyond public addresses; the operator decides it, not the tenant.
 type Egress struct {
 	AllowCIDRs []netip.Prefix `json:"allowCIDRs,omitempty"`
+	// ProxyByName asks the proxy for hosts by their names, which it resolves once more.
+	ProxyByName bool `json:"proxyByName,omitzero"`
+	// Proxy is what deliveries go through, from files of its own, for it has a password; nil for none.
+	Proxy *egress.Proxy `json:"-"`
 }
 
 // Proxies stand between visitors' browsers and the collectors; the operator knows them, not the tenant.

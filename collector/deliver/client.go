@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -28,9 +29,8 @@ const (
 )
 
 // client makes the platforms' requests. A connection carries one at a time, as in HTTP/1.1, so that a platform which breaks
-// it off for one event's sake fails no other's. It follows no redirect, uses no proxy (the proxy, not the guard, would
-// choose the address) and keeps the answers bounded. No error of it is ever shown: they hold the URL, and that
-// may hold a credential.
+// it off for one event's sake fails no other's. It follows no redirect, uses no proxy but the operator's, behind the guard, and
+// keeps the answers bounded. No error of it is ever shown: they hold the URL, and that may hold a credential.
 type client struct {
 	http *http.Client
 	now  func() time.Time
@@ -41,12 +41,12 @@ func newClient(allowed config.Egress, timeout time.Duration, now func() time.Tim
 }
 
 // NewHTTPClient makes a client for hosts that tenants name: it asks the guard about each address, follows no redirect and
-// uses no proxy.
+// uses no proxy of the environment's.
 func NewHTTPClient(allowed config.Egress, timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout: timeout,
 		Transport: &http.Transport{
-			DialContext:            newDialer(allowed).DialContext,
+			DialContext:            newDialer(allowed).DialContext, // which knows of the proxy: the transport's own would go around the guard
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxIdleConnsPerHost:    idleConnections,
 			IdleConnTimeout:        90 * time.Second,
@@ -56,9 +56,9 @@ func NewHTTPClient(allowed config.Egress, timeout time.Duration) *http.Client {
 	}
 }
 
-// newDialer makes a dialer that asks the guard about each address before it connects to it.
-func newDialer(allowed config.Egress) *net.Dialer {
-	return &net.Dialer{Timeout: dialTimeout, Control: (&egress.Guard{Allowed: allowed.AllowCIDRs}).Control}
+// newDialer makes a dialer that asks the guard about each address before it connects to it, or has the proxy connect.
+func newDialer(allowed config.Egress) *egress.Dialer {
+	return &egress.Dialer{Guard: &egress.Guard{Allowed: allowed.AllowCIDRs}, Proxy: allowed.Proxy, Timeout: dialTimeout}
 }
 
 // close ends the connections that are idle.
@@ -99,11 +99,15 @@ func failureReason(ctx context.Context, err error) string {
 		record      tls.RecordHeaderError
 		network     net.Error
 	)
-	switch {
+	switch refused, byProxy := errors.AsType[*egress.RefusedError](err); {
 	case errors.Is(err, egress.ErrDenied):
 		return reasonEgressDenied
+	case byProxy:
+		return "proxy_" + strconv.Itoa(refused.Status)
 	case ctx.Err() != nil:
 		return "interrupted"
+	case errors.Is(err, egress.ErrProxyUnreachable):
+		return "proxy_unreachable"
 	case errors.As(err, &resolution):
 		return "name_not_resolved"
 	case errors.As(err, &certificate), errors.As(err, &alert), errors.As(err, &record):

@@ -26,14 +26,15 @@ const (
 	adviceField   = "The platform refuses the event for this field. Look up the field on the platform's page in the reference and correct what sends it."
 	adviceRefused = "The platform refuses the event as it is: mostly for an id of the account, a currency or a missing field. Look at the event, and " +
 		"at the platform's page in the reference, which says what it checks."
-	adviceOwnCode  = "This is the platform's own code; its documentation says what it means. Mostly an id of the account or a permission is wrong."
-	adviceMissing  = "The platform needs that of the event, and the event has none. Send it along with your events."
-	adviceShop     = "The refund cannot be matched to a purchase that this platform has. Nothing to do, unless the purchase should have gone there."
-	adviceToken    = "The platform's server of tokens does not work. " + byItself
-	adviceBucket   = "Correct the platform's bucket, region or endpoint in the Property, or the bucket itself."
-	adviceEgress   = "The platform's host has a private address, which the operator does not allow. Use a public host, or have the address allowed (--egress-allow-cidr)."
-	adviceSecret   = "The platform's Secret lacks a key or holds one of the wrong form. The deliverer's log names the key."
-	adviceReported = "Weir cannot read or write this event. The deliverer's log has the cause; please report it."
+	adviceOwnCode   = "This is the platform's own code; its documentation says what it means. Mostly an id of the account or a permission is wrong."
+	adviceMissing   = "The platform needs that of the event, and the event has none. Send it along with your events."
+	adviceShop      = "The refund cannot be matched to a purchase that this platform has. Nothing to do, unless the purchase should have gone there."
+	adviceToken     = "The platform's server of tokens does not work. " + byItself
+	adviceBucket    = "Correct the platform's bucket, region or endpoint in the Property, or the bucket itself."
+	adviceEgress    = "The platform's host has a private address, which the operator does not allow. Use a public host, or have the address allowed (--egress-allow-cidr)."
+	adviceProxyDown = "The proxy that deliveries go through does not answer, or does not reach the platform. " + byItself + " If it goes on, tell whoever runs Weir."
+	adviceSecret    = "The platform's Secret lacks a key or holds one of the wrong form. The deliverer's log names the key."
+	adviceReported  = "Weir cannot read or write this event. The deliverer's log has the cause; please report it."
 )
 
 // advices say what to do about a reason of a delivery record, or about a reason for which a platform is paused until
@@ -43,6 +44,9 @@ var advices = map[string]string{
 	"name_not_resolved": "The platform's host name has no address. Check its spelling in the Property; else your DNS is at fault.",
 	"tls_failed":        "The platform's certificate cannot be verified. Give its host a valid certificate, or look what stands between.",
 	"egress_denied":     adviceEgress,
+	"proxy_unreachable": adviceProxyDown, "proxy_502": adviceProxyDown,
+	"proxy_403":         "The proxy that deliveries go through does not allow the platform's host. Ask whoever runs Weir to have it allowed.",
+	"proxy_407":         "The proxy that deliveries go through refuses Weir's own credential. Tell whoever runs Weir.",
 	"replayed":          "Nothing to do: somebody has had it sent again, and it is next.",
 	"queued":            "Nothing to do: the platform has taken the event and has not said yet what became of it.",
 	"request_unknown":   "Nothing to do: the platform has lost what it had queued, and the event is sent again.",
@@ -143,6 +147,8 @@ func adviceFor(status stream.Status, reason string) string {
 		return adviceOwnCode
 	case strings.HasSuffix(reason, "_refused"):
 		return adviceField
+	case strings.HasPrefix(reason, "proxy_"):
+		return adviceProxyDown
 	case strings.HasPrefix(reason, "consent_"):
 		return adviceDenied
 	}

@@ -117,6 +117,11 @@ func (p *property) load() (loaded settings, err error) {
 	if loaded.redis, err = config.LoadRedis(p.directory); err != nil {
 		return settings{}, err
 	}
+	if p.options.has(Deliver) {
+		if loaded.config.Egress, err = config.LoadEgress(p.directory, loaded.config.Egress); err != nil {
+			return settings{}, err
+		}
+	}
 	if p.options.has(Collect) {
 		if loaded.keys, err = config.LoadAPIKeys(p.directory); err != nil {
 			return settings{}, err

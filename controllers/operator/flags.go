@@ -92,7 +92,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	var o options
 	var redisURLFile, whenAbsent string
 	var clickHouse clickHouseFlags
-	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo []string
+	var pods tenantPods
+	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo, egressTo []string
 	networkPolicies := true
 
 	set := flags.NewSet(program)
@@ -114,12 +115,15 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("allow-host", "host that Properties may have, as `NAMESPACE=HOST`, where * stands for all namespaces, *.DOMAIN for all its hosts, "+
 		"{namespace} for the Property's and * for any; may be repeated; default: what --host-template gives them", flags.Repeated(&hosts))
 	o.addTenantFlags(set)
+	pods.addFlags(set)
 	set.Func("console-keys-secret", "keep the keys with which the console signs what it asks, in the Secret `NAMESPACE/NAME`, which has to be there, "+
 		"and have Properties' read API trust them; default: there is no console", namespacedName(&o.consoleKeys, "weir-system/weir-console-keys"))
 	set.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
 	set.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&ingressFrom))
 	set.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&metricsFrom))
 	set.Func("dns-to", "where a Property's pods may resolve names, as a `PEER` in JSON; may be repeated; default: anywhere", flags.Repeated(&dnsTo))
+	set.Func("egress-to", "whom each of a Property's pods may reach beyond what it is there for, such as a mesh's control plane, as a `PEER` in JSON; "+
+		"may be repeated; default: nobody", flags.Repeated(&egressTo))
 	if err := flags.Parse(set, usage, args, output); err != nil {
 		return o, err
 	}
@@ -155,6 +159,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 		IngressFrom: parsePeers("--ingress-from", ingressFrom, &errs),
 		MetricsFrom: parsePeers("--metrics-from", metricsFrom, &errs),
 		DNSTo:       parsePeers("--dns-to", dnsTo, &errs),
+		EgressTo:    parsePeers("--egress-to", egressTo, &errs),
 	}
 	for _, namespace := range namespaces {
 		if strings.HasPrefix(namespace, "kube-") {
@@ -165,6 +170,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	o.watchNamespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	o.readRedis(redisURLFile, &errs)
 	clickHouse.read(&o, &errs)
+	pods.read(&o, &errs)
 	return o, errs.Err()
 }
 

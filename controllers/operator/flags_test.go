@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/platforms"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/stream"
@@ -56,7 +57,22 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	if err := os.WriteFile(clickHouse, []byte("https://weir:password@clickhouse:8443\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := everyOperatorFlag(file, clickHouse, certificates)
+	podDefaults := filepath.Join(t.TempDir(), "defaults.yaml")
+	if err := os.WriteFile(podDefaults, []byte("priorityClassName: tenants\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	proxy := filepath.Join(t.TempDir(), "proxy")
+	if err := os.WriteFile(proxy, []byte("https://weir:password@proxy\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	authorities, err := os.ReadFile(certificates.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append(everyOperatorFlag(file, clickHouse, certificates), "--pod-defaults-file="+podDefaults,
+		"--delivery-proxy-url-file="+proxy, "--delivery-proxy-ca-file="+certificates.CA, "--delivery-proxy-connect-to=Name",
+		"--any-user", "--tracing-endpoint=http://otel:4318", "--tracing-sample-ratio=0.25", `--tracing-to={"podSelector":{"matchLabels":{"app":"otel"}}}`,
+		`--egress-to={"podSelector":{"matchLabels":{"app":"istiod"}}}`)
 	got, err := parseFlags(args, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +88,10 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			EgressAllowCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 			TrustedProxyCIDRs:    []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
 			WithholdUnsaid:       true,
+			AnyUser:              true,
+			DeliveryProxy:        config.DeliveryProxy{URL: "https://weir:password@proxy", CA: string(authorities), ByName: true},
+			Tracing:              resources.Tracing{Endpoint: "http://otel:4318", SampleRatio: 0.25, To: pods("otel")},
+			PodDefaults:          resources.PodDefaults{PriorityClassName: "tenants"},
 			RedisAllowCIDRs:      []netip.Prefix{netip.MustParsePrefix("10.96.0.0/12")},
 			PlatformEndpoints:    map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"},
 			Exposure: controllers.ExposureRules{
@@ -81,7 +101,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			},
 			Pods: controllers.PodRules{AllowedAnnotations: []string{"example.org/*"}, AllowedTolerations: []string{"dedicated"}},
 			Network: resources.NetworkRules{
-				Disabled: true, IngressFrom: pods("ingress"), MetricsFrom: pods("prometheus"),
+				Disabled: true, IngressFrom: pods("ingress"), MetricsFrom: pods("prometheus"), EgressTo: pods("istiod"),
 				DNSTo: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
 			},
 		},
@@ -180,6 +200,16 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		"another word for what is absent":                 {[]string{"--image=x", "--consent-when-absent=Drop"}, []string{"--consent-when-absent", "must be Send or Withhold"}},
 		"proxies that are everybody":                      {[]string{"--image=x", "--trusted-proxy-cidr=0.0.0.0/0"}, []string{"--trusted-proxy-cidr", "would believe anybody"}},
 		"an endpoint of no platform":                      {[]string{"--image=x", "--platform-endpoint=Nobody=https://x.example.com"}, []string{"--platform-endpoint", "Nobody"}},
+		"a proxy that is none, which is not shown":        {[]string{"--image=x", "--delivery-proxy-url-file=" + noURL}, []string{"--delivery-proxy-url-file", "http://user:password@proxy:3128"}},
+		"a proxy of Redis's, which is not shown":          {[]string{"--image=x", "--delivery-proxy-url-file=" + plain}, []string{"--delivery-proxy-url-file", "must be a URL"}},
+		"a proxy that there is not":                       {[]string{"--image=x", "--delivery-proxy-url-file=/nowhere"}, []string{"--delivery-proxy-url-file", "/nowhere"}},
+		"an authority of no proxy's":                      {[]string{"--image=x", "--delivery-proxy-ca-file=" + certificates.CA}, []string{"--delivery-proxy-ca-file and", "--delivery-proxy-url-file alone"}},
+		"a receiver of spans that is no URL":              {[]string{"--image=x", "--tracing-endpoint=otel:4318"}, []string{"--tracing-endpoint", "http or https URL"}},
+		"a receiver of spans with a password":             {[]string{"--image=x", "--tracing-endpoint=http://u:hunter2@otel:4318"}, []string{"--tracing-endpoint", "without user"}},
+		"a receiver of spans at no port":                  {[]string{"--image=x", "--tracing-endpoint=http://otel:99999"}, []string{"--tracing-endpoint"}},
+		"more spans than there are":                       {[]string{"--image=x", "--tracing-endpoint=http://otel", "--tracing-sample-ratio=2"}, []string{"--tracing-sample-ratio", "from 0 to 1"}},
+		"a share of no spans":                             {[]string{"--image=x", "--tracing-sample-ratio=0.5"}, []string{"--tracing-endpoint alone"}},
+		"another thing to connect to":                     {[]string{"--image=x", "--delivery-proxy-connect-to=Host"}, []string{"--delivery-proxy-connect-to", "Address or Name"}},
 		"a host without a namespace":                      {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},
 		"a host template for one Property alone":          {[]string{"--image=x", "--host-template=collect.example.com"}, []string{"--host-template", "{name}"}},
 		"a host template for one namespace alone":         {[]string{"--image=x", "--host-template={name}.example.com"}, []string{"--host-template", "{namespace}"}},

@@ -42,6 +42,9 @@ func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[s
 		return nil, nil, err
 	}
 	objects = configObjects(property, files)
+	if in.Options.DeliveryProxy.URL != "" {
+		objects = append(objects, deliveryProxySecret(property, in.Options.DeliveryProxy))
+	}
 	for _, role := range RolesOf(property) {
 		objects = append(objects,
 			serviceAccount(property, role),

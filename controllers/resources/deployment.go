@@ -74,7 +74,8 @@ func deployment(property *v1alpha1.Property, role Role, in Input) Object {
 }
 
 func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.PodTemplateSpecApplyConfiguration {
-	options := PodOptions(property, role)
+	defaults := &in.Options.PodDefaults
+	options := defaults.with(PodOptions(property, role))
 	annotations := maps.Clone(options.PodAnnotations)
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -91,13 +92,27 @@ func podTemplate(property *v1alpha1.Property, role Role, in Input) *applycore.Po
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(int64(gracePeriod / time.Second)).
-		WithSecurityContext(applycore.PodSecurityContext().
-			WithRunAsNonRoot(true).WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID).
-			WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithSecurityContext(podSecurity(in.Options.AnyUser)).
 		WithContainers(container(property, role, in)).
 		WithVolumes(volumes(property, role, in)...)
 	place(pod, options, selector(property, role))
-	return applycore.PodTemplateSpec().WithLabels(roleLabels(property, role)).WithAnnotations(annotations).WithSpec(pod)
+	if defaults.PriorityClassName != "" {
+		pod.WithPriorityClassName(defaults.PriorityClassName)
+	}
+	labels := under(roleLabels(property, role), defaults.Labels)
+	return applycore.PodTemplateSpec().WithLabels(labels).WithAnnotations(annotations).WithSpec(pod)
+}
+
+// podSecurity is what restricted Pod Security asks for. The program needs no certain user or group: its files are read by the group
+// that they are mounted for, and it writes none.
+func podSecurity(anyUser bool) *applycore.PodSecurityContextApplyConfiguration {
+	security := applycore.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithSeccompProfile(applycore.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if anyUser {
+		return security
+	}
+	return security.WithRunAsUser(userID).WithRunAsGroup(userID).WithFSGroup(userID)
 }
 
 func container(property *v1alpha1.Property, role Role, in Input) *applycore.ContainerApplyConfiguration {
@@ -114,12 +129,15 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 	for _, volume := range volumes(property, role, in) {
 		mounts = append(mounts, applycore.VolumeMount().WithName(*volume.Name).WithMountPath(mountPath(*volume.Name)).WithReadOnly(true))
 	}
-	requests, limits := containerResources(traits, PodOptions(property, role).Resources)
-	built := applycore.Container()
+	spec := traits.spec(&property.Spec)
+	requests, limits := containerResources(traits, spec.pods.Resources, spec.autoscaling != nil)
+	own := map[string]string{}
 	if traits.gogc != "" {
-		built.WithEnv(applycore.EnvVar().WithName("GOGC").WithValue(traits.gogc))
+		own[gogc] = traits.gogc
 	}
-	return built.
+	in.Options.Tracing.environment(property, role, own)
+	return applycore.Container().
+		WithEnv(in.Options.PodDefaults.environment(own)...).
 		WithName(containerName).
 		WithImage(in.Options.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
@@ -141,13 +159,27 @@ func probe(endpoint string) *applycore.ProbeApplyConfiguration {
 	return applycore.Probe().WithHTTPGet(applycore.HTTPGetAction().WithPath(endpoint).WithPort(intstr.FromString("metrics")))
 }
 
-// containerResources are the owner's, or what a small property needs.
-func containerResources(role roleTraits, asked *v1alpha1.Resources) (requests, limits corev1.ResourceList) {
-	if asked != nil {
-		return asked.Requests, asked.Limits
+// cpuRequest is how much processor time is set aside where nobody says.
+const cpuRequest = "50m"
+
+// containerResources are the owner's, or what a small property needs. An autoscaler goes by a share of the processor time that is
+// set aside. Where a limit of it is given the cluster takes that, and where neither is it would never scale.
+func containerResources(role roleTraits, asked *v1alpha1.Resources, autoscaled bool) (requests, limits corev1.ResourceList) {
+	if asked == nil {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuRequest), corev1.ResourceMemory: resource.MustParse(role.memory)},
+			corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(role.memoryLimit)}
 	}
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse(role.memory)},
-		corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(role.memoryLimit)}
+	requests, limits = asked.Requests, asked.Limits
+	_, requested := requests[corev1.ResourceCPU]
+	_, limited := limits[corev1.ResourceCPU]
+	if autoscaled && !requested && !limited {
+		requests = maps.Clone(requests)
+		if requests == nil {
+			requests = corev1.ResourceList{}
+		}
+		requests[corev1.ResourceCPU] = resource.MustParse(cpuRequest)
+	}
+	return requests, limits
 }
 
 // Volumes, by their names. Each is a directory of its own rather than a subPath, which would never be updated.
@@ -196,6 +228,9 @@ func volumes(property *v1alpha1.Property, role Role, in Input) []*applycore.Volu
 	}
 	if traits.delivers {
 		list = append(list, platformVolumes(property)...)
+		if in.Options.DeliveryProxy.URL != "" {
+			list = append(list, deliveryProxyVolume(property))
+		}
 	}
 	for _, source := range property.Spec.Sources {
 		secret, keys := traits.sourceSecret(&source)

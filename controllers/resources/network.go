@@ -35,6 +35,8 @@ type NetworkRules struct {
 	MetricsFrom []networkingv1.NetworkPolicyPeer
 	// DNSTo is where names are resolved.
 	DNSTo []networkingv1.NetworkPolicyPeer
+	// EgressTo are whom every pod may reach beyond what it is there for, as a mesh's control plane. Here an empty list is nobody.
+	EgressTo []networkingv1.NetworkPolicyPeer
 }
 
 // networkPolicy closes a role's pods but for what they are there for. Where Redis and ClickHouse are cannot be told from here, so
@@ -58,8 +60,12 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	if in.HistoryURLs[role.HistoryRole()] != "" {
 		out = append(out, applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(in.HistoryPort)))
 	}
+	out = append(out, in.Options.Tracing.egress()...)
+	if len(rules.EgressTo) > 0 {
+		out = append(out, applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.EgressTo)...))
+	}
 	if role.traits().delivers {
-		out = append(out, applynetworking.NetworkPolicyEgressRule().WithTo(deliveryRanges(in.Options.EgressAllowCIDRs)...))
+		out = append(out, deliveryEgress(&in.Options)...)
 	}
 	return Object{kindNetworkPolicy, property.Namespace, name, applynetworking.NetworkPolicy(name, property.Namespace).
 		WithLabels(roleLabels(property, role)).
@@ -94,19 +100,25 @@ func peers(list []networkingv1.NetworkPolicyPeer) []*applynetworking.NetworkPoli
 	return made
 }
 
-// deliveryRanges are public addresses and what the operator allows beyond them. The deliverer's own guard, which
-// sees the addresses that names resolve to, is stricter; this holds where a pod has been taken over.
-func deliveryRanges(allowed []netip.Prefix) []*applynetworking.NetworkPolicyPeerApplyConfiguration {
-	peer := func(block *applynetworking.IPBlockApplyConfiguration) *applynetworking.NetworkPolicyPeerApplyConfiguration {
-		return applynetworking.NetworkPolicyPeer().WithIPBlock(block)
-	}
-	peers := []*applynetworking.NetworkPolicyPeerApplyConfiguration{
-		peer(applynetworking.IPBlock().WithCIDR("0.0.0.0/0").WithExcept(
+// publicRanges are public addresses. The deliverer's own guard, which sees the addresses that names resolve to, is stricter; this
+// holds where a pod has been taken over.
+func publicRanges() []*applynetworking.NetworkPolicyPeerApplyConfiguration {
+	return []*applynetworking.NetworkPolicyPeerApplyConfiguration{
+		block(applynetworking.IPBlock().WithCIDR("0.0.0.0/0").WithExcept(
 			"10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16")),
-		peer(applynetworking.IPBlock().WithCIDR("::/0").WithExcept("::1/128", "fc00::/7", "fe80::/10")),
+		block(applynetworking.IPBlock().WithCIDR("::/0").WithExcept("::1/128", "fc00::/7", "fe80::/10")),
 	}
+}
+
+// deliveryRanges are what the operator allows beyond them.
+func deliveryRanges(allowed []netip.Prefix) []*applynetworking.NetworkPolicyPeerApplyConfiguration {
+	var peers []*applynetworking.NetworkPolicyPeerApplyConfiguration
 	for _, prefix := range allowed {
-		peers = append(peers, peer(applynetworking.IPBlock().WithCIDR(prefix.String())))
+		peers = append(peers, block(applynetworking.IPBlock().WithCIDR(prefix.String())))
 	}
 	return peers
+}
+
+func block(ips *applynetworking.IPBlockApplyConfiguration) *applynetworking.NetworkPolicyPeerApplyConfiguration {
+	return applynetworking.NetworkPolicyPeer().WithIPBlock(ips)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/api/validation"
+	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/history/access"
 	"github.com/weir-dev/weir/controllers/resources"
 )
@@ -35,7 +36,23 @@ type objectsInput struct {
 		IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom"`
 		MetricsFrom []networkingv1.NetworkPolicyPeer `json:"metricsFrom"`
 		DNSTo       []networkingv1.NetworkPolicyPeer `json:"dnsTo"`
+		EgressTo    []networkingv1.NetworkPolicyPeer `json:"egressTo"`
 	} `json:"network"`
+	// PodDefaults are the file of --pod-defaults-file.
+	PodDefaults resources.PodDefaults `json:"podDefaults"`
+	// DeliveryProxy is what deliveries go through.
+	DeliveryProxy struct {
+		URL    string `json:"url"`
+		ByName bool   `json:"byName"`
+	} `json:"deliveryProxy"`
+	// Tracing is where spans are sent.
+	Tracing struct {
+		Endpoint    string                           `json:"endpoint"`
+		SampleRatio float64                          `json:"sampleRatio"`
+		To          []networkingv1.NetworkPolicyPeer `json:"to"`
+	} `json:"tracing"`
+	// AnyUser leaves the pods' user to the cluster.
+	AnyUser bool `json:"anyUser"`
 	// Optional are the optional kinds that the cluster has.
 	Optional []string `json:"optional"`
 }
@@ -113,10 +130,12 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	property.UID = "00000000-0000-0000-0000-000000000001"
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
-		Options:     resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network)},
-		RedisURLs:   map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
+		Options: resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults,
+			Tracing: resources.Tracing(in.Tracing), AnyUser: in.AnyUser},
+		RedisURLs: map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
 	}
+	input.Options.DeliveryProxy = config.DeliveryProxy{URL: in.DeliveryProxy.URL, ByName: in.DeliveryProxy.ByName}
 	for _, key := range property.Spec.APIKeys {
 		input.Credentials.APIKeys[key.Name] = "wk_in_the_clear_" + key.Name
 	}

@@ -43,6 +43,14 @@ type Options struct {
 	Image string
 	// Network bounds who may reach the pods; it is not part of their configuration.
 	Network NetworkRules
+	// DeliveryProxy is what deliveries go through; without a URL there is none.
+	DeliveryProxy config.DeliveryProxy
+	// AnyUser leaves the pods' user and groups to the cluster; it is not part of their configuration.
+	AnyUser bool
+	// Tracing says where the pods send spans; it is not part of their configuration.
+	Tracing Tracing
+	// PodDefaults are what all Properties' pods have; they are not part of their configuration.
+	PodDefaults PodDefaults
 }
 
 // PodConfig renders the files of a pod's configuration directory by their paths in it, all but the platforms'
@@ -81,6 +89,9 @@ func PodConfig(property *v1alpha1.Property, credentials Credentials, options Opt
 	}
 	if options.ClickHouse.URL != "" {
 		addFiles(files, options.ClickHouse.Files())
+	}
+	if options.DeliveryProxy.URL != "" {
+		addFiles(files, options.DeliveryProxy.Files())
 	}
 	return files, nil
 }
@@ -141,7 +152,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		Limits:                   config.Limits{MaxBodyBytes: spec.Limits.MaxBodyBytes},
 		JoinIdentities:           spec.Identity.Join == nil || *spec.Identity.Join,
 		Platforms:                make([]platforms.Platform, len(spec.Platforms)),
-		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs},
+		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs, ProxyByName: options.DeliveryProxy.ByName},
 		Proxies:                  config.Proxies{TrustedCIDRs: options.TrustedProxyCIDRs},
 	}
 	if limit := spec.Limits.EventsPerSecond; limit != nil {

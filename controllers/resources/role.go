@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -160,6 +161,9 @@ func RoleFiles(role Role, files map[string][]byte) map[string][]byte {
 	}
 	if credentials := role.traits().credentials; credentials != "" {
 		mounted[credentials] = files[credentials]
+	}
+	if role.traits().delivers {
+		maps.Copy(mounted, deliveryProxyFiles(files))
 	}
 	return mounted
 }

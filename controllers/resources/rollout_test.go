@@ -86,7 +86,13 @@ func TestWhatReplacesPods(t *testing.T) {
 		"replicas": {func(p *v1alpha1.Property, _ *resources.Input) {
 			p.Spec.Collector.Autoscaling, p.Spec.Collector.Replicas, p.Spec.Query.Replicas = nil, new(int32(3)), new(int32(3))
 		}, nil},
-		"hosts": {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Exposure.CollectHost = "other.example.com" }, nil},
+		"hosts":                         {func(p *v1alpha1.Property, _ *resources.Input) { p.Spec.Exposure.CollectHost = "other.example.com" }, nil},
+		"a proxy for deliveries":        {func(_ *v1alpha1.Property, in *resources.Input) { in.Options.DeliveryProxy.URL = "http://proxy:3128" }, deliverer},
+		"tracing":                       {func(_ *v1alpha1.Property, in *resources.Input) { in.Options.Tracing.Endpoint = "http://otel:4318" }, all},
+		"users of the cluster's choice": {func(_ *v1alpha1.Property, in *resources.Input) { in.Options.AnyUser = true }, all},
+		"labels for all pods": {func(_ *v1alpha1.Property, in *resources.Input) {
+			in.Options.PodDefaults.Labels = map[string]string{"a": "b"}
+		}, all},
 		"what the operator allows": {func(_ *v1alpha1.Property, in *resources.Input) {
 			in.Options.EgressAllowCIDRs = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}
 			in.Options.PlatformEndpoints = map[platforms.Type]string{platforms.TypeMeta: "https://meta.example.com"}

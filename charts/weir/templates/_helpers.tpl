@@ -161,6 +161,78 @@
 {{- end }}
 {{- end }}
 
+{{/* What the pods of all Properties have, without what is empty; nothing where nothing is said. */}}
+{{- define "weir.podDefaults" -}}
+{{- range $name, $value := .Values.tenants.podDefaults }}
+{{- if $value }}
+{{ toYaml (dict $name $value) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The flags of what the pods of all Properties have; nothing where nothing is said of them. */}}
+{{- define "weir.tenantFlags" -}}
+{{- if include "weir.openshift" . }}
+- --any-user
+{{- end }}
+{{- if include "weir.podDefaults" . }}
+- --pod-defaults-file=/etc/weir/pod-defaults/pod-defaults.yaml
+{{- end }}
+{{- with .Values.tenants.deliveryProxy }}
+{{- if .existingSecret }}
+- --delivery-proxy-url-file=/etc/weir/delivery-proxy/url
+{{- if .caSecret }}
+- --delivery-proxy-ca-file=/etc/weir/delivery-proxy-ca/ca.crt
+{{- end }}
+- --delivery-proxy-connect-to={{ .connectTo }}
+{{- else if or .caSecret (ne .connectTo "Address") }}
+{{- fail "tenants.deliveryProxy: caSecret and connectTo are for a proxy, so name it by tenants.deliveryProxy.existingSecret" }}
+{{- end }}
+{{- end }}
+{{- with .Values.tenants.tracing }}
+{{- if .endpoint }}
+- {{ printf "--tracing-endpoint=%s" .endpoint | quote }}
+- --tracing-sample-ratio={{ .sampleRatio }}
+{{- range .to }}
+- {{ printf "--tracing-to=%s" (toJson .) | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where the files that these name are mounted. */}}
+{{- define "weir.tenantMounts" -}}
+{{- $flags := include "weir.tenantFlags" . }}
+{{- range $name := list "pod-defaults" "delivery-proxy" "delivery-proxy-ca" }}
+{{- if contains (printf "/etc/weir/%s/" $name) $flags }}
+- name: {{ $name }}
+  mountPath: /etc/weir/{{ $name }}
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The volumes with them. */}}
+{{- define "weir.tenantVolumes" -}}
+{{- $flags := include "weir.tenantFlags" . }}
+{{- if contains "/etc/weir/pod-defaults/" $flags }}
+- name: pod-defaults
+  configMap:
+    name: {{ include "weir.operator" . }}-pod-defaults
+{{- end }}
+{{- range list (list "delivery-proxy" .Values.tenants.deliveryProxy.existingSecret "url") (list "delivery-proxy-ca" .Values.tenants.deliveryProxy.caSecret "ca.crt") }}
+{{- if contains (printf "/etc/weir/%s/" (first .)) $flags }}
+- name: {{ first . }}
+  secret:
+    secretName: {{ index . 1 }}
+    defaultMode: 0440
+    items:
+    - key: {{ last . }}
+      path: {{ last . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* An image, of {image: …, tag: …}: the tag is for where the image names neither tag nor digest. */}}
 {{- define "weir.image" -}}
 {{- if .image.digest }}
@@ -200,12 +272,23 @@ annotations:
 {{- end }}
 {{- end }}
 
+{{/* Whether the cluster chooses the pods' users: "true" or nothing. */}}
+{{- define "weir.openshift" -}}
+{{- $asked := .Values.openshift }}
+{{- if kindIs "bool" $asked }}
+{{- if $asked }}true{{ end }}
+{{- else if .Capabilities.APIVersions.Has "security.openshift.io/v1" }}true
+{{- end }}
+{{- end }}
+
 {{/* What restricted Pod Security asks of a pod, and what our images are made for. */}}
 {{- define "weir.podSecurity" -}}
 runAsNonRoot: true
+{{- if not (include "weir.openshift" .) }}
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
+{{- end }}
 fsGroupChangePolicy: OnRootMismatch
 seccompProfile:
   type: RuntimeDefault
