@@ -52,6 +52,7 @@ func Commands() []Command {
 		{"rejections", "PROPERTY", "what was refused, and why", rejections},
 		{"replay", "PROPERTY --platform P --from DAY", "deliver again what failed or expired", replay},
 		{"export", "PROPERTY", "all events of a period, as NDJSON or CSV", export},
+		{"import-job", "PROPERTY --claim CLAIM", "make a Job that imports the files of a volume into the history", importJob},
 	}
 }
 

@@ -117,20 +117,30 @@ func fetch(ctx context.Context, address, path string, read func(io.Reader) error
 // metrics reads those that say what is wrong now.
 func (e *examination) metrics(pod string, families map[string]*dto.MetricFamily) {
 	for _, metric := range families["weir_history_connected"].GetMetric() {
-		e.judge("ClickHouse from "+pod, metric.GetGauge().GetValue() == 1, failed, e.podAdvice("clickhouse"), "%s", connected(metric))
+		e.judge("clickhouse from "+pod, metric.GetGauge().GetValue() == 1, failed, e.podAdvice("clickhouse"), "%s", connected(metric))
 	}
 	for _, metric := range families["weir_view_connected"].GetMetric() {
-		e.judge("Redis from "+pod, metric.GetGauge().GetValue() == 1, failed, e.podAdvice("redis"), "%s", connected(metric))
+		e.judge("redis from "+pod, metric.GetGauge().GetValue() == 1, failed, e.podAdvice("redis"), "%s", connected(metric))
 	}
 	for _, metric := range families["weir_platform_error"].GetMetric() {
 		if reason := label(metric, "reason"); metric.GetGauge().GetValue() == 1 {
-			e.add("platform "+label(metric, "platform")+" from "+pod, failed, orText(adviceOf(reason), "The platform throttles or is down: it is tried again by itself."), "paused: %s", reason)
+			e.add("platform "+label(metric, "platform")+" from "+pod, failed, e.platformAdvice(label(metric, "platform")), "paused: %s", reason)
 		}
 	}
 	for _, metric := range families["weir_delivery_lag_seconds"].GetMetric() {
 		lag := time.Duration(metric.GetGauge().GetValue()) * time.Second
 		e.judge("lag of platform "+label(metric, "platform"), lag < farBehind, warning, "docs/operate/runbooks/WeirDeliveryLag.md", "the oldest event has waited for %s", lag)
 	}
+}
+
+// platformAdvice goes by what the operator says of a pause: only what a person has to mend it tells.
+func (e *examination) platformAdvice(name string) string {
+	for _, paused := range e.property.Status.Platforms {
+		if paused.Name == name {
+			return wordsFor(paused.Reason)
+		}
+	}
+	return "The platform throttles or is down: it is tried again by itself."
 }
 
 func connected(metric *dto.Metric) string {

@@ -18,8 +18,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/cli/property"
+	"github.com/weir-dev/weir/cli/readapi"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
 const (
@@ -215,6 +220,32 @@ func TestWhatTheCallerMayNot(t *testing.T) {
 			got := s.weir(t.Context(), c.user, c.args...)
 			if got.code != c.code || !strings.Contains(got.stdout, c.stdout) || !strings.Contains(got.stderr, c.stderr) {
 				t.Errorf("got %+v, want %d, %q and %q", got, c.code, c.stdout, c.stderr)
+			}
+		})
+	}
+}
+
+func TestAPortIsForwardedByTheAPIServer(t *testing.T) {
+	t.Parallel()
+	s := &shop{t: t, namespace: "forwards", addresses: map[string]string{}}
+	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}},
+		&v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}})
+	s.makePod("shop-query-0", resources.Query, corev1.ConditionTrue)
+	for sentence, c := range map[string]struct {
+		rights []string
+		stderr string
+	}{
+		"which refuses whoever may not":            {viewer, `forward a port to the pod shop-query-0: pods "shop-query-0" is forbidden: User "forwards-0" cannot create resource "pods/portforward" in API group "" in the namespace "forwards"; ask for that right`},
+		"and says what is wrong with a pod itself": {editor, "does not have a host assigned"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var stdout, stderr buffer
+			around := s.environment(&stdout, &stderr)
+			around.Forward = readapi.PortForward
+			user := kubeconfig(t, s.namespace, fmt.Sprintf("forwards-%d", len(c.rights)-len(viewer)), c.rights...)
+			got := s.weirIn(t.Context(), around, &stdout, &stderr, user, "events", "shop")
+			if got.code != 1 || !strings.Contains(got.stderr, c.stderr) {
+				t.Errorf("%+v", got)
 			}
 		})
 	}

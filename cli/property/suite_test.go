@@ -131,6 +131,10 @@ func rule(text string) rbacv1.PolicyRule {
 	switch resource, _, _ := strings.Cut(words[1], ","); {
 	case strings.HasPrefix(resource, "pods"), strings.HasPrefix(resource, "secrets"), strings.HasPrefix(resource, "services"):
 		group = ""
+	case resource == "persistentvolumeclaims":
+		group = ""
+	case resource == "jobs":
+		group = "batch"
 	case resource == "deployments":
 		group = "apps"
 	case resource == "ingresses", resource == "networkpolicies":
@@ -266,7 +270,10 @@ func (s *shop) operate() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	options := controllers.Options{RedisURL: redistest.URL(s.t), Image: "weir:test", RedisAllowCIDRs: loopback, EgressAllowCIDRs: loopback}
+	options := controllers.Options{
+		RedisURL: redistest.URL(s.t), Image: "weir:test", RedisAllowCIDRs: loopback, EgressAllowCIDRs: loopback,
+		Exposure: controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*.invalid"}}},
+	}
 	if err := controllers.Setup(ctx, mgr, options, slog.New(slog.DiscardHandler), nil); err != nil {
 		s.t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -22,7 +23,7 @@ func PortForward(ctx context.Context, reached *cluster.Cluster, pod string, port
 	config := rest.CopyConfig(reached.Config)
 	config.Timeout = 0 // it lasts as long as the command
 	fail := func(err error) (string, func(), error) {
-		return "", nil, cluster.Explain("forward a port to the pod "+pod, err)
+		return "", nil, explain(pod, err)
 	}
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -63,4 +64,17 @@ func PortForward(ctx context.Context, reached *cluster.Cluster, pod string, port
 		return fail(err)
 	}
 	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), cancel, nil
+}
+
+// explain words why there is no way to a pod. A connection that is not upgraded fails with the API server's words as plain text.
+func explain(pod string, err error) error {
+	doing := "forward a port to the pod " + pod
+	_, words, upgrading := strings.Cut(err.Error(), "unable to upgrade connection: ")
+	switch {
+	case !upgrading:
+		return cluster.Explain(doing, err)
+	case strings.Contains(words, "is forbidden"):
+		return fmt.Errorf("%s: %s; ask for that right, or for a role that has it", doing, words)
+	}
+	return fmt.Errorf("%s: %s", doing, words)
 }

@@ -18,7 +18,7 @@ func TestTheCommandsOfWeir(t *testing.T) {
 		"the version is the module's":              {[]string{"version"}, 0, moduleVersion() + "\n", ""},
 		"help of dev lists its flags":              {[]string{"dev", "-h"}, 0, "-fake-platforms", ""},
 		"an argument of dev is no file":            {[]string{"dev", "shop.yaml"}, 2, "", `weir: "shop.yaml" is no flag`},
-		"a command that there is not is refused":   {[]string{"operator"}, 2, "", `weir: unknown command "operator"; the commands are status, doctor, events, tail, rejections, replay, export, token, key, dev, import, backup, restore, completion and version`},
+		"a command that there is not is refused":   {[]string{"operator"}, 2, "", `weir: unknown command "operator"; the commands are status, doctor, events, tail, rejections, replay, export, import-job, token, key, dev, import, backup, restore, completion and version`},
 		"a command about a Property has its flags": {[]string{"events", "-h"}, 0, "-kubeconfig FILE", ""},
 		"there is a script for a shell":            {[]string{"completion", "bash"}, 0, "__start_weir", ""},
 		"for three":                                {[]string{"completion", "powershell"}, 2, "", "must name the shell: bash, zsh, fish"},
