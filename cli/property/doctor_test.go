@@ -87,7 +87,7 @@ func (s *shop) rollOut() {
 		})
 	}
 	s.makePod("shop-collector-1", resources.Collector, corev1.ConditionTrue)
-	s.addresses["shop-collector-1:8080"], s.addresses["shop-collector-1:9090"] = s.addresses["shop-collector-0:8080"], s.addresses["shop-collector-0:9090"]
+	s.kubelet.listens(s.namespace, "shop-collector-1", 9090, s.kubelet.address(s.namespace+"/shop-collector-0", "9090"))
 }
 
 func TestTheDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
@@ -187,7 +187,7 @@ func TestTheDoctorSaysWhatItMayNotSee(t *testing.T) {
 
 func TestTheDoctorMissesTheOperator(t *testing.T) {
 	t.Parallel()
-	s := &shop{t: t, namespace: "unserved", addresses: map[string]string{}}
+	s := &shop{t: t, namespace: "unserved"}
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
 	p := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}}
 	create(t, p)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/cli/property"
-	"github.com/weir-dev/weir/cli/readapi"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -179,7 +178,7 @@ func TestATokenIsMadeForACommandAndGone(t *testing.T) {
 		}
 		var stdout, stderr buffer
 		around := s.environment(&stdout, &stderr)
-		got := s.weirIn(t.Context(), around, &stdout, &stderr, "/nowhere", "events", "shop", "--api", "http://"+s.addresses["shop-query-0:8080"], "--token-file", file)
+		got := s.weirIn(t.Context(), around, &stdout, &stderr, "/nowhere", "events", "shop", "--api", s.at("shop-query-0"), "--token-file", file)
 		if got.code != 0 {
 			t.Errorf("%+v", got)
 		}
@@ -188,7 +187,7 @@ func TestATokenIsMadeForACommandAndGone(t *testing.T) {
 		var stdout, stderr buffer
 		around := s.environment(&stdout, &stderr)
 		around.Getenv = func(name string) string { return map[string]string{"WEIR_TOKEN": "wt_wrong"}[name] }
-		got := s.weirIn(t.Context(), around, &stdout, &stderr, "/nowhere", "events", "shop", "--api", "http://"+s.addresses["shop-query-0:8080"])
+		got := s.weirIn(t.Context(), around, &stdout, &stderr, "/nowhere", "events", "shop", "--api", s.at("shop-query-0"))
 		if got.code != 1 || !strings.Contains(got.stderr, "does not take the token") {
 			t.Errorf("%+v", got)
 		}
@@ -227,27 +226,27 @@ func TestWhatTheCallerMayNot(t *testing.T) {
 
 func TestAPortIsForwardedByTheAPIServer(t *testing.T) {
 	t.Parallel()
-	s := &shop{t: t, namespace: "forwards", addresses: map[string]string{}}
+	s := &shop{t: t, namespace: "forwards", kubelet: startKubelet(t, "forwards")}
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}},
 		&v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}})
-	s.makePod("shop-query-0", resources.Query, corev1.ConditionTrue)
-	for sentence, c := range map[string]struct {
-		rights []string
-		stderr string
-	}{
-		"which refuses whoever may not":            {viewer, `forward a port to the pod shop-query-0: pods "shop-query-0" is forbidden: User "forwards-0" cannot create resource "pods/portforward" in API group "" in the namespace "forwards"; ask for that right`},
-		"and says what is wrong with a pod itself": {editor, "does not have a host assigned"},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			var stdout, stderr buffer
-			around := s.environment(&stdout, &stderr)
-			around.Forward = readapi.PortForward
-			user := kubeconfig(t, s.namespace, fmt.Sprintf("forwards-%d", len(c.rights)-len(viewer)), c.rights...)
-			got := s.weirIn(t.Context(), around, &stdout, &stderr, user, "events", "shop")
-			if got.code != 1 || !strings.Contains(got.stderr, c.stderr) {
-				t.Errorf("%+v", got)
-			}
-		})
+	ask := func(user, want string) {
+		t.Helper()
+		if got := s.weir(t.Context(), user, "events", "shop"); got.code != 1 || !strings.Contains(got.stderr, want) {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+	ada := kubeconfig(t, s.namespace, "forwards-ada", append([]string{"get secrets"}, editor...)...)
+	ask(ada, "the Property has no query pods; its conditions say why")
+	s.makePod("shop-query-0", resources.Query, corev1.ConditionFalse)
+	ask(ada, "none of the Property's 1 query pods is ready")
+	s.makePod("shop-query-1", resources.Query, corev1.ConditionTrue)
+	ask(kubeconfig(t, s.namespace, "forwards-viewer", viewer...), `forward a port to the pod shop-query-1: pods "shop-query-1" is forbidden: `+
+		`User "forwards-viewer" cannot create resource "pods/portforward" in API group "" in the namespace "forwards"; ask for that right, or for a role that has it; or name the read API by --api`)
+	var stdout, stderr buffer
+	around := s.environment(&stdout, &stderr)
+	around.Getenv = func(string) string { return "wt_any" }
+	if got := s.weirIn(t.Context(), around, &stdout, &stderr, ada, "events", "shop"); got.code != 1 || !strings.Contains(got.stderr, "the read API cannot be reached") {
+		t.Errorf("nobody listens in the pod: %+v", got)
 	}
 }
 

@@ -34,9 +34,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/cli/cluster"
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/cli/property"
+	"github.com/weir-dev/weir/cli/readapi"
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/collector/role"
@@ -216,10 +216,10 @@ func (b *buffer) String() string {
 type shop struct {
 	t         *testing.T
 	namespace string
-	// addresses are where the pods answer, by the pod's name and the container's port.
-	addresses map[string]string
-	crm       *crm
-	acts      buffer
+	// kubelet answers for the pods' node.
+	kubelet *kubelet
+	crm     *crm
+	acts    buffer
 }
 
 // crm is a webhook's receiver, which answers what it is told to.
@@ -240,7 +240,7 @@ func newCRM(t *testing.T) *crm {
 // openShop makes the namespace, starts an operator for it, and its pods.
 func openShop(t *testing.T, namespace string) *shop {
 	t.Helper()
-	s := &shop{t: t, namespace: namespace, addresses: map[string]string{}, crm: newCRM(t)}
+	s := &shop{t: t, namespace: namespace, crm: newCRM(t), kubelet: startKubelet(t, namespace)}
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	s.operate()
 	p := &v1alpha1.Property{}
@@ -328,7 +328,8 @@ func (s *shop) startPod(suffix resources.Role, name role.Name) {
 		s.t.Fatalf("%s does not start with what was rendered: %v", name, err)
 	}
 	pod := "shop-" + string(suffix) + "-0"
-	s.addresses[pod+":8080"], s.addresses[pod+":9090"] = serving.Addr().String(), operations.Addr().String()
+	s.kubelet.listens(s.namespace, pod, 8080, serving.Addr().String())
+	s.kubelet.listens(s.namespace, pod, 9090, operations.Addr().String())
 	s.makePod(pod, suffix, corev1.ConditionTrue)
 }
 
@@ -339,7 +340,7 @@ func (s *shop) makePod(name string, suffix resources.Role, ready corev1.Conditio
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: map[string]string{
 			resources.LabelName: resources.ManagedBy, resources.LabelInstance: "shop", resources.LabelComponent: string(suffix),
 		}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "weir", Image: "weir:test"}}},
+		Spec: corev1.PodSpec{NodeName: s.namespace, Containers: []corev1.Container{{Name: "weir", Image: "weir:test"}}},
 	}
 	create(s.t, pod)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, Message: "containers with unready status: [weir]"}}
@@ -445,18 +446,11 @@ func eventually(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// environment is what commands have around them; a port is "forwarded" to where the pod's role listens in this process, for which the
-// caller must have the right.
+// environment is what commands have around them.
 func (s *shop) environment(stdout, stderr *buffer) property.Environment {
 	return property.Environment{
 		Program: "kubectl weir", Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Getenv: func(string) string { return "" }, Now: time.Now, Version: "v0.1.0",
-		Forward: func(ctx context.Context, reached *cluster.Cluster, pod string, port int) (string, func(), error) {
-			may, err := reached.May(ctx, cluster.Right{Verb: "create", Resource: "pods", Subresource: "portforward", Namespace: reached.Namespace, Name: pod})
-			if err != nil || !may {
-				return "", nil, fmt.Errorf("forward a port to the pod %s: cannot create resource %q (%w)", pod, "pods/portforward", err)
-			}
-			return s.addresses[fmt.Sprintf("%s:%d", pod, port)], func() {}, nil
-		},
+		Forward: readapi.PortForward,
 	}
 }
 
@@ -479,12 +473,17 @@ func (s *shop) weirIn(ctx context.Context, around property.Environment, stdout, 
 // send sends an event with the Property's key.
 func (s *shop) send(event string) int {
 	s.t.Helper()
-	response, err := http.Post("http://"+s.addresses["shop-collector-0:8080"]+"/collect/"+s.secret("api-key.default"), "application/json", strings.NewReader(event))
+	response, err := http.Post(s.at("shop-collector-0")+"/collect/"+s.secret("api-key.default"), "application/json", strings.NewReader(event))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer response.Body.Close()
 	return response.StatusCode
+}
+
+// at is where a pod answers.
+func (s *shop) at(pod string) string {
+	return "http://" + s.kubelet.address(s.namespace+"/"+pod, "8080")
 }
 
 // secret is a value of the Secret that the operator has made for the owner.
