@@ -329,8 +329,19 @@ func TestTailShowsWhatComesInOnce(t *testing.T) {
 		send(n)
 	}
 	eventually(t, "those that came in are shown", seen(5))
+	for _, token := range tokensOf(t, s.namespace) {
+		if err := server.client.Delete(t.Context(), &token); err != nil {
+			t.Fatal(err)
+		}
+	}
 	send(6)
-	eventually(t, "and the next", seen(6))
+	eventually(t, "and the next, though somebody has deleted the token that was made", seen(6))
+	eventually(t, "for which another was made", func() error {
+		if got := tokensOf(t, s.namespace); len(got) != 1 {
+			return fmt.Errorf("there are %d", len(got))
+		}
+		return nil
+	})
 	cancel()
 	if got := <-ended; got.code != 0 || got.stderr != "" {
 		t.Errorf("an interrupted tail ends well: %+v", got)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/cli/cluster"
 	"github.com/weir-dev/weir/cli/credentials"
 	"github.com/weir-dev/weir/collector/auth"
@@ -85,13 +86,25 @@ func fromSecret(ctx context.Context, reached *cluster.Cluster, name string, scop
 		}
 		return held{}, cluster.Explain("read a token of the Secret "+key.Name, err)
 	}
-	now := time.Now()
-	for i := range property.Spec.AccessTokens {
-		declared := &property.Spec.AccessTokens[i]
-		token := string(secret.Data[secretPrefix+declared.Name])
-		if token != "" && auth.Scope(declared.GrantedScope()).Allows(scope) && (declared.ExpirationTime == nil || declared.ExpirationTime.After(now)) {
-			return held{token: token, release: kept}, nil
+	token := narrowest(property.Spec.AccessTokens, scope, &secret, time.Now())
+	if token == "" {
+		return held{}, fmt.Errorf("the Secret %s has no token of scope %s", key.Name, scope)
+	}
+	return held{token: token, release: kept}, nil
+}
+
+// narrowest is the token that may what is needed and the least beyond it, "" where there is none.
+func narrowest(declared []v1alpha1.PropertyAccessToken, needed auth.Scope, secret *corev1.Secret, now time.Time) (token string) {
+	var least auth.Scope
+	for i := range declared {
+		own := &declared[i]
+		scope, value := auth.Scope(own.GrantedScope()), string(secret.Data[secretPrefix+own.Name])
+		if value == "" || !scope.Allows(needed) || own.ExpirationTime != nil && !own.ExpirationTime.After(now) {
+			continue
+		}
+		if token == "" || least.Allows(scope) {
+			token, least = value, scope
 		}
 	}
-	return held{}, fmt.Errorf("the Secret %s has no token of scope %s", key.Name, scope)
+	return token
 }
