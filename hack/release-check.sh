@@ -127,7 +127,7 @@ materials() {
   helm=$(hack/kube.sh helm)/helm || return
   "$helm" package charts/weir --destination "$folder" || return
   # The images as archives of one platform are for tests; the rest is what is published.
-  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json "weir-${VERSION#v}"-*.tar.gz licences.txt "weir-${VERSION#v}.tgz" >SHA256SUMS) || return
+  (cd "$folder" && sha256sum weir.oci.tar ./*.cdx.json "weir-${VERSION#v}"-*.tar.gz licences.txt "weir-${VERSION#v}.tgz" weir.yaml >SHA256SUMS) || return
   hack/sign.sh provenance "$folder"
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/cli/cluster"
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/collector/auth"
 )
@@ -38,70 +39,68 @@ func kinds() []kind {
 // request is what is asked for.
 type request struct {
 	kind
-	name                string
+	name string
+	// namespace is where the Property is, once the cluster has been found.
 	namespace, property string
 	scope               v1alpha1.AccessTokenScope
 	expires             *time.Time
-	kubeconfig, context string
-	wait                time.Duration
+	cluster.Flags
+	wait time.Duration
 }
 
 // scopes of access tokens, narrowest first.
 var scopes = []string{string(auth.ScopeRead), string(auth.ScopeWrite), string(auth.ScopeAdmin)}
 
-// Command is `weir token …` or `weir key …`, by the word. The key or token is all that it writes to stdout. It returns [flag.ErrHelp]
+// Command is `weir token …` or `weir key …`, by the word; program is what people have called the command by. The key or token is all that it writes to stdout. It returns [flag.ErrHelp]
 // where help was asked for, and [flags.Errors] with what was asked wrongly.
-func Command(ctx context.Context, word string, args []string, stdout, stderr io.Writer) error {
+func Command(ctx context.Context, program, word string, args []string, stdout, stderr io.Writer) error {
 	all := kinds()
 	made := all[slices.IndexFunc(all, func(k kind) bool { return k.word == word })]
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && strings.Trim(args[0], "-") == "help" || len(args) > 0 && args[0] == "-h" {
-		fmt.Fprint(stdout, usageOf(made))
+		fmt.Fprint(stdout, usageOf(program, made))
 		return flag.ErrHelp
 	}
 	if len(args) == 0 || args[0] != "create" {
-		return flags.Errors{fmt.Sprintf("weir %s: the command is create, as in weir %[1]s create NAME --property PROPERTY", word)}
+		return flags.Errors{fmt.Sprintf("%s %s: the command is create, as in %[1]s %[2]s create NAME --property PROPERTY", program, word)}
 	}
-	asked, err := parse(made, args[1:], stdout, time.Now())
+	asked, err := parse(program, made, args[1:], stdout, time.Now())
 	if err != nil {
 		return err
 	}
 	return create(ctx, asked, stdout, stderr)
 }
 
-func usageOf(k kind) string {
-	return fmt.Sprintf(`Usage: weir %s create NAME --property PROPERTY [flags]
+func usageOf(program string, k kind) string {
+	return fmt.Sprintf(`Usage: %s %s create NAME --property PROPERTY [flags]
 
 Makes an %s for a Property, and in the cluster the %s NAME with its hash. It is printed once, and nowhere else.
 To revoke it: kubectl delete %s NAME
 
-`, k.word, k.what, k.object, strings.ToLower(k.object))
+`, program, k.word, k.what, k.object, strings.ToLower(k.object))
 }
 
 // parse reads the command line. NAME may stand anywhere.
-func parse(k kind, args []string, output io.Writer, now time.Time) (request, error) {
+func parse(program string, k kind, args []string, output io.Writer, now time.Time) (request, error) {
 	asked := request{kind: k}
 	var scope string
 	var expires *string
-	set := flags.NewSet("weir " + k.word + " create")
-	set.StringVar(&asked.namespace, "namespace", "", "`NAMESPACE` of the Property; default: that of the kubeconfig's context")
-	set.StringVar(&asked.namespace, "n", "", "`NAMESPACE`, as --namespace")
+	set := flags.NewSet(program + " " + k.word + " create")
+	asked.Add(set)
 	set.StringVar(&asked.property, "property", "", "`NAME` of the Property")
 	if k.scoped {
 		set.StringVar(&scope, "scope", scopes[0], "`SCOPE` of the token: read for every query, write also to replay deliveries, admin for everything")
 	}
 	set.Func("expires", "when it stops working: a `TIME` from now as in 720h or 30d, a day as in 2027-01-31, at whose beginning in UTC, or a time as in 2027-01-31T12:00:00Z; default: never",
 		func(text string) error { expires = &text; return nil })
-	set.StringVar(&asked.kubeconfig, "kubeconfig", "", "`FILE` that says how the cluster is reached; default: as kubectl has it, the environment's KUBECONFIG or ~/.kube/config")
-	set.StringVar(&asked.context, "context", "", "`NAME` of the kubeconfig's context; default: its current one")
 	set.DurationVar(&asked.wait, "wait", 30*time.Second, "how long to wait at most until it is in force; 0 for not at all")
-	names, err := flags.ParseMixed(set, usageOf(k), args, output)
+	names, err := flags.ParseMixed(set, usageOf(program, k), args, output)
 	if err != nil {
 		return asked, err
 	}
 	var errs flags.Errors
 	switch len(names) {
 	case 0:
-		errs.Add("NAME is missing: say what the %s is to be called, as in weir %s create bi --property shop", k.what, k.word)
+		errs.Add("NAME is missing: say what the %s is to be called, as in %s %s create bi --property shop", k.what, program, k.word)
 	case 1:
 		asked.name = names[0]
 	default:

@@ -9,27 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // as kubectl has it; whatever else signs in is a program of its own
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/cli/cluster"
 	"github.com/weir-dev/weir/collector/auth"
 )
 
 const (
-	// answerWithin is how long the API server may take for one answer, lookAgain how often it is asked whether what was made is in
-	// force.
-	answerWithin = 30 * time.Second
-	lookAgain    = 200 * time.Millisecond
+	// lookAgain is how often the API server is asked whether what was made is in force.
+	lookAgain = 200 * time.Millisecond
 	// longestUser is how long a user's name may be in an object.
 	longestUser = 512
 )
@@ -37,97 +29,57 @@ const (
 // create makes what is asked for. What was made is printed in any case, also where nobody can say yet whether it is in force:
 // nobody has it otherwise.
 func create(ctx context.Context, asked request, stdout, stderr io.Writer) error {
-	log.SetLogger(logr.Discard())
-	cluster, err := connect(&asked, stderr)
+	reached, err := cluster.Connect(asked.Flags, stderr)
 	if err != nil {
 		return err
 	}
-	if err := propertyIsThere(ctx, cluster, asked); err != nil {
+	asked.namespace = reached.Namespace
+	if err := propertyIsThere(ctx, reached, asked); err != nil {
 		return err
 	}
 	secret := asked.generate()
-	object := objectOf(asked, secret, whoAmI(ctx, cluster))
-	if err := cluster.Create(ctx, object); err != nil {
+	object := objectOf(asked, secret, whoAmI(ctx, reached))
+	if err := reached.Create(ctx, object); err != nil {
 		return explain(asked, err)
 	}
-	ready, err := inForce(ctx, cluster, asked, object)
+	ready, err := inForce(ctx, reached, asked, object)
 	fmt.Fprintf(stderr, "%s %s in namespace %s: %s\n", asked.object, asked.name, asked.namespace, sayOf(asked, ready))
 	fmt.Fprintf(stderr, "The %s, which nobody can show again:\n", asked.what)
 	if _, unwritten := fmt.Fprintln(stdout, secret); unwritten != nil {
-		return errors.Join(err, revoke(ctx, cluster, asked, object, unwritten))
+		return errors.Join(err, revoke(ctx, reached, asked, object, unwritten))
 	}
 	return err
 }
 
 // revoke deletes what could not be printed, and so is in nobody's hands.
-func revoke(ctx context.Context, cluster client.Client, asked request, object client.Object, unwritten error) error {
-	if err := cluster.Delete(ctx, object); err != nil {
+func revoke(ctx context.Context, reached client.Client, asked request, object client.Object, unwritten error) error {
+	if err := reached.Delete(ctx, object); err != nil {
 		return fmt.Errorf("the %s could not be printed (%w) and not be revoked either: kubectl -n %s delete %s %s: %w",
 			asked.what, unwritten, asked.namespace, strings.ToLower(asked.object), asked.name, explain(asked, err))
 	}
 	return fmt.Errorf("the %s could not be printed, and is revoked: %w", asked.what, unwritten)
 }
 
-// connect reaches the cluster as kubectl would, and finds out the namespace.
-func connect(asked *request, stderr io.Writer) (client.Client, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = asked.kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: asked.context}
-	overrides.Context.Namespace = asked.namespace
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	config, err := loader.ClientConfig()
-	if err == nil {
-		asked.namespace, _, err = loader.Namespace()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find the cluster: %w", err)
-	}
-	config.WarningHandler = rest.NewWarningWriter(stderr, rest.WarningWriterOptions{})
-	if config.Timeout == 0 {
-		config.Timeout = answerWithin
-	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, authenticationv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("reach the cluster: %w", err)
-	}
-	return c, nil
-}
-
 // propertyIsThere fails where the Property is known not to be there. Who may not look may make a key all the same.
-func propertyIsThere(ctx context.Context, cluster client.Client, asked request) error {
+func propertyIsThere(ctx context.Context, reached client.Client, asked request) error {
 	property := &v1alpha1.Property{}
-	err := cluster.Get(ctx, client.ObjectKey{Namespace: asked.namespace, Name: asked.property}, property)
+	err := reached.Get(ctx, client.ObjectKey{Namespace: asked.namespace, Name: asked.property}, property)
 	switch {
 	case err == nil || apierrors.IsForbidden(err):
 		return nil
-	case apierrors.IsNotFound(err) && property.Name == "" && !definitionMissing(err):
+	case apierrors.IsNotFound(err) && property.Name == "" && !cluster.DefinitionMissing(err):
 		return fmt.Errorf("there is no Property %s in namespace %s; kubectl get properties -A lists those that there are", asked.property, asked.namespace)
 	}
 	return explain(asked, err)
 }
 
-// definitionMissing says whether the cluster does not know a kind.
-func definitionMissing(err error) bool {
-	status := apierrors.APIStatus(nil)
-	if errors.As(err, &status) && apierrors.IsNotFound(err) { // an answer without an object's name is about the path
-		return status.Status().Details == nil || status.Status().Details.Name == ""
-	}
-	return meta.IsNoMatchError(err) || runtime.IsNotRegisteredError(err)
-}
-
-// whoAmI is the name that the API server knows the caller by, "" where it does not say.
-func whoAmI(ctx context.Context, cluster client.Client) string {
-	review := &authenticationv1.SelfSubjectReview{}
-	if err := cluster.Create(ctx, review); err != nil || len([]rune(review.Status.UserInfo.Username)) > longestUser {
+// whoAmI is who the object says has made it, "" where the API server does not say or the name is longer than an object may have it.
+func whoAmI(ctx context.Context, reached *cluster.Cluster) string {
+	name := reached.WhoAmI(ctx)
+	if len([]rune(name)) > longestUser {
 		return ""
 	}
-	return review.Status.UserInfo.Username
+	return name
 }
 
 // objectOf is the object of a key or token: its hash, and never itself.
@@ -150,7 +102,7 @@ func objectOf(asked request, secret, createdBy string) client.Object {
 
 // inForce waits until the object says whether it is in force, and returns what it says: nil where it does not in time, or nobody
 // may look. The error says why it is refused.
-func inForce(ctx context.Context, cluster client.Client, asked request, object client.Object) (*metav1.Condition, error) {
+func inForce(ctx context.Context, reached client.Client, asked request, object client.Object) (*metav1.Condition, error) {
 	ctx, cancel := context.WithTimeout(ctx, asked.wait)
 	defer cancel()
 	ticker := time.NewTicker(lookAgain)
@@ -162,7 +114,7 @@ func inForce(ctx context.Context, cluster client.Client, asked request, object c
 			return last, nil
 		case <-ticker.C:
 		}
-		if err := cluster.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if err := reached.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			if ctx.Err() != nil || apierrors.IsForbidden(err) {
 				return last, nil
 			}
@@ -208,13 +160,11 @@ func sayOf(asked request, ready *metav1.Condition) string {
 // explain words what the API server says to the making of an object.
 func explain(asked request, err error) error {
 	status := apierrors.APIStatus(nil)
-	words := err.Error()
-	if errors.As(err, &status) {
-		words = status.Status().Message
-	}
+	errors.As(err, &status)
+	words := cluster.Words(err)
 	where := fmt.Sprintf("%s %s in namespace %s", asked.object, asked.name, asked.namespace)
 	switch {
-	case definitionMissing(err):
+	case cluster.DefinitionMissing(err):
 		return fmt.Errorf("the cluster does not know the kind %s: install Weir there, or upgrade it", asked.object)
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("there is %s already; take another name, or revoke that one first: kubectl delete %s %s -n %s",

@@ -32,7 +32,7 @@ type outcome struct {
 
 func weir(ctx context.Context, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	err := credentials.Command(ctx, args[0], args[1:], &stdout, &stderr)
+	err := credentials.Command(ctx, "weir", args[0], args[1:], &stdout, &stderr)
 	code := flags.ExitCode("weir", err, &stderr)
 	return outcome{code, stdout.String(), stderr.String()}
 }
@@ -49,7 +49,7 @@ func TestATokenThatCannotBePrintedIsRevoked(t *testing.T) {
 	serve(t, namespace)
 	create(t, shop(namespace))
 	var stderr bytes.Buffer
-	err := credentials.Command(t.Context(), "token", []string{"create", "lost", "-n", namespace, "--property", "shop",
+	err := credentials.Command(t.Context(), "weir", "token", []string{"create", "lost", "-n", namespace, "--property", "shop",
 		"--kubeconfig", kubeconfig(t, namespace, "eve", "view", "edit")}, full{}, &stderr)
 	if err == nil || !strings.Contains(err.Error(), "could not be printed, and is revoked") {
 		t.Errorf("got %v", err)

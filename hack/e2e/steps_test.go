@@ -7,6 +7,7 @@ var steps = []step{
 	{name: "events are collected from outside and through the Service, once, and bad ones are refused", run: collects},
 	{name: "the webhook gets every event, signed and hashed", run: delivers, node: true},
 	{name: "the six reads answer with the right numbers", run: reads},
+	{name: "people with kubectl see, export and replay by kubectl weir", run: usesKubectl},
 	{name: "keys, tokens and Redis users of one tenant are of no use with another", run: keepsTenantsApart},
 	{name: "an idle tenant and the image are small", run: isSmall, node: true},
 	{name: "pods reach what NetworkPolicies let them, and nothing else", run: obeysNetworkPolicies, node: true},
