@@ -247,7 +247,7 @@ func (j *Judge) spanOf(now *Period, start time.Time, length time.Duration) span 
 	for i := range s.past {
 		middle := j.before(start.Add(length/2), i+1) //nolint:mnd // a half
 		hour := middle.Truncate(time.Hour)
-		around := func(hours time.Duration) *Period { return j.hour(hour.Add(hours * time.Hour)) }
+		around := func(hours int) *Period { return j.hour(hour.Add(time.Duration(hours) * time.Hour)) }
 		s.past[i] = past{before: around(-1), hour: around(0), after: around(1)}
 		if length < time.Hour {
 			s.past[i].quarter, s.past[i].part = middle.Minute()*quarters/60, float64(length)*quarters/float64(time.Hour)
