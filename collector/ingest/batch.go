@@ -58,30 +58,30 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 	if !s.allow(ctx, w, len(items), now) {
 		return
 	}
-	prepared := h.prepareBatch(s, items, now)
+	batch := h.prepareBatch(s, items, now)
 	release() // up to a megabyte that nobody needs while Redis is waited for
 	var added []stream.Added
-	if len(prepared.additions) > 0 {
-		if added, err = s.append(ctx, prepared.additions); err != nil {
-			s.unavailable(w, err, len(items))
+	if len(batch.valid) > 0 {
+		if added, err = s.append(ctx, additions(batch.valid)); err != nil {
+			s.unavailable(w, now, err, len(items))
 			return
 		}
 	}
-	for _, errs := range prepared.errs {
+	for _, errs := range batch.errs {
 		if len(errs) > 0 {
 			s.counters.reject(errs)
 		}
 	}
-	s.list(prepared.rejections...)
+	s.list(batch.rejections...)
 	for i, a := range added {
-		s.count(prepared.additions[i], a)
+		s.count(now, &batch.valid[i], a)
 	}
 	if server.Sampled(w) {
 		s.note(w, slog.Int("events", len(items)), slog.Int("stored", len(added)))
 	}
 	answer := h.bodies.buffer()
 	defer h.bodies.release(answer)
-	answer.bytes = prepared.appendAnswer(answer.bytes, added)
+	answer.bytes = batch.appendAnswer(answer.bytes, added)
 	accept(w, answer.bytes)
 }
 
@@ -89,36 +89,36 @@ func (h *Handler) collectBatch(w http.ResponseWriter, r *http.Request) {
 type preparedBatch struct {
 	// errors has an entry for every event, nil for those that are valid.
 	errs []event.Errors
-	// additions are the valid events, in order; rejections are the others.
-	additions  []stream.Addition
+	// valid are the valid events, in order; rejections are the others.
+	valid      []prepared
 	rejections []stream.Rejection
 }
 
 func (h *Handler) prepareBatch(s *sender, items []envelope.BatchItem, now time.Time) preparedBatch {
-	p := preparedBatch{errs: make([]event.Errors, len(items)), additions: make([]stream.Addition, 0, len(items))}
+	p := preparedBatch{errs: make([]event.Errors, len(items)), valid: make([]prepared, 0, len(items))}
 	sent := h.envelope()
 	defer h.forget(sent)
 	for i, item := range items {
-		addition, errs := h.prepareItem(s, item, sent, now)
+		valid, errs := h.prepareItem(s, item, sent, now)
 		if len(errs) > 0 {
 			p.errs[i] = errs
 			p.rejections = append(p.rejections, s.rejectionOf(now, sent, errs, errs))
 			continue
 		}
-		p.additions = append(p.additions, addition)
+		p.valid = append(p.valid, valid)
 	}
 	return p
 }
 
 // prepareItem prepares an event, which it reads into sent.
-func (h *Handler) prepareItem(s *sender, item envelope.BatchItem, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+func (h *Handler) prepareItem(s *sender, item envelope.BatchItem, sent *envelope.Envelope, now time.Time) (prepared, event.Errors) {
 	sent.Reset() // which may go on holding the event before
 	if limit := s.Property.Limits.MaxBodyBytes; int64(len(item.Raw)) > limit {
 		field := "events." + strconv.Itoa(item.Index)
-		return stream.Addition{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
+		return prepared{}, event.Errors{{Field: field, Message: fmt.Sprintf("The %s field must not be larger than %d bytes.", field, limit)}}
 	}
 	if errs := item.Decode(sent); len(errs) > 0 {
-		return stream.Addition{}, errs
+		return prepared{}, errs
 	}
 	return h.prepare(s, sent, now)
 }

@@ -60,19 +60,19 @@ func (h *Handler) collect(w http.ResponseWriter, r *http.Request) {
 	if !s.allow(ctx, w, 1, now) {
 		return
 	}
-	addition, errs := h.prepare(s, sent, now)
+	valid, errs := h.prepare(s, sent, now)
 	if len(errs) > 0 {
 		s.counters.reject(errs)
 		s.list(s.rejectionOf(now, sent, errs, errs))
 		s.invalid(w, errs)
 		return
 	}
-	added, err := s.append(ctx, []stream.Addition{addition})
+	added, err := s.append(ctx, []stream.Addition{valid.Addition})
 	if err != nil {
-		s.unavailable(w, err, 1)
+		s.unavailable(w, now, err, 1)
 		return
 	}
-	s.count(addition, added[0])
+	s.count(now, &valid, added[0])
 	if server.Sampled(w) {
 		s.note(w, slog.Bool("duplicate", added[0].Duplicate))
 	}
@@ -137,21 +137,25 @@ func fields(errs event.Errors) string {
 }
 
 // unavailable answers a request whose n events could not be stored for certain.
-func (s *sender) unavailable(w http.ResponseWriter, err error, n int) {
+func (s *sender) unavailable(w http.ResponseWriter, now time.Time, err error, n int) {
+	if s.Tally != nil {
+		s.Tally.Lost(now, n)
+	}
 	s.counters.unavailable.Add(float64(n))
 	s.note(w, slog.String("error", err.Error()))
 	server.RetryAfter(w, retryAfter)
 	s.way.message(w, http.StatusServiceUnavailable, "Events cannot be stored at the moment. Please send them again.")
 }
 
-// count counts what became of an addition.
-func (s *sender) count(addition stream.Addition, added stream.Added) {
+// count counts what became of an event.
+func (s *sender) count(now time.Time, sent *prepared, added stream.Added) {
+	s.tally(now, sent, added.Duplicate)
 	if added.Duplicate {
 		s.counters.duplicate.Inc()
 		return
 	}
 	s.counters.accepted.Inc()
-	s.counters.classes[addition.IDSpace].Inc()
+	s.counters.classes[sent.IDSpace].Inc()
 }
 
 // appendAdded appends {"ok": true, "event_id": …}, with "duplicate": true where it is one.

@@ -23,6 +23,7 @@ import (
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/segment"
 	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/quality"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/snippet"
 	"github.com/weir-dev/weir/collector/stream"
@@ -69,6 +70,8 @@ type Tenant struct {
 	Limiter Limiter
 	// Rejections is told what was refused; nil where nobody keeps that.
 	Rejections RejectionList
+	// Tally counts the events that are sent; nil where nobody does.
+	Tally *quality.Tally
 	// Suppression is asked about each event; nil where nobody is suppressed.
 	Suppression Suppression
 	// Eraser is asked where a shop wants a person erased; nil where nobody can do that.
@@ -201,7 +204,7 @@ func (h *Handler) forget(sent *envelope.Envelope) {
 }
 
 // prepare turns an envelope into what the stream stores of it.
-func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (stream.Addition, event.Errors) {
+func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (prepared, event.Errors) {
 	if s.web != nil {
 		sent.LeaveOut(pageOptional)
 	}
@@ -210,7 +213,7 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 		errs = s.judge(valid)
 	}
 	if len(errs) > 0 {
-		return stream.Addition{}, errs
+		return prepared{}, errs
 	}
 	if s.web != nil {
 		valid.SentBy(s.visitor)
@@ -241,13 +244,13 @@ func (h *Handler) prepare(s *sender, sent *envelope.Envelope, now time.Time) (st
 			addition.Identifiers = accepted.Identifiers(s.id, buffer[:0]).Packed()
 		}
 	case s.Property.Suppression == config.Refuse:
-		return stream.Addition{}, event.Errors{suppressed}
+		return prepared{}, event.Errors{suppressed}
 	default:
 		accepted = accepted.Anonymized(h.newID())
 	}
 	parts := wire.Split(&accepted, s.sealsIdentity)
 	addition.Entry, addition.Sealed = parts.Entry, parts.Sealed
-	return addition, nil
+	return prepared{addition, s.observe(now, &accepted)}, nil
 }
 
 // suppresses says whether an event is of a person who was erased and is to stay so. It costs nothing where nobody is.

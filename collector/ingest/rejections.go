@@ -24,8 +24,18 @@ type RejectionList interface {
 	Add(rejections ...stream.Rejection)
 }
 
-// list notes rejections where somebody keeps them.
+// list counts rejections, and notes them where somebody keeps them.
 func (s *sender) list(rejections ...stream.Rejection) {
+	if s.Tally != nil {
+		for i := range rejections {
+			s.Tally.Refused(rejections[i].At, rejections[i].Event)
+		}
+	}
+	s.tell(rejections...)
+}
+
+// tell notes rejections where somebody keeps them.
+func (s *sender) tell(rejections ...stream.Rejection) {
 	if s.Rejections == nil || len(rejections) == 0 {
 		return
 	}

@@ -113,29 +113,29 @@ func (h *Handler) takeSegment(w http.ResponseWriter, r *http.Request, s *sender,
 	if !s.allow(ctx, w, request.Len(), now) {
 		return
 	}
-	prepared := h.prepareSegment(s, request, now)
-	added := make([]stream.Added, 0, len(prepared.additions))
-	for start := 0; start < len(prepared.additions); start += appendChunk {
-		some, err := s.append(ctx, prepared.additions[start:min(start+appendChunk, len(prepared.additions))])
+	batch := h.prepareSegment(s, request, now)
+	added := make([]stream.Added, 0, len(batch.valid))
+	for start := 0; start < len(batch.valid); start += appendChunk {
+		some, err := s.append(ctx, additions(batch.valid[start:min(start+appendChunk, len(batch.valid))]))
 		if err != nil {
-			s.unavailable(w, err, request.Len())
+			s.unavailable(w, now, err, request.Len())
 			return
 		}
 		added = append(added, some...)
 	}
-	for _, errs := range prepared.errs {
+	for _, errs := range batch.errs {
 		s.counters.reject(errs)
 	}
-	s.list(prepared.rejections...)
+	s.list(batch.rejections...)
 	for i, a := range added {
-		s.count(prepared.additions[i], a)
+		s.count(now, &batch.valid[i], a)
 	}
-	s.counters.ignored.Add(float64(prepared.ignored))
+	s.counters.ignored.Add(float64(batch.ignored))
 	if server.Sampled(w) {
 		s.note(w, slog.Int("events", request.Len()), slog.Int("stored", len(added)))
 	}
-	if call != segment.Batch && len(prepared.told) > 0 {
-		s.invalid(w, prepared.told)
+	if call != segment.Batch && len(batch.told) > 0 {
+		s.invalid(w, batch.told)
 		return
 	}
 	w.Header()["Content-Type"] = jsonType
@@ -148,8 +148,8 @@ var segmentSuccess = []byte(`{"success": true}`)
 
 // preparedSegment is a request between validation and storage.
 type preparedSegment struct {
-	additions []stream.Addition
-	ignored   int
+	valid   []prepared
+	ignored int
 	// errs are those of each event that is invalid, by the members of an envelope, and told those of the last one by the
 	// message's own.
 	errs       []event.Errors
@@ -158,7 +158,7 @@ type preparedSegment struct {
 }
 
 func (h *Handler) prepareSegment(s *sender, request *segment.Request, now time.Time) preparedSegment {
-	p := preparedSegment{additions: make([]stream.Addition, 0, request.Len())}
+	p := preparedSegment{valid: make([]prepared, 0, request.Len())}
 	sent, translator := h.envelope(), h.translators.Get().(*segment.Translator)
 	defer func() {
 		h.forget(sent)
@@ -166,7 +166,7 @@ func (h *Handler) prepareSegment(s *sender, request *segment.Request, now time.T
 		h.translators.Put(translator)
 	}()
 	for i := range request.Len() {
-		addition, isEvent, errs := h.prepareMessage(s, request, i, translator, sent, now)
+		valid, isEvent, errs := h.prepareMessage(s, request, i, translator, sent, now)
 		switch {
 		case len(errs) > 0:
 			p.told = translator.Told(errs)
@@ -175,7 +175,7 @@ func (h *Handler) prepareSegment(s *sender, request *segment.Request, now time.T
 		case !isEvent:
 			p.ignored++
 		default:
-			p.additions = append(p.additions, addition)
+			p.valid = append(p.valid, valid)
 		}
 	}
 	return p
@@ -183,15 +183,15 @@ func (h *Handler) prepareSegment(s *sender, request *segment.Request, now time.T
 
 // prepareMessage prepares a message, which it reads into sent, where it is an event.
 func (h *Handler) prepareMessage(s *sender, request *segment.Request, i int, translator *segment.Translator, sent *envelope.Envelope,
-	now time.Time) (_ stream.Addition, isEvent bool, _ event.Errors) {
+	now time.Time) (_ prepared, isEvent bool, _ event.Errors) {
 	sent.Reset() // which may go on holding the event before
 	translated, errs := translator.Translate(request, i, now)
 	if len(errs) > 0 || translated.Ignored {
-		return stream.Addition{}, false, errs
+		return prepared{}, false, errs
 	}
 	sent.Take(envelope.Translation{Outline: translated.Outline, OccurredAt: translated.OccurredAt, Optional: segment.Optional, Unread: translated.Unread})
-	addition, errs := h.prepare(s, sent, now)
-	return addition, true, errs
+	valid, errs := h.prepare(s, sent, now)
+	return valid, true, errs
 }
 
 // segmentCodes are what the API calls an error, by its status; all others are invalid requests.

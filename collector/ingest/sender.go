@@ -22,6 +22,8 @@ type sender struct {
 	use *audit.Use
 	// rate is what its events are counted against; without events a second there is no limit.
 	rate stream.Rate
+	// fetched says that nobody sent this: it was read from a shop.
+	fetched bool
 	// web is nil for secret keys.
 	web *web
 	// visitor is whom a page's request comes from.

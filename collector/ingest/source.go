@@ -119,7 +119,7 @@ func (h *Handler) answerWebhook(w http.ResponseWriter, r *http.Request, s *sende
 	}
 	answer, err := h.take(ctx, s, source, report, now)
 	if err != nil {
-		s.unavailable(w, err, len(report.Events))
+		s.unavailable(w, now, err, len(report.Events))
 		return
 	}
 	if server.Sampled(w) {
@@ -146,7 +146,7 @@ func (h *Handler) Take(ctx context.Context, namespace, property, source string, 
 			continue
 		}
 		if from := t.source(source); from != nil {
-			s := &sender{tenant: t, way: viaSources, counters: &t.counters[viaSources.index]}
+			s := &sender{tenant: t, way: viaSources, counters: &t.counters[viaSources.index], fetched: true}
 			_, err := h.take(ctx, s.reporting(from), from, report, h.now())
 			return err
 		}
@@ -160,14 +160,14 @@ func (h *Handler) take(ctx context.Context, s *sender, source *sources.Source, r
 	if report.Erasure != "" {
 		return answer, h.takeErasure(ctx, s, source, report, now)
 	}
-	var additions []stream.Addition
+	var valid []prepared
 	for _, reported := range report.Events {
 		// An id is remembered for so long: what was reported before that may have been counted.
 		if now.Sub(reported.At) > s.Property.DeduplicationWindow() {
 			answer.Ignored = "What happened longer ago than deduplication.windowHours may have been counted, and is not counted again."
 			continue
 		}
-		addition, rejection, err := h.prepareReported(s, reported, now)
+		one, rejection, err := h.prepareReported(s, reported, now)
 		if err != nil {
 			return taken{}, err
 		}
@@ -176,7 +176,7 @@ func (h *Handler) take(ctx context.Context, s *sender, source *sources.Source, r
 			answer.Rejected++
 			continue
 		}
-		additions = append(additions, addition)
+		valid = append(valid, one)
 	}
 	outcome := reportIgnored
 	if answer.Rejected > 0 {
@@ -185,8 +185,8 @@ func (h *Handler) take(ctx context.Context, s *sender, source *sources.Source, r
 	if len(report.Events) == 0 {
 		s.counters.ignored.Inc()
 	}
-	if len(additions) > 0 {
-		added, err := s.append(ctx, additions)
+	if len(valid) > 0 {
+		added, err := s.append(ctx, additions(valid))
 		if err != nil {
 			s.reported(source, reportUnavailable)
 			return taken{}, err
@@ -195,7 +195,7 @@ func (h *Handler) take(ctx context.Context, s *sender, source *sources.Source, r
 			outcome = reportDuplicate
 		}
 		for i, a := range added {
-			s.count(additions[i], a)
+			s.count(now, &valid[i], a)
 			answer.EventIDs = append(answer.EventIDs, a.EventID)
 			if !a.Duplicate && outcome == reportDuplicate {
 				outcome = reportStored
@@ -208,21 +208,21 @@ func (h *Handler) take(ctx context.Context, s *sender, source *sources.Source, r
 
 // prepareReported prepares an event of a shop's. Nobody at the shop can mend what a buyer has typed: what is not needed and
 // cannot be read, such as a telephone number, is left out, and the order counts.
-func (h *Handler) prepareReported(s *sender, reported shop.Event, now time.Time) (stream.Addition, *stream.Rejection, error) {
+func (h *Handler) prepareReported(s *sender, reported shop.Event, now time.Time) (prepared, *stream.Rejection, error) {
 	sent := h.envelope()
 	defer h.forget(sent)
-	var addition stream.Addition
+	var valid prepared
 	var errs event.Errors
 	for again := true; again; {
 		encoded, err := reported.Envelope()
 		if err != nil {
-			return stream.Addition{}, nil, err
+			return prepared{}, nil, err
 		}
 		if err := sent.Decode(encoded); err != nil { // nested deeper than any order
 			rejection := s.newRejection(now, map[string]string{"message": err.Error()})
-			return stream.Addition{}, &rejection, nil
+			return prepared{}, &rejection, nil
 		}
-		addition, errs = h.prepare(s, sent, now)
+		valid, errs = h.prepare(s, sent, now)
 		fields := make([]string, 0, len(errs))
 		for _, fieldErr := range errs {
 			fields = append(fields, fieldErr.Field)
@@ -232,9 +232,9 @@ func (h *Handler) prepareReported(s *sender, reported shop.Event, now time.Time)
 	if len(errs) > 0 {
 		s.counters.reject(errs)
 		rejection := s.rejectionOf(now, sent, errs, errs)
-		return stream.Addition{}, &rejection, nil
+		return prepared{}, &rejection, nil
 	}
-	return addition, nil, nil
+	return valid, nil, nil
 }
 
 // eraseTimeout is how long a shop waits until a request for an erasure stands in the ledger: Shopify waits for 5 s.
@@ -257,7 +257,7 @@ func (h *Handler) takeErasure(ctx context.Context, s *sender, source *sources.So
 			request.ID + " says what is to be done there."
 	}
 	s.reported(source, reportErasure)
-	s.list(s.newRejection(now, map[string]string{"message": told}))
+	s.tell(s.newRejection(now, map[string]string{"message": told}))
 	return nil
 }
 

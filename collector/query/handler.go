@@ -43,6 +43,8 @@ type Tenant struct {
 	Rejections RejectionReader
 	// Shadows has what platforms in the mode Shadow would have been sent.
 	Shadows ShadowReader
+	// Quality has which numbers have gone wrong.
+	Quality QualityReader
 	// States has how it stands with the platforms.
 	States PlatformReader
 	// Tester is the property's stream.

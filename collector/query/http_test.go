@@ -21,6 +21,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event/envelope"
 	"github.com/weir-dev/weir/collector/event/wire"
+	"github.com/weir-dev/weir/collector/quality"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -143,6 +144,7 @@ func serveFrom(t testing.TB, engine engineMaker) (*Handler, http.Handler) {
 			Rejections: refused[name],
 			Shadows:    shadowed{},
 			States:     reported{},
+			Quality:    judged[name],
 		}
 		tenants = append(tenants, tenantOfFixture(t, engine, tenant, entries, records))
 	}
@@ -182,6 +184,26 @@ func (l rejectionList) Rejections(_ context.Context, limit int) ([]stream.Reject
 	}
 	return l[:min(limit, len(l))], nil
 }
+
+// judged are what was found of properties' numbers; of those that are not here nobody has looked.
+var judged = map[string]judgement{
+	"berlin": {State: quality.Watching, At: fixtureNow.Truncate(quality.SlotLength), Weeks: 4,
+		Findings: []quality.Finding{
+			{
+				Event: "purchase", Signal: quality.Volume, From: fixtureNow.Add(-30 * time.Minute), To: fixtureNow, Actual: 3, Expected: 41.5, Events: 3,
+			},
+			{Event: "purchase", Signal: quality.Currency, Currency: "USD", From: fixtureNow.Add(-time.Hour), To: fixtureNow, Actual: 1, Expected: .000012345, Events: 9},
+			{Signal: quality.Refused, From: fixtureNow.Add(-30 * time.Minute), To: fixtureNow, Actual: .25, Expected: .01, Events: 400},
+			{Event: quality.OtherEvents, Signal: quality.Duplicates, From: fixtureNow.Add(-30 * time.Minute), To: fixtureNow, Actual: .5, Expected: .01, Events: 70},
+		},
+		Events: []quality.EventReport{{Event: "pageview", SeenWithin: 20 * time.Minute}, {Event: quality.OtherEvents, SeenWithin: time.Hour}, {Event: "purchase"}},
+	},
+	"kolkata": {State: quality.Learning, At: fixtureNow.Truncate(quality.SlotLength), Weeks: 1},
+}
+
+type judgement quality.Report
+
+func (j judgement) Quality() (quality.Report, bool) { return quality.Report(j), !j.At.IsZero() }
 
 // shadowed is what is kept of the platform crm; Redis is away for broken.
 type shadowed struct{}

@@ -59,6 +59,7 @@ func (h *Handler) calls(r chi.Router, by entrance) {
 	get(auth.ScopeRead, "/events/{"+eventParameter+"}", h.queued(h.event))
 	get(auth.ScopeRead, "/deliveries", h.queued(h.deliveries))
 	get(auth.ScopeRead, "/rejections", h.rejections)
+	get(auth.ScopeRead, "/quality", h.quality)
 	get(auth.ScopeRead, "/settings", h.settings)
 	get(auth.ScopeRead, "/analytics/summary", h.queued(h.summary))
 	get(auth.ScopeRead, "/analytics/daily", h.queued(h.daily))

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/event/wire"
 	"github.com/weir-dev/weir/collector/ingest"
+	"github.com/weir-dev/weir/collector/quality"
 	"github.com/weir-dev/weir/collector/query"
 	"github.com/weir-dev/weir/collector/server"
 	"github.com/weir-dev/weir/collector/session"
@@ -36,7 +37,9 @@ type property struct {
 	reading  *stream.Stream     // for query: with what tells whose an event is, as long as that is kept
 	appender *stream.Appender   // not for query alone
 	rejected *stream.Rejections // not for query alone
+	tally    *quality.Tally     // not for query alone
 	engines  *engines           // only for query
+	watch    *watch             // only for query
 	ledger   *ledger
 	// historyMetrics are those of a history that is asked: only for query.
 	historyMetrics *historyMetrics
@@ -86,6 +89,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	if o.has(Collect) || o.has(Deliver) { // which stores the orders that shops' webhooks have missed
 		p.appender = stream.NewAppender(p.stream, stream.AppenderOptions{Window: p.config.DeduplicationWindow(), JoinedFor: p.config.Retention.JoinedFor(), Logger: o.Logger.With("property", p.String()), Metrics: metrics})
 		p.rejected = stream.NewRejections(p.stream, o.Logger.With("property", p.String()))
+		p.tally = quality.NewTally()
 	}
 	if o.has(Collect) && o.Audit != nil {
 		p.usedKeys = audit.NewFirstUses(p.String(), o.Audit, p.stream.KeyUses(), o.Logger.With("property", p.String()))
@@ -94,7 +98,11 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 		p.usedTokens = audit.NewFirstUses(p.String(), o.Audit, p.stream.TokenUses(), o.Logger.With("property", p.String()))
 	}
 	if o.has(Query) {
-		if err := p.openEngines(prometheus.WrapRegistererWith(p.labels(), registerer)); err != nil {
+		err := p.openEngines(prometheus.WrapRegistererWith(p.labels(), registerer))
+		if err == nil {
+			p.watch, err = newWatch(p, prometheus.WrapRegistererWith(p.labels(), registerer))
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", p, err), p.client.Close())
 		}
 	}
@@ -186,18 +194,19 @@ func (p *property) sessionKeys() []session.Key {
 
 func (p *property) collectTenant() ingest.Tenant {
 	return ingest.Tenant{
-		Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected,
+		Property: p.config, Keys: p.keys, SigningSecrets: p.signing, Appender: p.appender, Limiter: p.stream, Rejections: p.rejected, Tally: p.tally,
 		Suppression: p.ledger, Eraser: stream.ErasureRequester{Stream: p.stream}, FirstUses: p.usedKeys,
 	}
 }
 
 func (p *property) queryTenant() query.Tenant {
 	engine := p.engines.now()
+	p.watch.location.Store(p.location)
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, Engine: engine, Replayer: stream.ReplayRequester{Stream: p.stream}, Reach: reach{engine, p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Events: engine.events, Records: engine.records, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,
 		Settings: p.told, SessionKeys: p.sessions, Console: p.console,
-		States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
+		Quality: p.watch, States: p.stream, Tester: stream.TestRequester{Stream: p.stream},
 	}
 }
 

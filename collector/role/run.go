@@ -192,6 +192,12 @@ func (p *process) serve(ctx context.Context, handler http.Handler) error {
 		if property.engines != nil {
 			back.Go(func() error { return property.engines.keep(behind, property, func() { p.republish(property) }) })
 		}
+		if property.watch != nil {
+			back.Go(func() error { property.watch.follow(behind); return nil })
+		}
+		if property.tally != nil {
+			back.Go(func() error { property.keepCounting(behind); return nil })
+		}
 		if d := p.deliver[property]; d != nil {
 			front.Go(func() error { return d.run(running) })
 		}

@@ -103,6 +103,8 @@ func appendGrants(k keys) []grant {
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedKeys()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedKeys()}},
+		{[]string{"hincrby"}, k.allCounts("~")},
+		{[]string{"pexpire"}, k.allCounts("%W~")},
 	}
 }
 
@@ -189,6 +191,7 @@ func readGrants(k keys) []grant {
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*"), "%R~" + k.archive()}},
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedTokens()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedTokens()}},
+		{[]string{"hgetall"}, k.allCounts("%R~")},
 	}
 }
 

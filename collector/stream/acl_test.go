@@ -38,6 +38,7 @@ var ownKeys = map[string]string{
 	"import:events": "import:events", "import:deliveries": "import:deliveries",
 	"erasure:requests": "erasure:requests", "erasure:ledger": "erasure:ledger", "erasure:state:": "erasure:state:", "erasure:state:ID": "erasure:state:4-1",
 	"erasure:open": "erasure:open", "erasure:hidden": "erasure:hidden", "erasure:lock": "erasure:lock",
+	"counts:slot:SLOT": "counts:slot:42", "counts:hour:HOUR": "counts:hour:420",
 	"archive": "archive", "paused:history/archive": "paused:history/archive",
 }
 
@@ -46,6 +47,7 @@ var foreignKeys = []string{
 	"", "junk", "events2", "events:1", "xevents", "EVENTS", "deliveries:1", "rate:", "rate:0", "rate:17", "rate:100", "rate:1:1", "dedup:", "dedup:8", "dedup:77", "dedup:0:1",
 	"dedup:[0-7]", "join:", "join:8", "join:77", "join:0:1", "join:[0-7]", "batches:1", "batches:5:00", "batches:0:0", "batches:0:gg", "batches:0:000", "batches:0:00:1", "retry:meta",
 	"retry:meta:due:1", "retry:due", "paused", "writer", "replay:request:1", "replay:", "test:", "test:request:1", "test", "platforms:1", "platforms:meta", "import:", "audit:", "audit:keys:1", "seal", "seal:", "seal:device:1", "seal:*", "erasure:", "erasure:state", "erasure:open:1", "erasure:lock:1", "archive:", "archive:1", "*",
+	"counts", "counts:", "counts:slot", "counts:slot:1", "counts:slot:111", "counts:slot:1:", "counts:hour:", "counts:hour:11", "counts:hour:1111", "counts:slot:[0-9][0-9]", "counts:hour:aaa",
 	"/weir:{default/shop2}:events", "/weir:{default/sho}:events", "/weir:{other/shop}:events", "/weir:{default/shop}", "/events", "/other",
 }
 

@@ -3,6 +3,7 @@ package stream
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weir-dev/weir/collector/event/wire"
 )
@@ -33,6 +34,28 @@ func (k keys) deliveries() string { return k.prefix + "deliveries" }
 // rejections is the stream of the newest rejections: one field, "r", a [Rejection] as JSON. It lives for a
 // month after the newest.
 func (k keys) rejections() string { return k.prefix + "rejections" }
+
+// slotCounts is a hash of what was counted in a slot of [CountSlot]: a counter's name, as package quality gives it, → a number. Its
+// name ends in the slot's number since 1970, modulo 100. It lives for three hours after something was added to it.
+func (k keys) slotCounts(start time.Time) string {
+	return k.prefix + "counts:slot:" + numbered(start, CountSlot, slotCounts)
+}
+
+// hourCounts is the same of a UTC hour, whose number is modulo 1,000. It lives for 31 days.
+func (k keys) hourCounts(start time.Time) string {
+	return k.prefix + "counts:hour:" + numbered(start, time.Hour, hourCounts)
+}
+
+// allCounts match the keys of all counts, and nothing else.
+func (k keys) allCounts(prefix string) []string {
+	return []string{prefix + k.prefix + "counts:slot:[0-9][0-9]", prefix + k.prefix + "counts:hour:[0-9][0-9][0-9]"}
+}
+
+// numbered is the number since 1970 of what has a length and a time lies in, modulo a power of ten.
+func numbered(at time.Time, length time.Duration, modulo int64) string {
+	number := at.Unix() / int64(length/time.Second) % modulo
+	return strconv.FormatInt(modulo+number, 10)[1:] // with all its digits
+}
 
 // importedEvents and importedDeliveries are the two streams of a past that is being imported; they live until they
 // take the names of those above.

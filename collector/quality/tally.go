@@ -1,0 +1,249 @@
+package quality
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// mostNames is how many events of a Property are counted by their names at a time, beside those that Weir gives a meaning
+	// to: names are the senders', and a page's visitor may make up any number of them.
+	mostNames = 64
+	// nameKept is for how long a name that does not come any more keeps its place.
+	nameKept = 24 * time.Hour
+	// mostCurrencies is how many currencies of an event are told apart in a slot.
+	mostCurrencies = 12
+	// mostWaiting is how many counters wait at most where nobody takes them: those that are new are left out then.
+	mostWaiting = 20_000
+)
+
+// OtherEvents stands for all events beyond those that are counted by their names. No event has this name.
+const OtherEvents = "\x00"
+
+// wellKnown are the events that shops send, which always have a place.
+var wellKnown = [...]string{
+	"purchase", "refund", "add_to_cart", "pageview", "begin_checkout", "add_payment_info", "add_shipping_info", "view_item",
+	"view_item_list", "view_cart", "remove_from_cart", "search", "sign_up", "login", "generate_lead", "subscribe", "",
+}
+
+// WellKnown says whether an event is one of those that always have a place.
+func WellKnown(event string) bool { return slices.Contains(wellKnown[:], event) }
+
+// Traits are what is counted of an event that is stored.
+type Traits struct {
+	Client, Email, Click bool
+	// Currency is "" where it has none.
+	Currency string
+}
+
+// Observed is what is counted of an event, once it is known what has become of it. It keeps nothing of a request.
+type Observed struct {
+	event  string
+	traits Traits
+}
+
+// Increment is what is to be added to a counter.
+type Increment struct {
+	// Slot is when the slot begins.
+	Slot time.Time
+	// Counter is the counter's name; [ReadPeriod] reads it.
+	Counter string
+	Count   int64
+}
+
+// HourCounter is the name of the counter for the slot's hour: there it is told apart how many are stored in each quarter.
+func (i *Increment) HourCounter() string {
+	if i.Counter[0] != kindStored {
+		return i.Counter
+	}
+	const minutes = 15
+	return string(kindQuarter+byte(i.Slot.UTC().Minute()/minutes)) + i.Counter[1:]
+}
+
+// Tally counts a Property's events until somebody takes the counts. It keeps nothing of an event but its name and its currency, and
+// is safe for concurrent use.
+type Tally struct {
+	mu     sync.Mutex
+	names  map[string]named
+	counts map[counter]int64
+	// currencies are those of an event in the slot that is counted now.
+	currencies map[string][]string
+	slot       time.Time
+}
+
+// named is a name that has a place, and when it came last; zero for those that always have one.
+type named struct {
+	name string
+	last time.Time
+}
+
+// counter is one counter of one slot.
+type counter struct {
+	slot     int64
+	kind     byte
+	currency string
+	event    string
+}
+
+// NewTally returns a tally that has counted nothing.
+func NewTally() *Tally {
+	t := &Tally{names: map[string]named{}, counts: map[counter]int64{}, currencies: map[string][]string{}}
+	for _, name := range wellKnown {
+		t.names[name] = named{name: name}
+	}
+	return t
+}
+
+// Observe returns what is to be counted of an event.
+func (t *Tally) Observe(at time.Time, event string, traits Traits) Observed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	event = t.name(at, event)
+	if traits.Currency != "" {
+		traits.Currency = t.currency(at, event, traits.Currency)
+	}
+	return Observed{event, traits}
+}
+
+// Stored counts an event that was stored at a time.
+func (t *Tally) Stored(at time.Time, of Observed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	event, traits := of.event, of.traits
+	t.count(at, kindStored, "", event, 1)
+	if traits.Client {
+		t.count(at, kindClient, "", event, 1)
+	}
+	if traits.Email {
+		t.count(at, kindEmail, "", event, 1)
+	}
+	if traits.Click {
+		t.count(at, kindClick, "", event, 1)
+	}
+	if traits.Currency != "" {
+		t.count(at, kindCurrency, traits.Currency, event, 1)
+	}
+}
+
+// Duplicate counts an event that was known already.
+func (t *Tally) Duplicate(at time.Time, of Observed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(at, kindDuplicate, "", of.event, 1)
+}
+
+// Refused counts an event that was refused for what it holds; its name is "" where it has no valid one.
+func (t *Tally) Refused(at time.Time, event string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(at, kindRefused, "", t.name(at, event), 1)
+}
+
+// Lost counts events that could not be stored because Redis was away.
+func (t *Tally) Lost(at time.Time, events int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.count(at, kindLost, "", "", int64(events))
+}
+
+// Present notes that somebody counts, so that no event in a slot is none and not unknown.
+func (t *Tally) Present(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts[counter{slot: at.Truncate(SlotLength).UnixMilli(), kind: kindPresent}] = 1
+}
+
+func (t *Tally) count(at time.Time, kind byte, currency, event string, count int64) {
+	key := counter{at.Truncate(SlotLength).UnixMilli(), kind, currency, event}
+	if _, known := t.counts[key]; !known && len(t.counts) >= mostWaiting {
+		return
+	}
+	t.counts[key] += count
+}
+
+// name returns what an event is counted under: its name where that has a place or gets one.
+func (t *Tally) name(at time.Time, event string) string {
+	known, found := t.names[event]
+	switch {
+	case found && known.last.IsZero():
+		return known.name
+	case !found:
+		if len(t.names) >= mostNames+len(wellKnown) {
+			t.dropNames(at)
+		}
+		if len(t.names) >= mostNames+len(wellKnown) {
+			return OtherEvents
+		}
+		known.name = strings.Clone(event) // which must not hold the request's body
+	}
+	known.last = at
+	t.names[known.name] = known
+	return known.name
+}
+
+// dropNames lets go of the names that have not come for long.
+func (t *Tally) dropNames(now time.Time) {
+	for name, known := range t.names {
+		if !known.last.IsZero() && now.Sub(known.last) > nameKept {
+			delete(t.names, name)
+		}
+	}
+}
+
+// currency returns what a currency of an event is counted under.
+func (t *Tally) currency(at time.Time, event, code string) string {
+	if len(code) != currencyLength {
+		return otherCurrencyCode
+	}
+	if slot := at.Truncate(SlotLength); !slot.Equal(t.slot) {
+		t.slot = slot
+		clear(t.currencies)
+	}
+	for _, known := range t.currencies[event] {
+		if known == code {
+			return known
+		}
+	}
+	if len(t.currencies[event]) >= mostCurrencies {
+		return otherCurrencyCode
+	}
+	code = strings.Clone(code)
+	t.currencies[event] = append(t.currencies[event], code)
+	return code
+}
+
+// otherCurrencyCode is [OtherCurrency] as long as other codes are.
+const otherCurrencyCode = OtherCurrency + "  "
+
+// Take returns what was counted since it was called last, and begins anew.
+func (t *Tally) Take() []Increment {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	taken := make([]Increment, 0, len(t.counts))
+	for key, count := range t.counts {
+		taken = append(taken, Increment{time.UnixMilli(key.slot).UTC(), string(key.kind) + key.currency + key.event, count})
+	}
+	clear(t.counts)
+	return taken
+}
+
+// Return gives back what was taken and could not be kept. That somebody was there is told anew, or not at all.
+func (t *Tally) Return(increments []Increment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, i := range increments {
+		key := counter{slot: i.Slot.UnixMilli(), kind: i.Counter[0], event: i.Counter[1:]}
+		switch key.kind {
+		case kindPresent:
+			continue
+		case kindCurrency:
+			key.currency, key.event = key.event[:currencyLength], key.event[currencyLength:]
+		}
+		if _, known := t.counts[key]; !known && len(t.counts) >= mostWaiting {
+			continue
+		}
+		t.counts[key] += i.Count
+	}
+}
