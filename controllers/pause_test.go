@@ -75,7 +75,7 @@ func TestAPausedPropertyIsLeftAlone(t *testing.T) {
 	if said := message(get(t, &v1alpha1.Property{}, namespace, "shop"), v1alpha1.ConditionPaused); !strings.Contains(said, "NOT revoked") {
 		t.Errorf("the condition does not say that nothing is revoked: %s", said)
 	}
-	if got := judged(t, namespace, "shop"); got != status.CurrentStatus {
+	if got := judged(t, v1alpha1.Kind, namespace, "shop"); got != status.CurrentStatus {
 		t.Errorf("kstatus takes one that is paused and serves for %s", got)
 	}
 
@@ -147,7 +147,7 @@ func TestAPausedPropertyIsLeftAlone(t *testing.T) {
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || p.Status.ObservedGeneration == p.Generation {
 		t.Errorf("Ready is %s of generation %d, want what it was before generation %d", ready.Status, p.Status.ObservedGeneration, p.Generation)
 	}
-	if got := judged(t, namespace, "shop"); got != status.InProgressStatus {
+	if got := judged(t, v1alpha1.Kind, namespace, "shop"); got != status.InProgressStatus {
 		t.Errorf("kstatus takes a change that is not made for %s", got)
 	}
 
@@ -199,7 +199,7 @@ func TestWhatAPauseIs(t *testing.T) {
 	if len(p.Finalizers) > 0 || p.Status.ObservedGeneration != -1 || len(owned(t, p)) > 0 {
 		t.Errorf("one that was paused from the start has finalizers %v, generation %d and objects %v", p.Finalizers, p.Status.ObservedGeneration, names(owned(t, p)))
 	}
-	if got := judged(t, namespace, "a"); got != status.InProgressStatus {
+	if got := judged(t, v1alpha1.Kind, namespace, "a"); got != status.InProgressStatus {
 		t.Errorf("kstatus takes one that was never made for %s", got)
 	}
 }
