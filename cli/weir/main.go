@@ -126,11 +126,6 @@ func called(args []string) (program string, rest []string) {
 // kubectlWeir is what the program is called as kubectl's plugin.
 const kubectlWeir = "kubectl weir"
 
-// run is [runAs] of weir.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return runAs(ctx, "weir", args, stdout, stderr)
-}
-
 // runAs is the program without its globals. It returns the exit code: 0, 1 for what went wrong while serving,
 // 2 for what was asked wrongly.
 func runAs(ctx context.Context, program string, args []string, stdout, stderr io.Writer) int {

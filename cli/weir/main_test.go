@@ -2,9 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"strings"
 	"testing"
 )
+
+// run is [runAs] of weir.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, "weir", args, stdout, stderr)
+}
 
 func TestTheCommandsOfWeir(t *testing.T) {
 	tests := map[string]struct {
