@@ -4,6 +4,7 @@
 #
 #   hack/package.sh wrk        the load generator of the benchmarks
 #   hack/package.sh chromium   the browser that the tests read the API's documentation with
+#   hack/package.sh qemu-aarch64   runs programs of linux/arm64 on other processors
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/cache.sh
@@ -15,6 +16,7 @@ case ${1:-} in
     package=chromium-headless-shell program=usr/lib/chromium/chromium-headless-shell
     names=(chromium-headless-shell chromium google-chrome)
     ;;
+  qemu-aarch64) package=qemu-user-static program=usr/bin/qemu-aarch64-static names=(qemu-aarch64-static qemu-aarch64) ;;
   *)
     sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' hack/package.sh >&2
     exit 2

@@ -77,6 +77,11 @@ archives() {
   hack/dist.sh "$folder" | tee "$scratch/first-archives"
 }
 
+# emulated: what is built for another processor than this machine's runs.
+emulated() {
+  mkdir -p "$scratch/arm64" && cp "$folder"/linux-arm64/{weir,weir-operator,collector} "$scratch/arm64" && hack/emulated.sh "$scratch/arm64"
+}
+
 # installable: `go install MODULE/cli/weir@latest` makes the command of a module as a proxy would serve it, and it says the version.
 installable() {
   local module=github.com/weir-dev/weir proxy=$scratch/proxy served nested found
@@ -149,7 +154,7 @@ vulnerabilities() {
 }
 
 failed=()
-for check in versions digests lifetimes image archives installable reproducible materials vulnerabilities; do
+for check in versions digests lifetimes image archives emulated installable reproducible materials vulnerabilities; do
   start=$SECONDS
   echo "==> release: $check"
   status=0 # set -e does not hold inside what || follows, which is why the checks return by themselves
