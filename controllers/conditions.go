@@ -111,7 +111,7 @@ func podsRun(s *scope) *conditionReason {
 		switch {
 		case state == nil:
 			return reasonf(v1alpha1.ReasonProgressing, "the pods have not been looked at yet")
-		case state.reason == v1alpha1.ReasonUnavailable:
+		case state.reason == v1alpha1.ReasonUnavailable, state.reason == v1alpha1.ReasonScaledToZero:
 			return &conditionReason{state.reason, state.message}
 		case state.reason != "" && worst == nil:
 			worst = &conditionReason{state.reason, state.message}

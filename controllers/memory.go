@@ -24,6 +24,8 @@ type propertyMemory struct {
 	secrets, earlier map[string]*corev1.Secret
 	// applied says of each object what was applied last.
 	applied map[objectKey]appliedState
+	// handedOver are the Deployments whose replicas are known to be somebody else's.
+	handedOver map[string]bool
 	// published are the API keys and access tokens that pods were told of last, by Secret.
 	published map[string][]auth.Credential
 	// objects are what is remembered of keys and tokens, by UID.
@@ -76,7 +78,7 @@ func (m *memories) of(property *v1alpha1.Property) *propertyMemory {
 	if known == nil || known.owner != property.UID {
 		known = &propertyMemory{
 			owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}, published: map[string][]auth.Credential{},
-			objects: map[types.UID]objectMemory{},
+			objects: map[types.UID]objectMemory{}, handedOver: map[string]bool{},
 		}
 		if m.properties == nil {
 			m.properties = map[types.NamespacedName]*propertyMemory{}

@@ -48,6 +48,17 @@ func rolloutOf(d *appsv1.Deployment) deploymentState {
 	return deploymentState{}
 }
 
+// scaledToZero says why a role has to have a pod: what would wake it comes from its own pods. Who wants none says so in the spec.
+func scaledToZero(name string, role resources.Role) deploymentState {
+	why := map[resources.Role]string{
+		resources.Collector: "nobody takes events, and senders get errors",
+		resources.Deliverer: "nobody delivers, and the lag by which it is scaled is told by its own pods",
+		resources.Query:     "nobody answers, and a pod that is woken has to read all events first",
+	}[role]
+	return deploymentState{v1alpha1.ReasonScaledToZero, fmt.Sprintf(
+		"%s: somebody has scaled it to 0: %s; let it have 1 at least (minReplicaCount: 1 of KEDA), or take spec.%s.autoscaling off and set replicas: 0 to mean it", name, why, role)}
+}
+
 // observe looks at what became of the Property's objects and platforms.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	s.deployments = map[resources.Role]*deploymentState{}
@@ -59,6 +70,9 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 		state := deploymentState{v1alpha1.ReasonProgressing, resources.ObjectName(s.property, role) + ": not yet there"}
 		if deployment != nil && metav1.IsControlledBy(deployment, s.property) {
 			state = rolloutOf(deployment)
+			if resources.ScaledBySomebodyElse(s.property, role) && deployment.Spec.Replicas != nil && *deployment.Spec.Replicas == 0 {
+				state = scaledToZero(deployment.Name, role)
+			}
 		}
 		s.deployments[role] = &state
 	}

@@ -63,6 +63,10 @@ func celRules() []celRule {
 		{at: "spec.eventAliases", says: "map to", spec: "{currency: EUR, eventAliases: {view: 'pageview '}}", field: "spec.eventAliases"},
 		{at: "spec.collector", says: "absent where autoscaling", spec: "{currency: EUR, collector: {replicas: 2, autoscaling: {maxReplicas: 4}}}", field: "spec.collector.replicas"},
 		{at: "spec.collector.autoscaling", says: "at least minReplicas", spec: "{currency: EUR, collector: {autoscaling: {minReplicas: 3, maxReplicas: 2}}}", field: "spec.collector.autoscaling.maxReplicas"},
+		{at: "spec.collector.autoscaling", says: "must be set unless", spec: "{currency: EUR, collector: {autoscaling: {}}}", field: "spec.collector.autoscaling.maxReplicas"},
+		{at: "spec.collector.autoscaling", says: "must have neither", spec: "{currency: EUR, collector: {autoscaling: {type: External, maxReplicas: 2}}}", field: "spec.collector.autoscaling"},
+		{at: "spec.deliverer", says: "absent where autoscaling", spec: "{currency: EUR, deliverer: {replicas: 1, autoscaling: {type: External}}}", field: "spec.deliverer.replicas"},
+		{at: "spec.query", says: "absent where autoscaling", spec: "{currency: EUR, query: {replicas: 1, autoscaling: {type: External}}}", field: "spec.query.replicas"},
 
 		{at: "spec.exposure", says: "to expose the collector", spec: "{currency: EUR, exposure: {collectHost: a.example.com}}", field: "spec.exposure.collectHost"},
 		{at: "spec.exposure", says: "to expose the read API", spec: "{currency: EUR, exposure: {apiHost: a.example.com}}", field: "spec.exposure.apiHost"},

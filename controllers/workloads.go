@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -170,24 +169,32 @@ func specErrors(err error) string {
 	return strings.Join(lines, "; ")
 }
 
-// handOver keeps the number of pods when an autoscaler is to decide it from now on: a field that its last owner
-// gives up falls back to its default, one pod.
+// handOver keeps the number of pods when an autoscaler, or somebody else, is to decide it from now on: a field that its last
+// owner gives up falls back to its default, one pod. Who owns it the server says; it is asked when the Deployment has changed.
 func (r *Reconciler) handOver(ctx context.Context, s *scope, object resources.Object) error {
 	desired, err := object.Unstructured()
 	if err != nil {
 		return err
 	}
 	if _, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "spec", "replicas"); found {
+		delete(r.memories.of(s.property).handedOver, object.Name)
 		return nil
 	}
-	autoscaler := schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
-	already, err := r.owned(ctx, s.property, autoscaler)
-	if err != nil || len(already) > 0 {
-		return err
-	}
-	current, err := r.deployment(ctx, s.property, resources.Collector)
+	current, err := r.deploymentNamed(ctx, s.property.Namespace, object.Name)
 	if err != nil || current == nil || current.Spec.Replicas == nil || !metav1.IsControlledBy(current, s.property) {
 		return err
+	}
+	memory := r.memories.of(s.property)
+	if memory.handedOver[object.Name] {
+		return nil
+	}
+	ours, err := r.ownsReplicas(ctx, object)
+	if err != nil {
+		return err
+	}
+	if !ours {
+		memory.handedOver[object.Name] = true
+		return nil
 	}
 	kept := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(*current.Spec.Replicas)}}}
 	kept.SetGroupVersionKind(object.GroupVersionKind)
@@ -197,11 +204,28 @@ func (r *Reconciler) handOver(ctx context.Context, s *scope, object resources.Ob
 	return objectFailed("keep the replicas of", objectKey{object.GroupVersionKind, object.Name}, nil, err)
 }
 
+// ownsReplicas says whether the operator itself, and nobody whom it has handed them over to, owns a Deployment's replicas.
+func (r *Reconciler) ownsReplicas(ctx context.Context, object resources.Object) (bool, error) {
+	metadata := partial(object.GroupVersionKind)
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: object.Namespace, Name: object.Name}, metadata); err != nil {
+		return false, objectFailed("read", objectKey{object.GroupVersionKind, object.Name}, nil, client.IgnoreNotFound(err))
+	}
+	for _, entry := range metadata.ManagedFields {
+		if entry.Manager == resources.ManagedBy && entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:replicas"`) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // deployment returns a role's Deployment from the cache, nil where there is none.
 func (r *Reconciler) deployment(ctx context.Context, property *v1alpha1.Property, role resources.Role) (*appsv1.Deployment, error) {
+	return r.deploymentNamed(ctx, property.Namespace, resources.ObjectName(property, role))
+}
+
+func (r *Reconciler) deploymentNamed(ctx context.Context, namespace, name string) (*appsv1.Deployment, error) {
 	deployment := &appsv1.Deployment{}
-	key := types.NamespacedName{Namespace: property.Namespace, Name: resources.ObjectName(property, role)}
-	if err := r.Client.Get(ctx, key, deployment); err != nil {
+	if err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return deployment, nil

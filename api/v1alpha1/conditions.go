@@ -136,6 +136,8 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonUnavailable: pods do not become ready, and nothing has moved for a while.
 	ReasonUnavailable = "Unavailable"
+	// ReasonScaledToZero: whoever scales a role in place of the spec has scaled it to 0 pods, from which nothing wakes it.
+	ReasonScaledToZero = "ScaledToZero"
 	// ReasonTolerationNotAllowed: the operator does not allow a toleration of a role's pods.
 	ReasonTolerationNotAllowed = "TolerationNotAllowed"
 	// ReasonResourceNotAllowed: a role's pods ask for a resource that is more than a share of a node.

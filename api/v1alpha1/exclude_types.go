@@ -44,3 +44,14 @@ type Host string
 // +kubebuilder:validation:MaxLength=255
 // +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\s\p{Z}\p{Cc}]([^\p{Cc}]*[^\s\p{Z}\p{Cc}])?$')`,message="must be 1 to 255 characters without control characters or space around them"
 type ClientID string
+
+// Suppression is what becomes of the events of somebody who was erased for all time to come.
+//
+// +kubebuilder:validation:Enum=Anonymize;Refuse
+type Suppression string
+
+// The ways of suppression.
+const (
+	SuppressionAnonymize Suppression = "Anonymize"
+	SuppressionRefuse    Suppression = "Refuse"
+)

@@ -386,17 +386,6 @@ type Identity struct {
 	Join *bool `json:"join,omitempty"`
 }
 
-// Suppression is what becomes of the events of somebody who was erased for all time to come.
-//
-// +kubebuilder:validation:Enum=Anonymize;Refuse
-type Suppression string
-
-// The ways of suppression.
-const (
-	SuppressionAnonymize Suppression = "Anonymize"
-	SuppressionRefuse    Suppression = "Refuse"
-)
-
 // Redis is a Redis of the Property's own.
 type Redis struct {
 	// The key of a Secret in the Property's namespace that holds the URL: redis:// or rediss://, with user

@@ -12,39 +12,78 @@ type Collector struct {
 	// +kubebuilder:validation:Maximum=1000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Lets the number of pods follow the load, in place of replicas.
+	// Lets the number of pods follow the load, or leaves it to somebody else, in place of replicas.
 	// +optional
 	Autoscaling *Autoscaling `json:"autoscaling,omitempty"`
 
 	PodOptions `json:",inline"`
 }
 
-// Autoscaling bounds the number of pods.
+// Autoscaling is who decides how many collectors run, and within which bounds.
 //
-// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",fieldPath=".maxReplicas",message="must be at least minReplicas"
+// +kubebuilder:validation:XValidation:rule="self.type == 'External' || has(self.maxReplicas)",fieldPath=".maxReplicas",message="must be set unless type is External",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.type != 'External' || (!has(self.minReplicas) && !has(self.maxReplicas))",message="must have neither minReplicas nor maxReplicas where type is External: whoever scales the Deployment has bounds of their own",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.maxReplicas) || (has(self.minReplicas) ? self.minReplicas : 2) <= self.maxReplicas",fieldPath=".maxReplicas",message="must be at least minReplicas"
 type Autoscaling struct {
-	// The fewest pods.
+	// CPU: Weir makes an autoscaler that follows the processor time. External: somebody else scales the Deployment, such as KEDA or
+	// an autoscaler of your own, and Weir leaves its number of pods alone.
 	// +optional
-	// +kubebuilder:default=2
+	// +kubebuilder:default=CPU
+	Type AutoscalingType `json:"type,omitempty"`
+
+	// The fewest pods. There is no 0: who is not there answers no sender, and so nobody would be woken. Default: 2.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	MinReplicas int32 `json:"minReplicas,omitempty"`
 
-	// The most pods.
-	// +required
+	// The most pods. Required where type is CPU.
+	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
-	MaxReplicas int32 `json:"maxReplicas"`
+	MaxReplicas int32 `json:"maxReplicas,omitempty"`
 }
 
+// DefaultMinReplicas is the fewest collectors of an autoscaler that names no other number.
+const DefaultMinReplicas = 2
+
+// AutoscalingType is who decides how many pods run.
+//
+// +kubebuilder:validation:Enum=CPU;External
+type AutoscalingType string
+
+// The types of autoscaling. One that names none is by CPU.
+const (
+	AutoscalingCPU      AutoscalingType = "CPU"
+	AutoscalingExternal AutoscalingType = "External"
+)
+
+// ExternalAutoscaling leaves the number of a role's pods to somebody else.
+type ExternalAutoscaling struct {
+	// External: somebody else scales the Deployment, such as KEDA or an autoscaler of your own, and Weir leaves its number of pods
+	// alone.
+	// +required
+	Type ExternalAutoscalingType `json:"type"`
+}
+
+// ExternalAutoscalingType is the one way in which the pods of these roles are scaled.
+//
+// +kubebuilder:validation:Enum=External
+type ExternalAutoscalingType string
+
 // Workload is how the pods of one role are run.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.replicas) && has(self.autoscaling))",fieldPath=".replicas",message="must be absent where autoscaling is set: whoever scales the Deployment decides how many there are",reason=FieldValueForbidden
 type Workload struct {
-	// How many pods run.
+	// How many pods run. Default: 1, unless autoscaling is set.
 	// +optional
-	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Leaves the number of pods to somebody else, in place of replicas.
+	// +optional
+	Autoscaling *ExternalAutoscaling `json:"autoscaling,omitempty"`
 
 	PodOptions `json:",inline"`
 }

@@ -36,8 +36,6 @@ suppression: Anonymize
 limits: {maxBodyBytes: 65536}
 history: {type: Memory}
 exposure: {type: None}
-deliverer: {replicas: 1}
-query: {replicas: 1}
 deletionPolicy: Retain
 `), &want); err != nil {
 		t.Fatal(err)
@@ -67,7 +65,7 @@ collector: {autoscaling: {maxReplicas: 5}}
 	if got := spec.Deduplication.WindowHours; got != 168 {
 		t.Errorf("the window is %d hours where deduplication is null, want 168", got)
 	}
-	if got := spec.Collector; got.Replicas != nil || got.Autoscaling.MinReplicas != 2 {
-		t.Errorf("collector is %+v, want no replicas and 2 at least", got)
+	if got := spec.Collector; got.Replicas != nil || got.Autoscaling.Type != v1alpha1.AutoscalingCPU {
+		t.Errorf("collector is %+v, want no replicas and an autoscaler by CPU", got)
 	}
 }

@@ -406,9 +406,14 @@ func TestWorkloads(t *testing.T) {
 		"replicas and autoscaling are refused":   {spec: "collector: {replicas: 2, autoscaling: {maxReplicas: 5}}", want: []string{"spec.collector.replicas: must be absent where autoscaling is set: the autoscaler decides how many there are"}},
 		"a maximum below the minimum is refused": {spec: "collector: {autoscaling: {minReplicas: 3, maxReplicas: 2}}", want: []string{"spec.collector.autoscaling.maxReplicas: must be at least minReplicas"}},
 		"a maximum below the default minimum":    {spec: "collector: {autoscaling: {maxReplicas: 1}}", want: []string{"spec.collector.autoscaling.maxReplicas: must be at least minReplicas"}},
-		"autoscaling needs a maximum":            {spec: "collector: {autoscaling: {}}", want: []string{"spec.collector.autoscaling.maxReplicas: is required"}},
+		"autoscaling needs a maximum":            {spec: "collector: {autoscaling: {}}", want: []string{"spec.collector.autoscaling.maxReplicas: must be set unless type is External"}},
+		"somebody else may scale each role":      {spec: "collector: {autoscaling: {type: External}}\ndeliverer: {autoscaling: {type: External}}\nquery: {autoscaling: {type: External}}"},
+		"whoever scales has bounds of their own": {spec: "collector: {autoscaling: {type: External, maxReplicas: 5}}", want: []string{"spec.collector.autoscaling: must have neither minReplicas nor maxReplicas where type is External: whoever scales the Deployment has bounds of their own"}},
+		"an autoscaler leaves one at least":      {spec: "collector: {autoscaling: {minReplicas: 0, maxReplicas: 5}}", want: []string{"spec.collector.autoscaling.minReplicas: should be greater than or equal to 1"}},
+		"replicas of deliverers, and others'":    {spec: "deliverer: {replicas: 1, autoscaling: {type: External}}", want: []string{"spec.deliverer.replicas: must be absent where autoscaling is set: whoever scales the Deployment decides how many there are"}},
+		"replicas of queriers, and others'":      {spec: "query: {replicas: 1, autoscaling: {type: External}}", want: []string{"spec.query.replicas: must be absent where autoscaling is set: whoever scales the Deployment decides how many there are"}},
 		"negative replicas are refused":          {spec: "query: {replicas: -1}", want: []string{"spec.query.replicas: should be greater than or equal to 0"}},
-		"only the collector is scaled by load":   {spec: "query: {autoscaling: {maxReplicas: 2}}", want: []string{"spec.query.autoscaling: is no field here; the fields are affinity, allowedOrigins, imagePullSecrets, nodeSelector, podAnnotations, replicas, resources, tolerations, topologySpreadConstraints"}},
+		"only the collector is scaled by CPU":    {spec: "query: {autoscaling: {type: CPU}}", want: []string{"spec.query.autoscaling.type: must be one of \"External\""}},
 		"every pod option is accepted": {spec: `
 deliverer:
   resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 128Mi, cpu: 1}}

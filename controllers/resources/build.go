@@ -56,12 +56,12 @@ func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[s
 		if role.traits().takesRequests {
 			objects = append(objects, service(property, role))
 		}
-		if fewestReplicas(property, role) > 1 {
+		if isScaled(property, role) {
 			objects = append(objects, disruptionBudget(property, role))
 		}
 	}
-	if property.Spec.Collector.Autoscaling != nil {
-		objects = append(objects, autoscaler(property))
+	if bounds := Collector.traits().spec(&property.Spec).autoscaling; bounds != nil {
+		objects = append(objects, autoscaler(property, bounds))
 	}
 	if !in.Withheld {
 		objects = append(objects, exposure(property, in)...)

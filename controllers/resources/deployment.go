@@ -64,7 +64,7 @@ func deployment(property *v1alpha1.Property, role Role, in Input) Object {
 		WithRevisionHistoryLimit(3).
 		WithProgressDeadlineSeconds(progressDeadline).
 		WithTemplate(podTemplate(property, role, in))
-	if role.traits().spec(&property.Spec).autoscaling == nil {
+	if !role.traits().spec(&property.Spec).leaves() {
 		spec.WithReplicas(replicas(property, role))
 	}
 	return Object{kindDeployment, property.Namespace, name, applyapps.Deployment(name, property.Namespace).

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -69,9 +70,19 @@ type roleTraits struct {
 
 // roleSpec is what a Property says of a role's pods.
 type roleSpec struct {
-	pods        *v1alpha1.PodOptions
-	replicas    *int32
+	pods     *v1alpha1.PodOptions
+	replicas *int32
+	// autoscaling bounds the autoscaler that is made for the role; nil for none. External says that somebody else scales it.
 	autoscaling *v1alpha1.Autoscaling
+	external    bool
+}
+
+// leaves says whether the number of pods is somebody else's to decide than the spec's.
+func (s roleSpec) leaves() bool { return s.autoscaling != nil || s.external }
+
+// ScaledBySomebodyElse says whether the spec leaves the number of a role's pods to others, who may ask for none.
+func ScaledBySomebodyElse(property *v1alpha1.Property, role Role) bool {
+	return role.traits().spec(&property.Spec).external
 }
 
 // traits returns the role's row.
@@ -86,14 +97,18 @@ func (r Role) traits() roleTraits {
 			// every 500 requests; the container's memory limit, which the program keeps to by itself, starts one in time all the same.
 			gogc: "400",
 			spec: func(s *v1alpha1.PropertySpec) roleSpec {
-				return roleSpec{&s.Collector.PodOptions, s.Collector.Replicas, s.Collector.Autoscaling}
+				said := roleSpec{&s.Collector.PodOptions, s.Collector.Replicas, s.Collector.Autoscaling, false}
+				if said.autoscaling != nil && said.autoscaling.Type == v1alpha1.AutoscalingExternal {
+					said.autoscaling, said.external = nil, true
+				}
+				return said
 			},
 		}
 	case Deliverer:
 		return roleTraits{
 			serves: "deliver", delivers: true, reads: access.Query, settings: []string{config.PropertyFile}, sourceSecret: readingSecret, replicas: 1, memory: "64Mi", memoryLimit: "256Mi",
 			spec: func(s *v1alpha1.PropertySpec) roleSpec {
-				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil}
+				return roleSpec{&s.Deliverer.PodOptions, s.Deliverer.Replicas, nil, s.Deliverer.Autoscaling != nil}
 			},
 		}
 	case Archive:
@@ -101,7 +116,7 @@ func (r Role) traits() roleTraits {
 			serves: "archive", reads: access.Archive, alone: true, settings: []string{config.PropertyFile}, sourceSecret: noSecret, replicas: 1,
 			// A block of each stream, as it is read, as rows and as it is sent.
 			memory: "128Mi", memoryLimit: "512Mi",
-			spec: func(s *v1alpha1.PropertySpec) roleSpec { return roleSpec{&s.Archive.PodOptions, nil, nil} },
+			spec: func(s *v1alpha1.PropertySpec) roleSpec { return roleSpec{&s.Archive.PodOptions, nil, nil, false} },
 		}
 	default:
 		return roleTraits{
@@ -112,7 +127,7 @@ func (r Role) traits() roleTraits {
 			// more it answers for the newest.
 			memory: "256Mi", memoryLimit: "2Gi",
 			spec: func(s *v1alpha1.PropertySpec) roleSpec {
-				return roleSpec{&s.Query.PodOptions, s.Query.Replicas, nil}
+				return roleSpec{&s.Query.PodOptions, s.Query.Replicas, nil, s.Query.Autoscaling != nil}
 			},
 		}
 	}
@@ -168,12 +183,21 @@ func RoleFiles(role Role, files map[string][]byte) map[string][]byte {
 	return mounted
 }
 
-// fewestReplicas is how many pods of the role run at least.
-func fewestReplicas(property *v1alpha1.Property, role Role) int32 {
-	if autoscaling := role.traits().spec(&property.Spec).autoscaling; autoscaling != nil {
-		return autoscaling.MinReplicas
+// isScaled says whether several pods of the role may run: a budget for disruptions that holds for one keeps nobody from anything.
+func isScaled(property *v1alpha1.Property, role Role) bool {
+	switch said := role.traits().spec(&property.Spec); {
+	case said.external:
+		return true
+	case said.autoscaling != nil:
+		return minReplicas(said.autoscaling) > 1
+	default:
+		return replicas(property, role) > 1
 	}
-	return replicas(property, role)
+}
+
+// minReplicas is the fewest pods that an autoscaler may leave.
+func minReplicas(bounds *v1alpha1.Autoscaling) int32 {
+	return cmp.Or(bounds.MinReplicas, v1alpha1.DefaultMinReplicas)
 }
 
 // replicas is how many pods the spec asks for where no autoscaler decides.

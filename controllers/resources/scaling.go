@@ -29,16 +29,15 @@ func disruptionBudget(property *v1alpha1.Property, role Role) Object {
 }
 
 // autoscaler decides how many collectors there are; the Deployment's replicas are its own then.
-func autoscaler(property *v1alpha1.Property) Object {
+func autoscaler(property *v1alpha1.Property, bounds *v1alpha1.Autoscaling) Object {
 	name := ObjectName(property, Collector)
-	bounds := property.Spec.Collector.Autoscaling
 	return Object{kindAutoscaler, property.Namespace, name, applyautoscaling.HorizontalPodAutoscaler(name, property.Namespace).
 		WithLabels(roleLabels(property, Collector)).
 		WithOwnerReferences(ownedBy(property)).
 		WithSpec(applyautoscaling.HorizontalPodAutoscalerSpec().
 			WithScaleTargetRef(applyautoscaling.CrossVersionObjectReference().
 				WithAPIVersion(kindDeployment.GroupVersion().String()).WithKind(kindDeployment.Kind).WithName(name)).
-			WithMinReplicas(bounds.MinReplicas).
+			WithMinReplicas(minReplicas(bounds)).
 			WithMaxReplicas(bounds.MaxReplicas).
 			WithMetrics(applyautoscaling.MetricSpec().WithType(autoscalingv2.ResourceMetricSourceType).WithResource(
 				applyautoscaling.ResourceMetricSource().WithName(corev1.ResourceCPU).WithTarget(
