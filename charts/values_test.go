@@ -137,6 +137,9 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"a receiver of spans with a password":         {[]string{"--set", "tenants.tracing.endpoint=http://u:p@otel:4318"}, "/tenants/tracing/endpoint"},
 		"more spans than there are":                   {[]string{"--set", "tenants.tracing.sampleRatio=2"}, "/tenants/tracing/sampleRatio"},
 		"another word for OpenShift":                  {[]string{"--set", "openshift=maybe"}, "/openshift"},
+		"a further flag that is none":                 {[]string{"--set", "operator.extraArgs={sync-period}"}, "/operator/extraArgs/0"},
+		"a further variable without a name":           {[]string{"--set-json", `console.extraEnv=[{"value": "a"}]`}, "/console/extraEnv/0"},
+		"a level of the log that there is not":        {[]string{"--set", "operator.logLevel=loud"}, "/operator/logLevel"},
 		"a way to no proxy":                           {[]string{"--set", "clusterWide=true,tenants.deliveryProxy.connectTo=Name"}, "tenants.deliveryProxy: caSecret and connectTo are for a proxy"},
 		"a variable without a name":                   {[]string{"--set-json", `tenants.podDefaults.env=[{"value": "a"}]`}, "/tenants/podDefaults/env/0"},
 		"neither some namespaces nor all": {

@@ -81,7 +81,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	options.Directories = []string{directory}
-	options.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
+	options.LogLevel = new(slog.LevelVar)
+	options.Logger = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: options.LogLevel}))
 	options.Audit = audit.New(stdout, options.Logger, time.Now)
 	stream.RouteLogs(options.Logger)
 	options.Logger.InfoContext(ctx, "collector starts", "version", version, "roles", roles)

@@ -25,6 +25,7 @@ package config
 
 import (
 	"cmp"
+	"log/slog"
 	"net/netip"
 	"time"
 
@@ -99,7 +100,9 @@ type Property struct {
 	Sources     []sources.Source     `json:"sources,omitempty"`
 	Egress      Egress               `json:"egress"`
 	Proxies     Proxies              `json:"proxies,omitzero"`
-	Query       Query                `json:"query,omitzero"`
+	// LogLevel is the least that is logged.
+	LogLevel slog.Level `json:"logLevel,omitzero"`
+	Query    Query      `json:"query,omitzero"`
 }
 
 // Query is what bounds the read API.

@@ -71,6 +71,7 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 	if p.settings, err = p.load(); err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
 	}
+	p.setLogLevel()
 	erased, err := config.LoadLedger(directory)
 	if err != nil {
 		return nil, fmt.Errorf("configuration in %s: %w", directory, err)
@@ -107,6 +108,13 @@ func open(directory string, o Options, registerer prometheus.Registerer) (*prope
 		}
 	}
 	return p, nil
+}
+
+// setLogLevel has the process log what the property asks for.
+func (p *property) setLogLevel() {
+	if p.options.LogLevel != nil {
+		p.options.LogLevel.Set(p.config.LogLevel)
+	}
 }
 
 // String returns namespace/name.

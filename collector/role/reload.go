@@ -50,6 +50,7 @@ func (p *process) reloadOne(property *property) {
 		}
 	}
 	property.settings = loaded
+	property.setLogLevel()
 	if property.appender != nil {
 		property.appender.SetWindow(after.DeduplicationWindow())
 		property.appender.SetJoinedFor(after.Retention.JoinedFor())

@@ -41,6 +41,8 @@ type Options struct {
 	// on where it stopped.
 	Consumer string
 	Logger   *slog.Logger
+	// LogLevel is set to what the one Property of a pod says; nil where there are others in the process.
+	LogLevel *slog.LevelVar
 	// Audit is told of what is done with keys, tokens and events; nil for none.
 	Audit *audit.Log
 	// Local is what `weir dev` adds to the read API on the machine of its user; nil in pods.

@@ -29,6 +29,7 @@ type options struct {
 	syncPeriod        time.Duration
 	metricsListen     string
 	healthListen      string
+	logLevelFile      string
 }
 
 // leaderElection says how operators agree on the one that works, by a Lease of coordination.k8s.io.
@@ -106,6 +107,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
 	set.StringVar(&o.metricsListen, "metrics-listen", ":8080", "`ADDRESS` for /metrics; 0 for none")
 	set.StringVar(&o.healthListen, "health-listen", ":8081", "`ADDRESS` for /healthz and /readyz")
+	set.StringVar(&o.logLevelFile, logLevelFlag, "", "`FILE` with what is logged, debug, info, warn or error, which is looked at again and again; default: info")
 	set.Func("egress-allow-cidr", "private range that deliveries may reach, as `CIDR`; may be repeated", flags.Repeated(&cidrs))
 	set.Func("redis-allow-cidr", "private range in which the operator connects to the Redis that a Property brings, as `CIDR`; may be repeated; "+
 		"default: none, only public addresses", flags.Repeated(&redisCIDRs))
@@ -141,6 +143,11 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 		flags.CheckAddress("--metrics-listen", o.metricsListen, ":8081 or 127.0.0.1:8081", &errs)
 	}
 	flags.CheckAddress("--health-listen", o.healthListen, ":8081 or 127.0.0.1:8081", &errs)
+	if o.logLevelFile != "" {
+		if _, err := readLogLevel(o.logLevelFile); err != nil {
+			errs.Add("--%s: %v", logLevelFlag, err)
+		}
+	}
 	if o.Image == "" {
 		errs.Add("--image: must name the image that the Properties' pods run")
 	}

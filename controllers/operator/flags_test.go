@@ -61,6 +61,10 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	if err := os.WriteFile(podDefaults, []byte("priorityClassName: tenants\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	logLevel := filepath.Join(t.TempDir(), "level")
+	if err := os.WriteFile(logLevel, []byte("debug\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	proxy := filepath.Join(t.TempDir(), "proxy")
 	if err := os.WriteFile(proxy, []byte("https://weir:password@proxy\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,7 +75,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 	args := append(everyOperatorFlag(file, clickHouse, certificates), "--pod-defaults-file="+podDefaults,
 		"--delivery-proxy-url-file="+proxy, "--delivery-proxy-ca-file="+certificates.CA, "--delivery-proxy-connect-to=Name",
-		"--any-user", "--tracing-endpoint=http://otel:4318", "--tracing-sample-ratio=0.25", `--tracing-to={"podSelector":{"matchLabels":{"app":"otel"}}}`,
+		"--log-level-file="+logLevel, "--any-user", "--tracing-endpoint=http://otel:4318", "--tracing-sample-ratio=0.25", `--tracing-to={"podSelector":{"matchLabels":{"app":"otel"}}}`,
 		`--egress-to={"podSelector":{"matchLabels":{"app":"istiod"}}}`)
 	got, err := parseFlags(args, &bytes.Buffer{})
 	if err != nil {
@@ -105,7 +109,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 				DNSTo: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
 			},
 		},
-		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9",
+		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9", logLevelFile: logLevel,
 		redisCertificates: redisCertificates{reload: true}, consoleKeys: types.NamespacedName{Namespace: "weir-system", Name: "weir-console-keys"},
 		leaderElection: leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
 	}
@@ -209,6 +213,7 @@ func TestAWrongFlagOfTheOperatorIsNamed(t *testing.T) {
 		"a receiver of spans at no port":                  {[]string{"--image=x", "--tracing-endpoint=http://otel:99999"}, []string{"--tracing-endpoint"}},
 		"more spans than there are":                       {[]string{"--image=x", "--tracing-endpoint=http://otel", "--tracing-sample-ratio=2"}, []string{"--tracing-sample-ratio", "from 0 to 1"}},
 		"a share of no spans":                             {[]string{"--image=x", "--tracing-sample-ratio=0.5"}, []string{"--tracing-endpoint alone"}},
+		"a level of the log that there is not":            {[]string{"--image=x", "--log-level-file=" + noURL}, []string{"--log-level-file", "debug, info, warn or error"}},
 		"another thing to connect to":                     {[]string{"--image=x", "--delivery-proxy-connect-to=Host"}, []string{"--delivery-proxy-connect-to", "Address or Name"}},
 		"a host without a namespace":                      {[]string{"--image=x", "--allow-host=example.com"}, []string{"--allow-host", "NAMESPACE=HOST"}},
 		"a host template for one Property alone":          {[]string{"--image=x", "--host-template=collect.example.com"}, []string{"--host-template", "{name}"}},

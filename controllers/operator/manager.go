@@ -35,7 +35,11 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewJSONHandler(stderr, nil))
+	level := new(slog.LevelVar)
+	logger := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level}))
+	if options.logLevelFile != "" {
+		go followLogLevel(ctx, options.logLevelFile, level, logger)
+	}
 	options.Audit = audit.New(stdout, logger, time.Now)
 	stream.RouteLogs(logger)
 	log.SetLogger(logr.FromSlogHandler(logger.Handler()))

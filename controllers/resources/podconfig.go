@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -117,6 +118,21 @@ func addFiles(files, further map[string][]byte) {
 	}
 }
 
+// AnnotationLogLevel on a Property says what its pods log: debug, info, warn or error. They follow it without a restart.
+const AnnotationLogLevel = "weir.dev/log-level"
+
+// logLevel reads it. Another word is none, and means info: it is no reason to leave the Property as it was.
+func logLevel(property *v1alpha1.Property) slog.Level {
+	var level slog.Level
+	switch word := property.Annotations[AnnotationLogLevel]; word {
+	case "debug", "warn", "error":
+		if level.UnmarshalText([]byte(word)) != nil {
+			return slog.LevelInfo // cannot be
+		}
+	}
+	return level
+}
+
 // RetentionConfig renders for how long what is kept. The retention must have its defaults.
 func RetentionConfig(r *v1alpha1.Retention) config.Retention {
 	rendered := config.Retention{Days: int(r.Days), DeviceHours: int(r.DeviceHours), MaxEvents: r.MaxEvents}
@@ -153,6 +169,7 @@ func PropertyConfig(property *v1alpha1.Property, options Options) (config.Proper
 		JoinIdentities:           spec.Identity.Join == nil || *spec.Identity.Join,
 		Platforms:                make([]platforms.Platform, len(spec.Platforms)),
 		Egress:                   config.Egress{AllowCIDRs: options.EgressAllowCIDRs, ProxyByName: options.DeliveryProxy.ByName},
+		LogLevel:                 logLevel(property),
 		Proxies:                  config.Proxies{TrustedCIDRs: options.TrustedProxyCIDRs},
 	}
 	if limit := spec.Limits.EventsPerSecond; limit != nil {
