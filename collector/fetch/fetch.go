@@ -45,6 +45,8 @@ type Options struct {
 	Credentials func(source string) (map[string]string, error)
 	Positions   Positions
 	Taker       Taker
+	// Orders is what shops' orders are compared with once a day; nil where they are not.
+	Orders Orders
 	// Doer makes the requests to shops; it asks the guard of egress about each address.
 	Doer   shop.Doer
 	Logger *slog.Logger
@@ -75,6 +77,8 @@ type Fetcher struct {
 
 	mu       sync.Mutex
 	problems map[string]Problem
+	// compared is when a source's orders were compared last, or could not be.
+	compared map[string]time.Time
 }
 
 // New makes a fetcher; [Fetcher.Run] starts it.
@@ -85,7 +89,7 @@ func New(options Options) *Fetcher {
 	if options.Pause == nil {
 		options.Pause = pause
 	}
-	return &Fetcher{options: options, problems: map[string]Problem{}}
+	return &Fetcher{options: options, problems: map[string]Problem{}, compared: map[string]time.Time{}}
 }
 
 // pause waits, and says whether ctx goes on.
@@ -171,7 +175,23 @@ func (f *Fetcher) look(ctx context.Context, source *sources.Source) error {
 	}
 	// What was read need not be read again where the rest could not be: what had not changed for longest came first. And a
 	// webhook that is off is switched on in any case.
-	return errors.Join(err, f.options.Positions.MoveSource(context.WithoutCancel(ctx), source.Name, latest), api.Mend(ctx))
+	err = errors.Join(err, f.options.Positions.MoveSource(context.WithoutCancel(ctx), source.Name, latest), api.Mend(ctx))
+	if err == nil && f.due(source.Name) {
+		err = f.compareYesterday(ctx, source, api)
+	}
+	return err
+}
+
+// due says whether a source's orders are to be compared: not for a while after that was tried.
+func (f *Fetcher) due(source string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.options.Now()
+	if f.options.Orders == nil || now.Sub(f.compared[source]) < compareAgain {
+		return false
+	}
+	f.compared[source] = now
+	return true
 }
 
 // errSecret says that the source's Secret has not what is needed.

@@ -65,6 +65,12 @@ func (s *shop) chance(at time.Time) float64 {
 	return rand.New(rand.NewPCG(s.seed, uint64(at.Truncate(time.Hour).Unix()))).NormFloat64()
 }
 
+// campaigns are by how much a day's campaigns change the share of clicks: by three eighths at most.
+func (s *shop) campaigns(at time.Time) float64 {
+	const most = .375
+	return 1 + min(max(.15*s.chance(at.Truncate(24*time.Hour)), -most), most)
+}
+
 // slot makes up a slot.
 func (s *shop) slot(start time.Time) Period {
 	p := Period{Counted: !start.Before(s.began), Events: map[string]*Counts{}}
@@ -84,7 +90,7 @@ func (s *shop) slot(start time.Time) Period {
 	for i := range s.products {
 		product := &s.products[i]
 		c := &Counts{Stored: poisson(r, product.hourly*rate)}
-		c.Client, c.Email, c.Click = binomial(r, c.Stored, product.client), binomial(r, c.Stored, product.email), binomial(r, c.Stored, product.click*(1+.15*s.chance(start.Truncate(24*time.Hour))))
+		c.Client, c.Email, c.Click = binomial(r, c.Stored, product.client), binomial(r, c.Stored, product.email), binomial(r, c.Stored, product.click*s.campaigns(start))
 		c.Duplicates, c.Refused = binomial(r, c.Stored, product.duplicates), binomial(r, c.Stored, product.refused)
 		if !s.burst.IsZero() && start.Equal(s.burst) {
 			c.Duplicates += c.Stored / 2

@@ -203,6 +203,14 @@ var judged = map[string]judgement{
 
 type judgement quality.Report
 
+func (j judgement) Orders() []stream.OrderComparison {
+	return []stream.OrderComparison{{
+		Source: "shop", Day: "2026-10-25", At: fixtureNow.Add(-time.Hour), Orders: 40,
+		Missing:   stream.OrderList{Count: 2, Orders: []stream.ComparedOrder{{OrderID: "4711", Shop: "10 EUR"}}},
+		Different: stream.OrderList{Count: 1, Orders: []stream.ComparedOrder{{OrderID: "4712", Shop: "10 EUR", Stored: "12.5 EUR"}}},
+	}}
+}
+
 func (j judgement) Quality() (quality.Report, bool) { return quality.Report(j), !j.At.IsZero() }
 
 // shadowed is what is kept of the platform crm; Redis is away for broken.

@@ -6,12 +6,15 @@ import (
 
 	"github.com/weir-dev/weir/collector/quality"
 	"github.com/weir-dev/weir/collector/server"
+	"github.com/weir-dev/weir/collector/stream"
 )
 
 // QualityReader returns which of a property's numbers have gone wrong, as was found last; found is false where nobody has looked
 // lately.
 type QualityReader interface {
 	Quality() (report quality.Report, found bool)
+	// Orders returns how the orders of shops compared with the purchases stored, of the latest day of each.
+	Orders() []stream.OrderComparison
 }
 
 type qualityAnswer struct {
@@ -24,6 +27,30 @@ type qualityData struct {
 	Weeks    int             `json:"weeks"`
 	Findings []findingRecord `json:"findings"`
 	Events   []watchedRecord `json:"events"`
+	Orders   []ordersRecord  `json:"orders"`
+}
+
+// ordersRecord is how the orders of a shop compared with the purchases stored, of a day.
+type ordersRecord struct {
+	Source     string        `json:"source"`
+	Day        string        `json:"day"`
+	ComparedAt string        `json:"compared_at"`
+	Orders     int           `json:"orders"`
+	Missing    orderListings `json:"missing"`
+	Different  orderListings `json:"different"`
+	Extra      orderListings `json:"extra"`
+}
+
+type orderListings struct {
+	Count  int            `json:"count"`
+	Orders []orderListing `json:"orders"`
+}
+
+// orderListing is an order, with what it is worth in the shop and as it is stored.
+type orderListing struct {
+	OrderID string  `json:"order_id"`
+	Shop    *string `json:"shop"`
+	Stored  *string `json:"stored"`
 }
 
 // findingRecord is a number that has gone wrong. Event is null for what is no event's alone.
@@ -52,9 +79,14 @@ func (h *Handler) quality(w http.ResponseWriter, r *http.Request, t *Tenant) {
 	if negotiate(w, r, object) == "" || !withoutParameters(w, r) {
 		return
 	}
-	data := qualityData{State: notJudged, Findings: []findingRecord{}, Events: []watchedRecord{}}
+	data := qualityData{State: notJudged, Findings: []findingRecord{}, Events: []watchedRecord{}, Orders: []ordersRecord{}}
 	if report, found := t.Quality.Quality(); found {
 		renderQuality(&data, &report)
+		for _, c := range t.Quality.Orders() {
+			data.Orders = append(data.Orders, ordersRecord{
+				c.Source, c.Day, instant(c.At), c.Orders, renderOrders(&c.Missing), renderOrders(&c.Different), renderOrders(&c.Extra),
+			})
+		}
 	}
 	server.JSON(w, http.StatusOK, qualityAnswer{data})
 }
@@ -80,6 +112,14 @@ func renderQuality(data *qualityData, report *quality.Report) {
 		}
 		data.Events = append(data.Events, record)
 	}
+}
+
+func renderOrders(list *stream.OrderList) orderListings {
+	rendered := orderListings{list.Count, make([]orderListing, len(list.Orders))}
+	for i, o := range list.Orders {
+		rendered.Orders[i] = orderListing{o.OrderID, optional(o.Shop), optional(o.Stored)}
+	}
+	return rendered
 }
 
 // eventOf is an event's name, nil for events that have none of their own.

@@ -86,7 +86,7 @@ func (d *deliveries) next(ctx context.Context, resume bool) (context.Context, *d
 	d.stop = stop
 	property := d.current
 	d.fetcher = fetch.New(fetch.Options{
-		Property: property, Positions: d.stream, Taker: d.taker, Doer: deliver.NewHTTPClient(property.Egress, shopTimeout), Logger: d.logger,
+		Property: property, Positions: d.stream, Taker: d.taker, Orders: d.stream, Doer: deliver.NewHTTPClient(property.Egress, shopTimeout), Logger: d.logger,
 		Credentials: func(source string) (map[string]string, error) { return config.SourceCredentials(d.directory, source) },
 	})
 	past, end := d.past(&property)

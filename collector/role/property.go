@@ -209,7 +209,7 @@ func (p *property) collectTenant() ingest.Tenant {
 
 func (p *property) queryTenant() query.Tenant {
 	engine := p.engines.now()
-	p.watch.location.Store(p.location)
+	p.watch.serve(&p.settings)
 	return query.Tenant{
 		Property: p.config, Location: p.location, Tokens: p.tokens, Engine: engine, Replayer: stream.ReplayRequester{Stream: p.stream}, Reach: reach{engine, p.stream},
 		Eraser: stream.ErasureRequester{Stream: p.stream}, Events: engine.events, Records: engine.records, Rejections: readers{p.stream, p.ledger}, Shadows: readers{p.stream, p.ledger}, FirstUses: p.usedTokens,

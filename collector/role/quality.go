@@ -89,15 +89,20 @@ type watch struct {
 	logger   *slog.Logger
 	now      func() time.Time
 	location atomic.Pointer[time.Location]
+	// orders returns how a source's orders compared; sources are those that are read.
+	orders  func(ctx context.Context, source string) (stream.OrderComparison, bool, error)
+	sources atomic.Pointer[[]string]
 
-	mu     sync.Mutex
-	report quality.Report
+	mu          sync.Mutex
+	report      quality.Report
+	comparisons []stream.OrderComparison
 }
 
 // newWatch returns a watch that knows nothing yet, and registers its metrics.
 func newWatch(p *property, registerer prometheus.Registerer) (*watch, error) {
 	w := &watch{property: p.String(), source: counted{p.stream}, logger: p.options.Logger, now: time.Now}
-	w.location.Store(p.location)
+	w.orders = p.stream.OrderComparison
+	w.serve(&p.settings)
 	return w, registerer.Register(w)
 }
 
@@ -106,6 +111,25 @@ func (w *watch) Quality() (report quality.Report, found bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.report, !w.report.At.IsZero() && w.now().Sub(w.report.At) <= reportKept
+}
+
+// serve has the watch go by settings from now on.
+func (w *watch) serve(s *settings) {
+	w.location.Store(s.location)
+	names := []string{}
+	for i := range s.config.Sources {
+		if s.config.Sources[i].ReadsOrders {
+			names = append(names, s.config.Sources[i].Name)
+		}
+	}
+	w.sources.Store(&names)
+}
+
+// Orders returns how the shops' orders compared with the purchases stored, of the latest day of each.
+func (w *watch) Orders() []stream.OrderComparison {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.comparisons
 }
 
 // follow judges at once and then behind each slot until ctx ends.
@@ -141,8 +165,18 @@ func (w *watch) look(ctx context.Context, judge *quality.Judge) error {
 	if err != nil {
 		return err
 	}
+	comparisons := []stream.OrderComparison{}
+	for _, source := range *w.sources.Load() {
+		c, found, err := w.orders(ctx, source)
+		if err != nil {
+			return err
+		}
+		if found && !c.Skipped {
+			comparisons = append(comparisons, c)
+		}
+	}
 	w.mu.Lock()
-	w.report = report
+	w.report, w.comparisons = report, comparisons
 	w.mu.Unlock()
 	return nil
 }
@@ -153,12 +187,16 @@ var (
 		[]string{"event", "signal"}, nil)
 	watchingDesc = prometheus.NewDesc("weir_quality_watching",
 		"1 while events are compared with those of the weeks before, 0 while too little is known of these or of the last half hour.", nil, nil)
+	ordersDesc = prometheus.NewDesc("weir_quality_orders",
+		"Orders of the day that was compared last: missing are those of a shop that are not stored, different those with another amount, extra the purchases stored that the shop does not have.",
+		[]string{"source", "kind"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
 func (w *watch) Describe(descs chan<- *prometheus.Desc) {
 	descs <- findingDesc
 	descs <- watchingDesc
+	descs <- ordersDesc
 }
 
 // Collect implements [prometheus.Collector].
@@ -167,6 +205,12 @@ func (w *watch) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.MustNewConstMetric(watchingDesc, prometheus.GaugeValue, truth(found && report.State == quality.Watching))
 	if !found {
 		return
+	}
+	comparisons := w.Orders()
+	for i := range comparisons {
+		for kind, list := range map[string]*stream.OrderList{"missing": &comparisons[i].Missing, "different": &comparisons[i].Different, "extra": &comparisons[i].Extra} {
+			metrics <- prometheus.MustNewConstMetric(ordersDesc, prometheus.GaugeValue, float64(list.Count), comparisons[i].Source, kind)
+		}
 	}
 	seen := map[[2]string]bool{}
 	for i := range report.Findings {

@@ -68,7 +68,7 @@ func (a Access) grants(k keys) []grant {
 	case DeliverAccess:
 		return slices.Concat(deliverGrants(k), eraseGrants(k))
 	case FetchAccess:
-		return slices.Concat(deliverGrants(k), eraseGrants(k), appendGrants(k), []grant{{[]string{"get"}, []string{"%R~" + k.source("*")}}, {[]string{"set"}, []string{"%W~" + k.source("*")}}})
+		return slices.Concat(deliverGrants(k), eraseGrants(k), appendGrants(k), []grant{{[]string{"get"}, []string{"%R~" + k.source("*"), "%R~" + k.compared("*")}}, {[]string{"set"}, []string{"%W~" + k.source("*"), "%W~" + k.compared("*")}}})
 	case ArchiveAccess:
 		return archiveGrants(k)
 	default:
@@ -192,6 +192,7 @@ func readGrants(k keys) []grant {
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedTokens()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedTokens()}},
 		{[]string{"hgetall"}, k.allCounts("%R~")},
+		{[]string{"get"}, []string{"%R~" + k.compared("*")}},
 	}
 }
 

@@ -30,7 +30,7 @@ var ownKeys = map[string]string{
 	"events": "events", "deliveries": "deliveries", "rejections": "rejections", "rate": "rate", "rate:KEY": "rate:16", "clock": "clock",
 	"dedup": "dedup", "dedup:SLOT": "dedup:7", "join": "join", "join:SLOT": "join:7", "batches": "batches", "batches:PERIOD:SHARD": "batches:4:ff",
 	"retry:": "retry:", "retry:PLATFORM:due": "retry:meta:due", "retry:PLATFORM:open": "retry:meta:open",
-	"retry:PLATFORM:attempts": "retry:meta:attempts", "order:PLATFORM:DIGEST": "order:meta:00112233445566778899", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop", "writer:PLATFORM": "writer:meta", "shadow:PLATFORM": "shadow:meta",
+	"retry:PLATFORM:attempts": "retry:meta:attempts", "order:PLATFORM:DIGEST": "order:meta:00112233445566778899", "paused:PLATFORM": "paused:meta", "source:NAME": "source:shop", "compared:NAME": "compared:shop", "writer:PLATFORM": "writer:meta", "shadow:PLATFORM": "shadow:meta",
 	"replay:request": "replay:request", "replay:answers": "replay:answers",
 	"test:request": "test:request", "test:answers": "test:answers", "test:busy": "test:busy", "platforms": "platforms",
 	"audit:keys": "audit:keys", "audit:tokens": "audit:tokens",

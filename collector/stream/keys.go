@@ -176,6 +176,10 @@ func (k keys) sealDropped() string { return k.prefix + "seal:dropped" }
 // after it was written last.
 func (k keys) source(name string) string { return k.prefix + "source:" + name }
 
+// compared is a string: how the orders of a source's shop compared with the purchases of a day, an [OrderComparison] as JSON. It lives
+// for eight days.
+func (k keys) compared(source string) string { return k.prefix + "compared:" + source }
+
 // usedKeys is a sorted set: the first 8 bytes of the SHA-256 of each API key that has been used, by the microsecond of its
 // first use. It has the newest 1,024.
 func (k keys) usedKeys() string { return k.prefix + "audit:keys" }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/sources"
 )
 
@@ -50,6 +51,16 @@ func (e Event) Envelope() ([]byte, error) {
 		return nil, fmt.Errorf("write the envelope of a shop's order: %w", err)
 	}
 	return encoded, nil
+}
+
+// Order is an order as a shop has it. Value is decimal.
+type Order struct{ ID, Value, Currency string }
+
+// Order returns what the event's order is; isOne is false for what is no purchase.
+func (e Event) Order() (o Order, isOne bool) {
+	data, _ := e.members["data"].(map[string]any)
+	o = Order{text(data["order_id"]), text(data["value"]), strings.ToUpper(text(data["currency"]))}
+	return o, text(e.members["event"]) == event.Purchase && o.ID != ""
 }
 
 // needed are the members without which an event is none.
