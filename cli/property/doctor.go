@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/cli/cluster"
+	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/cli/terminal"
 )
 
@@ -59,9 +60,17 @@ func (e *examination) cannot(what string, err error) { e.add(what, unseen, "", "
 func examine(ctx context.Context, c *call) error {
 	c.api.Add(c.set)
 	c.addOutput()
+	platform := c.set.String("platform", "", "send a made-up event to the platform of this `NAME`, in its own test mode and with the real credentials, and show its verdict; nothing else is looked at")
+	code := c.set.String("test-event-code", "", "the platform's own `CODE` for test events, which Meta, TikTok and Reddit need; default: that of the Property's settings")
 	if err := c.parse("Looks for what is wrong with a Property: your own rights, the operator, its objects, its hosts as this machine sees them, and Redis, ClickHouse and platforms as its pods see them. "+
 		"The exit code is 1 where a check has failed.", true); err != nil {
 		return err
+	}
+	switch {
+	case *platform != "":
+		return c.askPlatform(ctx, *platform, *code)
+	case *code != "":
+		return flags.Errors{"--test-event-code: is for a platform; name it by --platform"}
 	}
 	reached, err := c.connect()
 	if err != nil {

@@ -202,3 +202,42 @@ func TestTheDoctorMissesTheOperator(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestTheDoctorAsksAPlatform(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, "asked")
+	ada := kubeconfig(t, s.namespace, "asked-ada", editor...)
+	for sentence, row := range map[string]struct {
+		answers int
+		args    []string
+		code    int
+		has     []string
+	}{
+		"one that takes the event": {
+			http.StatusOK, nil, 0, []string{"crm (Webhook): accepted", "weir.test", "sent: POST http", "answered: 200 after"},
+		},
+		"one that does not": {
+			http.StatusBadRequest, nil, 1, []string{"crm (Webhook): refused", "reason: ", "answered: 400 after", "the test event for crm: refused"},
+		},
+		"for programs": {
+			http.StatusOK, []string{"-o", "json"}, 0, []string{`"verdict": "accepted"`, `"type": "Webhook"`},
+		},
+		"with a code that the type does not take": {
+			http.StatusOK, []string{"--test-event-code", "TEST1"}, 1, []string{"test_event_code"},
+		},
+	} {
+		s.crm.status.Store(int32(row.answers))
+		got := s.weir(t.Context(), ada, append([]string{"doctor", "shop", "--platform", "crm"}, row.args...)...)
+		for _, want := range row.has {
+			if got.code != row.code || !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%s: %+v, want %d and %q", sentence, got, row.code, want)
+			}
+		}
+	}
+	if got := s.weir(t.Context(), ada, "doctor", "shop", "--platform", "nobody"); got.code != 1 || !strings.Contains(got.stderr, "platform is invalid") {
+		t.Errorf("a platform that there is not: %+v", got)
+	}
+	if got := s.weir(t.Context(), ada, "doctor", "shop", "--test-event-code", "X"); got.code != 2 || !strings.Contains(got.stderr, "--platform") {
+		t.Errorf("a code without a platform: %+v", got)
+	}
+}
