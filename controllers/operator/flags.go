@@ -143,11 +143,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 		flags.CheckAddress("--metrics-listen", o.metricsListen, ":8081 or 127.0.0.1:8081", &errs)
 	}
 	flags.CheckAddress("--health-listen", o.healthListen, ":8081 or 127.0.0.1:8081", &errs)
-	if o.logLevelFile != "" {
-		if _, err := readLogLevel(o.logLevelFile); err != nil {
-			errs.Add("--%s: %v", logLevelFlag, err)
-		}
-	}
+	checkLogLevel(o.logLevelFile, &errs)
 	if o.Image == "" {
 		errs.Add("--image: must name the image that the Properties' pods run")
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/cli/flags"
 )
 
 const logLevelFlag = "log-level-file"
@@ -29,6 +31,16 @@ func readLogLevel(file string) (slog.Level, error) {
 		return level, level.UnmarshalText([]byte(word))
 	default:
 		return level, fmt.Errorf("%s must hold %s", file, logLevels)
+	}
+}
+
+// checkLogLevel judges the file, "" for none.
+func checkLogLevel(file string, errs *flags.Errors) {
+	if file == "" {
+		return
+	}
+	if _, err := readLogLevel(file); err != nil {
+		errs.Add("--%s: %v", logLevelFlag, err)
 	}
 }
 
