@@ -28,6 +28,7 @@ var calls = []call{
 	{http.MethodGet, "/events/{event}", "event"},
 	{http.MethodGet, "/deliveries", ""},
 	{http.MethodGet, "/rejections", ""},
+	{http.MethodGet, "/quality", ""},
 	{http.MethodGet, "/settings", ""},
 	{http.MethodGet, "/analytics/summary", ""},
 	{http.MethodGet, "/analytics/daily", ""},

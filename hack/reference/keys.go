@@ -59,6 +59,9 @@ var holds = map[string]string{
 	"paused:history/archive":  "nothing",
 	"archive":                 "positions in the streams; nothing by itself",
 	"source:NAME":             "nothing",
+	"counts:slot:SLOT":        "nothing: counts, and the names of events",
+	"counts:hour:HOUR":        "nothing: counts, and the names of events",
+	"compared:NAME":           "order ids, and what was paid",
 }
 
 const keysIntro = `
@@ -138,7 +141,7 @@ var (
 )
 
 // examples stand for what a key's name leaves open.
-var examples = strings.NewReplacer("PERIOD:SHARD", "4:ff", "PLATFORM", "meta", "SLOT", "7", "KEY", "16", "NAME", "shop", "ID", "1", "/", "_")
+var examples = strings.NewReplacer("slot:SLOT", "slot:42", "HOUR", "420", "PERIOD:SHARD", "4:ff", "PLATFORM", "meta", "SLOT", "7", "KEY", "16", "NAME", "shop", "ID", "1", "/", "_")
 
 // accessors says which roles' users may read a key, and which may write it. A function of the library has its caller's rights,
 // so what a user may call functions on says nothing.
@@ -148,6 +151,9 @@ func accessors(name string) (readers, writers []string) {
 	among := users
 	if strings.HasPrefix(key, "source:") {
 		among = []user{fetcher}
+	}
+	if strings.HasPrefix(key, "compared:") {
+		among = append([]user{fetcher}, users...)
 	}
 	for _, row := range among {
 		for _, rule := range row.access.Rules(namespace, property, 0) {
