@@ -44,6 +44,7 @@ func workloadAdvice() map[string]string {
 		v1alpha1.ReasonPending:               "Wait, or look at the Property's conditions.",
 		v1alpha1.ReasonPropertyMissing:       "Make the Property, or the object anew for another.",
 		v1alpha1.ReasonExpired:               "Make another.",
+		v1alpha1.ReasonScaledToZero:          "Have whoever scales the role leave one pod at least, or set replicas: 0 in the spec.",
 		v1alpha1.ReasonPaused:                "Take the annotation weir.dev/paused off when you are done: nothing is revoked or put right meanwhile.",
 		v1alpha1.ReasonPauseInvalid:          "Give the annotation weir.dev/paused the value \"true\" or \"false\".",
 		v1alpha1.ReasonLimitReached:          "Delete those that nobody uses.",
