@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// annotation decodes one of Chart.yaml's annotations for Artifact Hub into a value.
+// annotation decodes one of Chart.yaml's annotations for artifacthub.io into a value.
 func annotation(t *testing.T, name string, into any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))

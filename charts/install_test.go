@@ -153,6 +153,13 @@ func runOperator(t *testing.T, namespace string, redisURL []byte, operator, redi
 			args = append(args, arg, "--leader-elect-resource-namespace="+namespace)
 		case strings.HasPrefix(arg, "--redis-url-file="):
 			args = append(args, "--redis-url-file="+urlFile)
+		case strings.HasPrefix(arg, "--log-level-file="): // mounted from a ConfigMap
+			level := nested[string](t, get(t, "v1", "ConfigMap", namespace, "weir-operator-log-level"), "data", "level")
+			file := filepath.Join(folder, "level")
+			if err := os.WriteFile(file, []byte(level), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--log-level-file="+file)
 		default:
 			args = append(args, arg)
 		}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestArtifactHubsExamplesCanBeApplied applies what Artifact Hub shows beside the chart, with unknown fields refused.
+// TestArtifactHubsExamplesCanBeApplied applies what artifacthub.io shows beside the chart, with unknown fields refused.
 func TestArtifactHubsExamplesCanBeApplied(t *testing.T) {
 	text, err := os.ReadFile("../charts/weir/Chart.yaml")
 	if err != nil {

@@ -9,14 +9,11 @@ import (
 	"strings"
 	"time"
 
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/leaderelection"
-	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/controllers"
-	"github.com/weir-dev/weir/controllers/resources"
 )
 
 // options are the operator's flags.
@@ -94,8 +91,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	var redisURLFile, whenAbsent string
 	var clickHouse clickHouseFlags
 	var pods tenantPods
-	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts, ingressFrom, metricsFrom, dnsTo, egressTo []string
-	networkPolicies := true
+	var cidrs, redisCIDRs, proxies, endpoints, namespaces, hosts []string
+	var network networkFlags
 
 	set := flags.NewSet(program)
 	set.StringVar(&o.Image, "image", os.Getenv("WEIR_IMAGE"), "`IMAGE` that the Properties' pods run; default: the environment's WEIR_IMAGE")
@@ -120,12 +117,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	pods.addFlags(set)
 	set.Func("console-keys-secret", "keep the keys with which the console signs what it asks, in the Secret `NAMESPACE/NAME`, which has to be there, "+
 		"and have Properties' read API trust them; default: there is no console", namespacedName(&o.consoleKeys, "weir-system/weir-console-keys"))
-	set.BoolVar(&networkPolicies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
-	set.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&ingressFrom))
-	set.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&metricsFrom))
-	set.Func("dns-to", "where a Property's pods may resolve names, as a `PEER` in JSON; may be repeated; default: anywhere", flags.Repeated(&dnsTo))
-	set.Func("egress-to", "whom each of a Property's pods may reach beyond what it is there for, such as a mesh's control plane, as a `PEER` in JSON; "+
-		"may be repeated; default: nobody", flags.Repeated(&egressTo))
+	network.addFlags(set)
 	if err := flags.Parse(set, usage, args, output); err != nil {
 		return o, err
 	}
@@ -157,13 +149,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 		errs.Add("--host-template: %q must be a host in lower case with {name} and {namespace} in it, once each and with a dot between them, "+
 			"as in {name}.{namespace}.collect.example.com", template)
 	}
-	o.Network = resources.NetworkRules{
-		Disabled:    !networkPolicies,
-		IngressFrom: parsePeers("--ingress-from", ingressFrom, &errs),
-		MetricsFrom: parsePeers("--metrics-from", metricsFrom, &errs),
-		DNSTo:       parsePeers("--dns-to", dnsTo, &errs),
-		EgressTo:    parsePeers("--egress-to", egressTo, &errs),
-	}
+	o.Network = network.read(&errs)
 	for _, namespace := range namespaces {
 		if strings.HasPrefix(namespace, "kube-") {
 			errs.Add("--watch-namespace: %s is the cluster's own, and no Properties are served there", namespace)
@@ -241,19 +227,4 @@ func (l *leaderElection) check(errs *flags.Errors) {
 	if l.duration <= l.renewDeadline {
 		errs.Add("--leader-elect-lease-duration: %s must be more than --leader-elect-renew-deadline, %s", l.duration, l.renewDeadline)
 	}
-}
-
-// parsePeers reads the values of a flag that names peers of NetworkPolicies. What else is wrong with one the API
-// server says, and with it the Property's condition.
-func parsePeers(name string, list []string, errs *flags.Errors) []networkingv1.NetworkPolicyPeer {
-	peers := make([]networkingv1.NetworkPolicyPeer, 0, len(list))
-	for _, text := range list {
-		var peer networkingv1.NetworkPolicyPeer
-		if err := yaml.UnmarshalStrict([]byte(text), &peer); err != nil || peer == (networkingv1.NetworkPolicyPeer{}) {
-			errs.Add("%s: %q must be a peer of a NetworkPolicy in JSON, as in {\"namespaceSelector\": {\"matchLabels\": {\"kubernetes.io/metadata.name\": \"ingress-nginx\"}}}", name, text)
-			continue
-		}
-		peers = append(peers, peer)
-	}
-	return peers
 }
