@@ -13,7 +13,7 @@ PHASE := hack/phase.sh
 
 # What has a go.mod of its own below hack and tests that need no cluster. Their tests are run each time (-count=1): of
 # files outside of their module, such as the guides and the Dockerfile, Go's test cache sees no change.
-MODULES := hack/clickhouse hack/clients hack/cluster hack/guides hack/image hack/s3 hack/scaling
+MODULES := hack/clickhouse hack/clients hack/cluster hack/guides hack/image hack/s3 hack/prometheus
 
 # What `make generate` writes.
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go collector/platforms/zz_generated.deepcopy.go \

@@ -224,7 +224,7 @@ func TestErrorsInFilesAndDocuments(t *testing.T) {
 				"b.yaml": strings.Replace(shop, "shop", "Shop", 1),
 			},
 			want: []string{
-				"a.yaml: Property default/shop: spec.colour: is no field here; the fields are accessTokens, apiKeys, archive, collector, consent, currency, deduplication, deletionPolicy, deliverer, eventAliases, exclude, exposure, history, identity, limits, platforms, query, redis, retention, sources, suppression, timeZone",
+				"a.yaml: Property default/shop: spec.colour: is no field here; the fields are accessTokens, apiKeys, archive, collector, consent, currency, deduplication, deletionPolicy, deliverer, eventAliases, exclude, exposure, history, identity, limits, operatorClass, platforms, query, redis, retention, sources, suppression, timeZone",
 				"a.yaml: Property default/shop: spec.timeZone: must be an IANA time zone, such as Europe/Berlin or UTC",
 				"b.yaml: Property default/Shop: metadata.name must be at most 40 lower-case letters, digits and '-', with a letter first and no '-' at the end, such as shop",
 			},

@@ -1,6 +1,6 @@
-// Package scaling_test tries what docs/operate/scale.md says of other tools with Prometheus's own engine. It is a module of its
-// own, so that none of them is a dependency of Weir.
-package scaling_test
+// Package prometheus_test tries the chart's alerts, and what docs/operate/scale.md says of other tools, with Prometheus's own
+// engine. It is a module of its own, so that none of them is a dependency of Weir.
+package prometheus_test
 
 import (
 	"math"
