@@ -132,6 +132,11 @@ SOAK_REPEATS ?= 10
 shards: check-go ## Prove how a history's tables lie in a cluster, on Debian's ClickHouse and ZooKeeper, which it fetches; half a minute
 	@$(PHASE) shards go test -tags shards -count=1 $(TEST_ARGS) ./hack/shards
 
+.PHONY: test-valkey
+test-valkey: check-go ## Run the tests of what Redis keeps, and of Redis that fails, on Debian's Valkey, which it fetches, where there is no redis-server on the PATH; minutes
+	@valkey=$$(hack/package.sh valkey-server); PATH=$$(dirname "$$valkey"):$$PATH $(PHASE) test-valkey go test -count=1 -timeout 30m $(TEST_ARGS) \
+	  ./collector ./collector/stream ./collector/deliver ./collector/role ./collector/redisserver/...
+
 .PHONY: soak
 soak: check-go ## Kill collectors and Redis again and again under load, and prove exactness at full size; takes minutes
 	@$(PHASE) soak go test ./collector -count=1 -v -parallel 1 -timeout 60m \

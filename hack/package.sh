@@ -5,6 +5,7 @@
 #   hack/package.sh wrk        the load generator of the benchmarks
 #   hack/package.sh chromium   the browser that the tests read the API's documentation with
 #   hack/package.sh qemu-aarch64   runs programs of linux/arm64 on other processors
+#   hack/package.sh valkey-server   what tests start in Redis's place where its folder is on the PATH; of Debian 12's backports, or newer
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . hack/cache.sh
@@ -16,6 +17,7 @@ case ${1:-} in
     package=chromium-headless-shell program=usr/lib/chromium/chromium-headless-shell
     names=(chromium-headless-shell chromium google-chrome)
     ;;
+  valkey-server) package=valkey-server program=usr/bin/valkey-server names=(valkey-server) ;;
   qemu-aarch64) package=qemu-user-static program=usr/bin/qemu-aarch64-static names=(qemu-aarch64-static qemu-aarch64) ;;
   *)
     sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' hack/package.sh >&2
@@ -33,6 +35,16 @@ if ! command -v apt-get >/dev/null; then
   echo "package: $missing" >&2
   exit 1
 fi
+
+# backports lets apt see the release's backports, where the release itself does not have the package.
+backports() {
+  local codename
+  codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+  if apt-cache show "$package" >/dev/null 2>&1; then return; fi
+  printf 'deb http://deb.debian.org/debian %s main\n' "$codename" "$codename-backports" >"$1/sources.list"
+  printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "-";\n' "$1/sources.list" >"$1/apt.conf"
+  export APT_CONFIG=$1/apt.conf
+}
 
 # wrap writes the script that runs the program with the libraries and the fonts that were unpacked with it.
 wrap() {
@@ -58,6 +70,7 @@ if [ ! -x "$root/$1" ]; then
   echo "fetching the distribution's package $package into $root" >&2
   scratch=$(mktemp -d "$root.XXXXXX")
   trap 'rm -rf "$scratch"' EXIT
+  if [ "$package" = valkey-server ]; then backports "$scratch"; fi
   if ! go run ./hack/unpack "$scratch/tree" "$package" >&2; then
     echo "package: $package could not be fetched, and $missing" >&2
     exit 1
