@@ -242,7 +242,7 @@ func slim(object any) (any, error) {
 	switch object := object.(type) {
 	case *v1alpha1.Property:
 		object.ManagedFields = nil
-		object.Annotations = selected(object.Annotations, map[string]string{v1alpha1.AnnotationPaused: ""})
+		object.Annotations = selected(object.Annotations, map[string]string{v1alpha1.AnnotationPaused: "", resources.AnnotationLogLevel: ""})
 		return object, nil
 	case *v1alpha1.AccessToken, *v1alpha1.APIKey:
 		accessor.SetManagedFields(nil)

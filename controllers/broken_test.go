@@ -57,6 +57,7 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 		}
 	}
 	secret("short-token", "key", "abc")(t)
+	secret("same", "key", "0123456789abcdef")(t)
 	webhook := func(p *v1alpha1.Property) {
 		p.Spec.Platforms = []v1alpha1.Platform{{Name: "crm", Type: platforms.TypeWebhook,
 			Settings: platforms.Settings{Webhook: &platforms.Webhook{URL: "https://crm.example.com"}}, CredentialsSecretRef: &v1alpha1.SecretReference{Name: "crm"}}}
@@ -94,6 +95,13 @@ func TestBrokenInputIsAConditionThatHealsByItself(t *testing.T) {
 			[]string{"spec.accessTokens[1].secretKeyRef", "vault", "create it"}, secret("vault", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
 		"a token that is too short": {"a-short-token", bringToken("short-token"), v1alpha1.ConditionCredentialsReady, v1alpha1.ReasonSecretInvalid,
 			[]string{"spec.accessTokens[1].secretKeyRef", "16 visible"}, secretValue("short-token", "key", "0123456789abcdef"), v1alpha1.ReasonReady},
+		"a token that is an API key as well": {"a-same", func(p *v1alpha1.Property) {
+			bring("same")(p)
+			tokens := p.DeepCopy()
+			bringToken("same")(tokens)
+			p.Spec.AccessTokens = tokens.Spec.AccessTokens
+		}, v1alpha1.ConditionCredentialsReady, v1alpha1.ReasonSecretInvalid,
+			[]string{"spec.accessTokens[1]: has the same value as spec.apiKeys[1]"}, edit("a-same", func(s *v1alpha1.PropertySpec) { s.AccessTokens = s.AccessTokens[:1] }), v1alpha1.ReasonReady},
 		"a platform's Secret that is not there": {"a-platform", webhook, v1alpha1.ConditionPlatformsReady, v1alpha1.ReasonSecretMissing,
 			[]string{"spec.platforms[0] (crm)", "signingSecret"}, secret("crm", "signingSecret", "whsec_x"), v1alpha1.ReasonReady},
 		"a source's Secret that is not there": {"a-source", source("shopify", ""), v1alpha1.ConditionSourcesReady, v1alpha1.ReasonSecretMissing,

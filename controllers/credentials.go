@@ -59,25 +59,39 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 		return err
 	}
 	errs := []error{err}
-	for i, token := range s.property.Spec.AccessTokens {
-		value := r.credentialOf(ctx, s, secret, specCredential{
-			accessTokens, token.Name, fmt.Sprintf("spec.accessTokens[%d].secretKeyRef", i), token.SecretKeyRef, resources.BroughtAccessToken,
-		}, &errs)
-		if value != "" {
-			s.credentials.AccessTokens[token.Name] = value
-			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
-		}
-	}
+	// Keys first: a token that is one of them may stand in a page.
+	values := map[string]string{}
 	for i, key := range s.property.Spec.APIKeys {
 		value := r.credentialOf(ctx, s, secret, specCredential{
 			kindOf(key), key.Name, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), key.SecretKeyRef, resources.BroughtAPIKey,
 		}, &errs)
-		if value != "" {
+		if value != "" && s.alone(value, fmt.Sprintf("spec.apiKeys[%d]", i), values) {
 			s.credentials.APIKeys[key.Name] = value
 			s.accepted.Spec.APIKeys = append(s.accepted.Spec.APIKeys, key)
 		}
 	}
+	for i, token := range s.property.Spec.AccessTokens {
+		value := r.credentialOf(ctx, s, secret, specCredential{
+			accessTokens, token.Name, fmt.Sprintf("spec.accessTokens[%d].secretKeyRef", i), token.SecretKeyRef, resources.BroughtAccessToken,
+		}, &errs)
+		if value != "" && s.alone(value, fmt.Sprintf("spec.accessTokens[%d]", i), values) {
+			s.credentials.AccessTokens[token.Name] = value
+			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// alone says whether nothing before has the value of a key or token; values say what has which. Removing one of two that are the same
+// would revoke nothing.
+func (s *scope) alone(value, field string, values map[string]string) bool {
+	other, taken := values[value]
+	if !taken {
+		values[value] = field
+		return true
+	}
+	s.credentialsProblem = cmp.Or(s.credentialsProblem, reasonf(v1alpha1.ReasonSecretInvalid, "%s: has the same value as %s, and is refused; give each a value of its own", field, other))
+	return false
 }
 
 // specCredential is a key or token of the spec. Where ref is not nil its owner brings it, and read says whether it will do.

@@ -32,9 +32,6 @@ func Temporary(ctx context.Context, reached *cluster.Cluster, property string, s
 	}
 	token = made.generate()
 	object := objectOf(asked, token, whoAmI(ctx, reached))
-	if err := reached.Create(ctx, object); err != nil {
-		return "", nil, explain(asked, err)
-	}
 	release = func() error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 		defer cancel()
@@ -43,6 +40,12 @@ func Temporary(ctx context.Context, reached *cluster.Cluster, property string, s
 				end.Format(time.RFC3339), asked.name, asked.namespace, cluster.Words(err))
 		}
 		return nil
+	}
+	if err := reached.Create(ctx, object); err != nil {
+		if ctx.Err() != nil { // it may be there all the same
+			_ = release()
+		}
+		return "", nil, explain(asked, err)
 	}
 	if _, err := inForce(ctx, reached, asked, object); err != nil {
 		_ = release() // what is wrong with the token says more

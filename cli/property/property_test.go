@@ -405,6 +405,7 @@ func TestWhatIsAskedWrongly(t *testing.T) {
 		"at least one event":                        {[]string{"events", "a", "--limit", "0"}, "--limit: must be at least 1"},
 		"no more rejections than there are":         {[]string{"rejections", "a", "--limit", "1001"}, "--limit: must be 1 to 1000"},
 		"a URL without a password":                  {[]string{"events", "a", "--api", "https://user:pass@api.example.com"}, "--api: must be an http or https URL without user and query"},
+		"a token is not sent in the clear":          {[]string{"events", "a", "--api", "http://api.example.com"}, "--api: must be https: by http everybody on the way could read the token"},
 		"a replay says of which platform and since": {[]string{"replay", "a", "--yes"}, "--platform: must name the platform; kubectl weir status a lists them"},
 		"who cannot be asked has to agree before":   {[]string{"replay", "a", "--platform", "crm", "--from", "2026-01-01"}, "--yes: must be given where nobody can be asked"},
 		"all namespaces are for lists":              {[]string{"status", "a", "-A"}, "--all-namespaces: lists Properties, and goes with no name"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -63,7 +64,31 @@ func PortForward(ctx context.Context, reached *cluster.Cluster, pod string, port
 		cancel()
 		return fail(err)
 	}
-	return fmt.Sprintf("127.0.0.1:%d", ports[0].Local), cancel, nil
+	address = fmt.Sprintf("127.0.0.1:%d", ports[0].Local)
+	go hold(ctx, ended, address)
+	return address, cancel, nil
+}
+
+// hold keeps the port once the forwarding has ended, as where the pod is gone, until the command does: what is still sent there has a
+// token in it, and somebody else on this machine could listen.
+func hold(ctx context.Context, ended <-chan error, address string) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-ended:
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_ = connection.Close()
+	}
 }
 
 // explain words why there is no way to a pod. A connection that is not upgraded fails with the API server's words as plain text.

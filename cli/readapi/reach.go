@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,6 +53,8 @@ func (f *Flags) Check(errs *flags.Errors) {
 	}
 	if u, err := url.Parse(f.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" {
 		errs.Add("--api: must be an http or https URL without user and query, as in https://api.example.com")
+	} else if address, _ := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && !address.IsLoopback() {
+		errs.Add("--api: must be https: by http everybody on the way could read the token; http is for this machine itself")
 	}
 }
 

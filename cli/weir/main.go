@@ -105,8 +105,10 @@ func usage(program string) string {
 
 func main() {
 	// The second signal is left to the runtime: whoever does not want to wait for the drain presses Ctrl-C again.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
+	// Where nobody reads any more, as behind `| head`, writing fails, and what was made for the command is taken back before it ends.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	program, args := called(os.Args)
 	os.Exit(runAs(ctx, program, args, os.Stdout, os.Stderr))
 }

@@ -36,6 +36,7 @@ func TestPodDefaultsAreJudgedAtTheStart(t *testing.T) {
 		"no YAML":                                 {"a: b: c", "--pod-defaults-file: "},
 		"a label that is no string":               {"labels: {cost-centre: [a]}", "labels of type string"},
 		"a label that is none":                    {"labels: {\"a b\": c}", "labels.a b: name part must consist of"},
+		"a label with a prefix in capitals":       {"labels: {Example.com/team: x}", "labels.Example.com/team: prefix part"},
 		"a label's value that is none":            {"labels: {a: b c}", "labels.a: a valid label must"},
 		"a label that Weir knows its pods by":     {"labels: {app.kubernetes.io/component: query}", "labels.app.kubernetes.io/component: must not be there"},
 		"a label of Weir's":                       {"labels: {weir.dev/a: b}", "labels.weir.dev/a: must not be there"},

@@ -73,7 +73,11 @@ func (w *wrongs) key(member, key string, own []string) {
 	if strings.HasPrefix(key, weirOwn) || slices.Contains(own, key) {
 		w.add(member+"."+key, "must not be there: Weir gives it itself")
 	}
-	w.all(member+"."+key, validation.IsQualifiedName(strings.ToLower(key)))
+	judged := key
+	if member == "annotations" { // whose keys the API server takes in any case
+		judged = strings.ToLower(key)
+	}
+	w.all(member+"."+key, validation.IsQualifiedName(judged))
 }
 
 // setByWeir are the variables that Weir sets in some pods.
