@@ -238,6 +238,7 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 	}
 	if current != nil && !metav1.IsControlledBy(current, s.property) && !leftByNamesake(current, s.property) {
 		s.again(foreignInterval)
+		s.noteForeign(secretKey(name))
 		return nil, reasonf(v1alpha1.ReasonObjectConflict,
 			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name), nil
 	}

@@ -44,6 +44,25 @@ func given(property *v1alpha1.Property) wantedHosts {
 	if property.Spec.Exposure.Type == v1alpha1.ExposureNone {
 		return wantedHosts{}
 	}
+	return inStatus(property)
+}
+
+// keptBy are the hosts that a paused Property was given: whatever its spec, its class and the operator's rules say by now, what
+// exposes it stands until the pause ends, and whoever got such a host beside it would see its events go elsewhere.
+func keptBy(property *v1alpha1.Property) wantedHosts {
+	if !isPaused(property) {
+		return wantedHosts{}
+	}
+	return inStatus(property)
+}
+
+// claims are all the hosts that a Property keeps from others: those that it asks for, and those that it was given before a pause.
+func (e ExposureRules) claims(property *v1alpha1.Property) []wantedHosts {
+	return []wantedHosts{e.wantedBy(property), keptBy(property)}
+}
+
+// inStatus are the hosts that a Property has, as its status says.
+func inStatus(property *v1alpha1.Property) wantedHosts {
 	host := func(address string) string {
 		parsed, err := url.Parse(address)
 		if err != nil {
@@ -73,10 +92,13 @@ func (w wantedHosts) apiPath() string {
 // indexed returns an indexer by a part of what Properties ask for.
 func (e ExposureRules) indexed(part func(wantedHosts) string) client.IndexerFunc {
 	return func(object client.Object) []string {
-		if value := part(e.wantedBy(object.(*v1alpha1.Property))); value != "" {
-			return []string{value}
+		var values []string
+		for _, claim := range e.claims(object.(*v1alpha1.Property)) {
+			if value := part(claim); value != "" && !slices.Contains(values, value) {
+				values = append(values, value)
+			}
 		}
-		return nil
+		return values
 	}
 }
 
@@ -95,18 +117,12 @@ func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([
 	seen := map[types.UID]bool{property.UID: true}
 	var others []v1alpha1.Property
 	for open := []v1alpha1.Property{*property}; len(open) > 0; open = open[1:] {
-		wanted := r.Options.Exposure.wantedBy(&open[0])
-		for _, same := range []struct{ index, value string }{
-			{indexCollectHost, wanted.collectHost}, {indexAPIHost, wanted.collectHost}, {indexCollectHost, wanted.apiHost}, {indexAPIPath, wanted.apiPath()},
-		} {
-			if same.value == "" {
-				continue
-			}
-			var list v1alpha1.PropertyList
-			if err := r.Client.List(ctx, &list, client.MatchingFields{same.index: same.value}); err != nil {
+		for _, claim := range r.Options.Exposure.claims(&open[0]) {
+			same, err := r.claiming(ctx, claim)
+			if err != nil {
 				return nil, err
 			}
-			for _, other := range list.Items {
+			for _, other := range same {
 				if !seen[other.UID] {
 					seen[other.UID] = true
 					others, open = append(others, other), append(open, other)
@@ -115,6 +131,24 @@ func (r *Reconciler) rivals(ctx context.Context, property *v1alpha1.Property) ([
 		}
 	}
 	return others, nil
+}
+
+// claiming returns the Properties with which hosts may conflict, some of them twice.
+func (r *Reconciler) claiming(ctx context.Context, hosts wantedHosts) ([]v1alpha1.Property, error) {
+	var found []v1alpha1.Property
+	for _, same := range []struct{ index, value string }{
+		{indexCollectHost, hosts.collectHost}, {indexAPIHost, hosts.collectHost}, {indexCollectHost, hosts.apiHost}, {indexAPIPath, hosts.apiPath()},
+	} {
+		if same.value == "" {
+			continue
+		}
+		var list v1alpha1.PropertyList
+		if err := r.Client.List(ctx, &list, client.MatchingFields{same.index: same.value}); err != nil {
+			return nil, err
+		}
+		found = append(found, list.Items...)
+	}
+	return found, nil
 }
 
 // hostOwnership says whether the Property owns the hosts that it asks for.
@@ -144,24 +178,41 @@ func gatewayAvailable(s *scope) bool {
 	return false
 }
 
-// lost says which of the Property's hosts another owns, nil where it owns all. Hosts go by age: each in turn gets all that
-// it asks for, unless an owner has some of it. So whoever is refused keeps nothing from others.
+// claim is what an owner has.
+type claim struct {
+	hosts wantedHosts
+	owner *v1alpha1.Property
+	// whose names the owner.
+	whose string
+}
+
+// lost says which of the Property's hosts another owns, nil where it owns all. What paused ones were given is theirs: it cannot be
+// withdrawn. The other hosts go by age: each in turn gets all that it asks for, unless an owner has some of it. So whoever is
+// refused keeps nothing from others.
 func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Property) *conditionReason {
-	byAge := make([]*v1alpha1.Property, len(rivals))
+	var claims []claim
+	var byAge []*v1alpha1.Property
 	for i := range rivals {
-		byAge[i] = &rivals[i]
+		other := &rivals[i]
+		if kept := keptBy(other); kept != (wantedHosts{}) {
+			claims = append(claims, claim{kept, other, fmt.Sprintf("the Property %s in namespace %s, which is paused and keeps it until the pause ends", other.Name, other.Namespace)})
+		}
+		if older(other, property) {
+			byAge = append(byAge, other)
+		}
 	}
-	byAge = slices.DeleteFunc(byAge, func(other *v1alpha1.Property) bool { return !older(other, property) })
 	slices.SortFunc(byAge, func(a, b *v1alpha1.Property) int {
 		if older(a, b) {
 			return -1
 		}
 		return 1
 	})
-	var owners []*v1alpha1.Property
 	conflict := func(mine *v1alpha1.Property) *conditionReason {
-		for _, owner := range owners {
-			if taken := e.wantedBy(mine).conflict(e.wantedBy(owner), owner); taken != nil {
+		for _, theirs := range claims {
+			if theirs.owner == mine {
+				continue
+			}
+			if taken := e.wantedBy(mine).conflict(theirs); taken != nil {
 				return taken
 			}
 		}
@@ -169,7 +220,7 @@ func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Prope
 	}
 	for _, other := range byAge {
 		if conflict(other) == nil {
-			owners = append(owners, other)
+			claims = append(claims, claim{e.wantedBy(other), other, fmt.Sprintf("the older Property %s in namespace %s", other.Name, other.Namespace)})
 		}
 	}
 	return conflict(property)
@@ -177,16 +228,15 @@ func (e ExposureRules) lost(property *v1alpha1.Property, rivals []v1alpha1.Prope
 
 // conflict says which of my hosts the owner has, nil where it has none. An API host may be shared by Properties
 // of different names: the paths tell them apart.
-func (w wantedHosts) conflict(theirs wantedHosts, owner *v1alpha1.Property) *conditionReason {
-	whose := fmt.Sprintf("the older Property %s in namespace %s", owner.Name, owner.Namespace)
-	switch {
-	case w.collectHost != "" && (w.collectHost == theirs.collectHost || w.collectHost == theirs.apiHost):
-		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", w.collectHost, whose)
-	case w.apiHost != "" && w.apiHost == theirs.collectHost:
-		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", w.apiHost, whose)
-	case w.apiPath() != "" && w.apiPath() == theirs.apiPath():
+func (w wantedHosts) conflict(theirs claim) *conditionReason {
+	switch hosts := theirs.hosts; {
+	case w.collectHost != "" && (w.collectHost == hosts.collectHost || w.collectHost == hosts.apiHost):
+		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.collectHost: %s is a host of %s; choose another", w.collectHost, theirs.whose)
+	case w.apiHost != "" && w.apiHost == hosts.collectHost:
+		return reasonf(v1alpha1.ReasonHostConflict, "spec.exposure.apiHost: %s is the collectHost of %s; choose another", w.apiHost, theirs.whose)
+	case w.apiPath() != "" && w.apiPath() == hosts.apiPath():
 		return reasonf(v1alpha1.ReasonHostConflict,
-			"spec.exposure.apiHost: on %s the name %s is that of %s; choose another host, or name this Property otherwise", w.apiHost, w.name, whose)
+			"spec.exposure.apiHost: on %s the name %s is that of %s; choose another host, or name this Property otherwise", w.apiHost, w.name, theirs.whose)
 	default:
 		return nil
 	}

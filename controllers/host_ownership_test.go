@@ -12,9 +12,9 @@ import (
 )
 
 // TestWhoHasAHost lists Properties by age, the oldest first, each as NAMESPACE/NAME COLLECTHOST APIHOST; "-" is no host.
-// One of another class says so, and whether its operator has given it the host.
+// One of another class says so, and whether its operator has given it the host; one that is paused, which collectHost it was given before.
 func TestWhoHasAHost(t *testing.T) {
-	rules := controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*.x"}, "template": {}}, HostTemplate: "{name}.{namespace}.x"}
+	rules := controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*.x"}, "b": {"old.y"}, "template": {}}, HostTemplate: "{name}.{namespace}.x"}
 	for sentence, test := range map[string]struct {
 		wants []string
 		// want has the refused, and the field that their error names.
@@ -60,6 +60,29 @@ func TestWhoHasAHost(t *testing.T) {
 		},
 		"one of another class keeps nothing that it has only asked for": {wants: []string{"a/one c.x - class asked", "b/two c.x -"}},
 		"a younger one of another class is not looked at":               {wants: []string{"b/two c.x -", "a/one c.x - class given"}},
+		"a paused one keeps what it was given, whatever its spec asks for by now": {
+			wants: []string{"a/one new.x - paused old.x", "b/two old.x -", "b/three new.x -"},
+			want: map[string]string{
+				"b/two":   "HostConflict spec.exposure.collectHost: old.x is a host of the Property one in namespace a, which is paused and keeps it until the pause ends",
+				"b/three": "HostConflict spec.exposure.collectHost: new.x is a host of the older Property one",
+			},
+		},
+		"also where it may not have it any more": {
+			wants: []string{"a/one old.y - paused old.y", "b/two old.y -"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
+		},
+		"also where it asks to be exposed no more": {
+			wants: []string{"a/one none - paused old.x", "b/two old.x -"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
+		},
+		"also from an older one, for what exposes it stands": {
+			wants: []string{"b/two old.x -", "a/one new.x - paused old.x"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
+		},
+		"also where it has moved to another class": {
+			wants: []string{"a/one new.x - class,paused old.x", "b/two old.x -", "b/three new.x -"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
+		},
+		"a paused one that was given nothing has what it asks for": {
+			wants: []string{"a/one c.x - paused -", "b/two c.x -"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost: c.x is a host of the older"},
+		},
+		"a younger paused one that has only asked keeps nothing": {wants: []string{"b/two c.x -", "a/one c.x - paused -"}},
 		"as old as another: the names decide": {
 			wants: []string{"b/two c.x - 0", "a/one c.x - 0"}, want: map[string]string{"b/two": "HostConflict spec.exposure.collectHost"},
 		},
@@ -76,8 +99,8 @@ func TestWhoHasAHost(t *testing.T) {
 						rivals = append(rivals, all[other])
 					}
 				}
-				if all[i].Spec.OperatorClass != "" {
-					continue // for its own operator to say
+				if all[i].Spec.OperatorClass != "" || all[i].Annotations != nil {
+					continue // for its own operator to say, or for nobody as long as it is paused
 				}
 				name := all[i].Namespace + "/" + all[i].Name
 				lost := controllers.Lost(rules, &all[i], rivals)
@@ -114,8 +137,19 @@ func candidate(t *testing.T, text string, age int) v1alpha1.Property {
 		}
 		return field
 	}
-	property.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host(fields[1]), APIHost: host(fields[2])}
-	if len(fields) == 5 {
+	if fields[1] != "none" {
+		property.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host(fields[1]), APIHost: host(fields[2])}
+	}
+	if len(fields) < 5 {
+		return property
+	}
+	if class, paused := strings.CutSuffix(fields[3], "paused"); paused {
+		property.Spec.OperatorClass = strings.TrimSuffix(class, ",")
+		property.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"}
+		if fields[4] != "-" {
+			property.Status.CollectURL = "https://" + fields[4]
+		}
+	} else {
 		property.Spec.OperatorClass = fields[3]
 		if fields[4] == "given" {
 			property.Status.CollectURL = "https://" + fields[1]

@@ -204,6 +204,42 @@ func TestWhatAPauseIs(t *testing.T) {
 	}
 }
 
+// TestAPausedPropertyKeepsItsHost has one ask for another host, or not allowed its own any more, while it is paused: its Ingress stands,
+// and so nobody else gets the host until the pause ends.
+func TestAPausedPropertyKeepsItsHost(t *testing.T) {
+	t.Parallel()
+	for sentence, refuse := range map[string]bool{"its spec asks for another host": false, "the operator gives the host to another namespace": true} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			first, second := newNamespace(t), newNamespace(t)
+			host := "collect." + first + ".kept.example.com"
+			exposed := func(p *v1alpha1.Property) {
+				p.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: host}
+			}
+			options := operatorOptions{namespaces: []string{first, second}, Options: controllers.Options{RedisURL: redistest.URL(t)}}
+			running := startOperator(t, options)
+			create(t, property(first, "shop", exposed))
+			waitFor(t, first, "shop", v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonReady)
+			pausing(t, first, "shop", "true")
+			awaitPause(t, first, "shop", "True "+v1alpha1.ReasonPaused)
+			if refuse {
+				running.stop()
+				options.Exposure.AllowedHosts = map[string][]string{second: {"*"}}
+				startOperator(t, options)
+			} else {
+				change(t, &v1alpha1.Property{}, first, "shop", func(p *v1alpha1.Property) { p.Spec.Exposure.CollectHost = "new." + host })
+			}
+			create(t, property(second, "blog", exposed))
+			p := waitFor(t, second, "blog", v1alpha1.ConditionExposed, metav1.ConditionFalse, v1alpha1.ReasonHostConflict)
+			if said := message(p, v1alpha1.ConditionExposed); !strings.Contains(said, "which is paused") || !strings.Contains(said, first) {
+				t.Errorf("the condition does not say who keeps the host, and why: %s", said)
+			}
+			pausing(t, first, "shop", "")
+			waitFor(t, second, "blog", v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonReady)
+		})
+	}
+}
+
 // TestAPausedPropertyCanBeDeleted deletes one that has users in Redis: a namespace must not hang on a pause.
 func TestAPausedPropertyCanBeDeleted(t *testing.T) {
 	t.Parallel()

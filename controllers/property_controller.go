@@ -301,9 +301,11 @@ type scope struct {
 	// whose name is taken, by condition.
 	configurationProblem *conditionReason
 	foreign              map[string][]string
-	deployments          map[resources.Role]*deploymentState
-	platformProblems     []platformProblem
-	sourceProblems       []conditionReason
+	// foreignObjects are the objects whose names are taken: no pod may mount them.
+	foreignObjects   map[objectKey]bool
+	deployments      map[resources.Role]*deploymentState
+	platformProblems []platformProblem
+	sourceProblems   []conditionReason
 	// versionProblems are what is to be said of versions of platforms' interfaces that end soon, or have ended.
 	versionProblems []conditionReason
 	// errs are what failed, failures the same by condition. behind says that the cache does not have what we wrote.

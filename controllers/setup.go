@@ -271,11 +271,12 @@ func (r *Reconciler) rivalRequests(ctx context.Context, object client.Object) []
 	return requestsFor(others)
 }
 
-// othersHosts passes that a Property which another operator serves has got other hosts.
+// othersHosts passes that a Property which another operator serves has got other hosts, and that a pause keeps some from others, or
+// does not any more.
 func othersHosts(class string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*v1alpha1.Property), e.ObjectNew.(*v1alpha1.Property)
-		return after.Spec.OperatorClass != class && given(before) != given(after)
+		return keptBy(before) != keptBy(after) || after.Spec.OperatorClass != class && given(before) != given(after)
 	}}
 }
 

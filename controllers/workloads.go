@@ -98,15 +98,25 @@ func (s *scope) taken(object resources.Object) {
 	if s.foreign == nil {
 		s.foreign = map[string][]string{}
 	}
-	condition := s.conditionOf(objectKey{object.GroupVersionKind, object.Name}, v1alpha1.ConditionWorkloadsAvailable)
+	key := objectKey{object.GroupVersionKind, object.Name}
+	s.noteForeign(key)
+	condition := s.conditionOf(key, v1alpha1.ConditionWorkloadsAvailable)
 	s.foreign[condition] = append(s.foreign[condition], object.Kind+" "+object.Name)
 	s.again(foreignInterval)
 }
 
-// make applies one object, after what has to come before.
+// make applies one object, after what has to come before. A Deployment stays as it is, or is not made, while its pods would mount
+// what somebody else has put under the name of something of the Property's: they would go by it.
 func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object) (ours bool, err error) {
 	switch object.Kind {
 	case "Deployment":
+		mounts, err := s.mountsForeign(object)
+		if err != nil {
+			return false, err
+		}
+		if mounts {
+			return r.maybeOurs(ctx, s.property, object)
+		}
 		if err := r.handOver(ctx, s, object); err != nil {
 			return false, err
 		}

@@ -108,6 +108,8 @@ func failureReason(ctx context.Context, err error) string {
 		return "interrupted"
 	case errors.Is(err, egress.ErrProxyUnreachable):
 		return "proxy_unreachable"
+	case errors.Is(err, egress.ErrProxyTimeout):
+		return "proxy_timeout"
 	case errors.As(err, &resolution):
 		return "name_not_resolved"
 	case errors.As(err, &certificate), errors.As(err, &alert), errors.As(err, &record):

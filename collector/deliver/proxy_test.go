@@ -116,6 +116,7 @@ func TestTheGuardHoldsBehindAProxy(t *testing.T) {
 	}
 	public, another, private, metadata, here := netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("93.184.216.35"),
 		netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("169.254.169.254"), netip.MustParseAddr("127.0.0.1")
+	dead := netip.MustParseAddr("127.0.0.2") // where nobody listens
 	plain.deny = map[string]int{"93.184.216.35:443": http.StatusBadGateway, "refused.example.com:443": http.StatusForbidden}
 	inside := []netip.Prefix{netip.PrefixFrom(here, 32)}
 	type outcome struct {
@@ -143,13 +144,17 @@ func TestTheGuardHoldsBehindAProxy(t *testing.T) {
 		"a private address, by name":                           {byName: true, answers: [][]netip.Addr{{private}}, want: []outcome{denied}},
 		"a cloud's metadata":                                   {byName: true, answers: [][]netip.Addr{{metadata}}, want: []outcome{denied}},
 		"a public address and a private one, of which the proxy could take the other": {byName: true, answers: [][]netip.Addr{{public, private}}, want: []outcome{denied}},
-		"a name that moves inside":                          {answers: [][]netip.Addr{{public}, {private}}, want: []outcome{{200, "", []string{"CONNECT 93.184.216.34:443"}}, denied}},
-		"a private address in the URL":                      {host: "10.0.0.1", want: []outcome{denied}},
-		"an address of the machine's in the URL":            {host: "[::ffff:169.254.169.254]", byName: true, want: []outcome{denied}},
-		"an inside address that is allowed, without it":     {host: "127.0.0.1:" + port, allowed: inside, want: []outcome{direct}},
-		"a name of such an address, without it":             {host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here}}, want: []outcome{direct}},
-		"a name that is half inside, although both may be":  {host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here, public}}, want: []outcome{denied}},
-		"a name that moves from an allowed range elsewhere": {host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here}, {private}}, want: []outcome{denied}},
+		"a name that moves inside":                                  {answers: [][]netip.Addr{{public}, {private}}, want: []outcome{{200, "", []string{"CONNECT 93.184.216.34:443"}}, denied}},
+		"a private address in the URL":                              {host: "10.0.0.1", want: []outcome{denied}},
+		"an address of the machine's in the URL":                    {host: "[::ffff:169.254.169.254]", byName: true, want: []outcome{denied}},
+		"an inside address that is allowed, without it":             {host: "127.0.0.1:" + port, allowed: inside, want: []outcome{direct}},
+		"a name of such an address, without it":                     {host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here}}, want: []outcome{direct}},
+		"a name that is half inside, although both may be":          {host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here, public}}, want: []outcome{denied}},
+		"the address behind one of the inside that does not answer": {host: "example.com:" + port, allowed: append(inside, netip.PrefixFrom(dead, 32)), answers: [][]netip.Addr{{dead, here}}, want: []outcome{direct}},
+		"a name that moves from an allowed range elsewhere":         {host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here}, {private}}, want: []outcome{direct, denied}},
+		"a name that moves from an allowed range to a public address": {
+			host: "example.com:" + port, allowed: inside, answers: [][]netip.Addr{{here}, {public}}, want: []outcome{direct, {200, "", []string{"CONNECT 93.184.216.34:" + port}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxy := test.proxy
@@ -188,7 +193,7 @@ func TestAProxyThatMisbehaves(t *testing.T) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx")
 			_, _ = io.Copy(io.Discard, c)
 		}, ""},
-		"it is silent":             {func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "proxy_unreachable"},
+		"it is silent":             {func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }, "proxy_timeout"},
 		"it closes at once":        {func(net.Conn) {}, "proxy_unreachable"},
 		"it speaks another tongue": {func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-"+proxyPassword+"\r\n") }, "proxy_unreachable"},
 		"it never ends its answer": {func(c net.Conn) {
@@ -197,6 +202,14 @@ func TestAProxyThatMisbehaves(t *testing.T) {
 		}, "proxy_unreachable"},
 		"it refuses in its own words": {func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 403 "+proxyPassword+"\r\nContent-Length: 7\r\n\r\n"+proxyPassword)
+		}, "proxy_403"},
+		"it refuses at length": {func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 407 No\r\nContent-Length: 100000\r\n\r\n")
+			_, _ = io.Copy(c, io.LimitReader(neverEnding('x'), 100000))
+		}, "proxy_407"},
+		"it refuses and does not say what it is about to": {func(c net.Conn) {
+			_, _ = io.WriteString(c, "HTTP/1.1 403 No\r\nContent-Length: 7\r\n\r\n")
+			_, _ = io.Copy(io.Discard, c)
 		}, "proxy_403"},
 		"it sends it elsewhere": {func(c net.Conn) {
 			_, _ = io.WriteString(c, "HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n")
@@ -255,6 +268,38 @@ type neverEnding byte
 func (n neverEnding) Read(into []byte) (int, error) {
 	copy(into, bytes.Repeat([]byte{byte(n)}, len(into)))
 	return len(into), nil
+}
+
+// TestAnAddressThatDoesNotAnswerLeavesTimeToTheNext has a proxy that waits for a dead address for longer than a connection may take.
+func TestAnAddressThatDoesNotAnswerLeavesTimeToTheNext(t *testing.T) {
+	t.Parallel()
+	dead, alive := netip.MustParseAddr("93.184.216.35"), netip.MustParseAddr("93.184.216.34")
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == dead.String()+":443" {
+			<-ended
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(ended) })
+	proxy, err := egress.ParseProxy(server.URL, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := newNameServer(t, []netip.Addr{dead, alive})
+	dialer := newDialer(config.Egress{Proxy: &proxy})
+	dialer.Timeout = 5 * time.Second
+	dialer.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", names.LocalAddr().String())
+	}}
+	connection, err := dialer.DialContext(t.Context(), "tcp", "example.com:443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAProxyThatIsWaitedForIsLeftWhenDeliveriesEnd(t *testing.T) {

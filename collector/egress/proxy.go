@@ -74,6 +74,9 @@ func (p *Proxy) address() string {
 // ErrProxyUnreachable says that no proxy answers. Like [RefusedError] it names neither the proxy nor who it was asked as.
 var ErrProxyUnreachable = errors.New("the proxy cannot be reached")
 
+// ErrProxyTimeout says that the proxy was asked to connect and has not said in time whether it does: mostly it waits for the host itself.
+var ErrProxyTimeout = errors.New("the proxy does not say in time whether it connects")
+
 // RefusedError says that the proxy does not connect.
 type RefusedError struct {
 	// Status is the HTTP status that it answers.
@@ -136,26 +139,50 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 		if inside < len(found) {
 			return nil, ErrDenied // half inside: neither way is right
 		}
-		return d.direct().DialContext(ctx, network, address)
+		// Not by the name: it may have another address by now, and that one would be reached around the proxy.
+		return inTurn(ctx, found, func(ctx context.Context, ip netip.Addr) (net.Conn, error) {
+			return d.direct().DialContext(ctx, network, net.JoinHostPort(ip.String(), port))
+		}, func(error) bool { return true })
 	}
 	return d.connect(ctx, host, port, found)
 }
 
 // connect has the proxy connect to a host with these addresses, IPv4 first: not every proxy has IPv6.
-func (d *Dialer) connect(ctx context.Context, host, port string, addresses []netip.Addr) (connection net.Conn, err error) {
+func (d *Dialer) connect(ctx context.Context, host, port string, addresses []netip.Addr) (net.Conn, error) {
 	if d.Proxy.ByName {
 		return d.ask(ctx, net.JoinHostPort(host, port))
 	}
 	slices.SortStableFunc(addresses, func(a, b netip.Addr) int { return a.Unmap().BitLen() - b.Unmap().BitLen() })
-	for _, address := range addresses {
-		if connection, err = d.ask(ctx, net.JoinHostPort(address.Unmap().String(), port)); err == nil {
-			return connection, nil
+	return inTurn(ctx, addresses, func(ctx context.Context, address netip.Addr) (net.Conn, error) {
+		return d.ask(ctx, net.JoinHostPort(address.Unmap().String(), port))
+	}, mayBeTheAddress)
+}
+
+// mayBeTheAddress says whether the proxy may well connect to another address of the same host.
+func mayBeTheAddress(err error) bool {
+	refused, byProxy := errors.AsType[*RefusedError](err)
+	return byProxy && refused.Status >= http.StatusInternalServerError || errors.Is(err, ErrProxyTimeout)
+}
+
+// leastTurn is how long an address is tried at least, where there is so much time.
+const leastTurn = 2 * time.Second
+
+// inTurn tries one address after the other, as long as another one may help. Each has an equal part of the time that is left until ctx
+// ends, so that one which does not answer leaves some to those behind it.
+func inTurn(ctx context.Context, addresses []netip.Addr, try func(context.Context, netip.Addr) (net.Conn, error), mayHelp func(error) bool) (connection net.Conn, err error) {
+	deadline, bounded := ctx.Deadline()
+	for i, address := range addresses {
+		turn, end := ctx, context.CancelFunc(func() {})
+		if bounded {
+			turn, end = context.WithTimeout(ctx, max(time.Until(deadline)/time.Duration(len(addresses)-i), leastTurn))
 		}
-		if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Status < http.StatusInternalServerError {
-			return nil, err // another address would not change it
+		connection, err = try(turn, address)
+		end()
+		if err == nil || ctx.Err() != nil || !mayHelp(err) {
+			break
 		}
 	}
-	return nil, err
+	return connection, err
 }
 
 // ask has the proxy connect to HOST:PORT.
@@ -189,6 +216,9 @@ func (d *Dialer) ask(ctx context.Context, target string) (_ net.Conn, err error)
 		return nil, ErrProxyUnreachable
 	}
 	if err := readAnswer(connection, request); err != nil {
+		if errors.Is(err, ErrProxyUnreachable) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, ErrProxyTimeout
+		}
 		return nil, err
 	}
 	return connection, nil
@@ -211,7 +241,7 @@ func (d *Dialer) secured(ctx context.Context, connection net.Conn) (net.Conn, er
 // maxProxyAnswer is how many bytes of a proxy's answer are read.
 const maxProxyAnswer = 16 << 10
 
-// readAnswer fails unless the proxy has connected. Byte by byte nothing is read of what follows, which is not the proxy's.
+// readAnswer fails unless the proxy has connected, and ends the connection where it refuses to. Byte by byte nothing is read of what follows, which is not the proxy's.
 func readAnswer(connection net.Conn, request *http.Request) error {
 	answer, err := http.ReadResponse(bufio.NewReader(&byteReader{io.LimitReader(connection, maxProxyAnswer)}), request)
 	if err != nil {
@@ -220,9 +250,9 @@ func readAnswer(connection net.Conn, request *http.Request) error {
 	if answer.StatusCode == http.StatusOK {
 		return nil // it has no body: what follows is the host's
 	}
-	if err := answer.Body.Close(); err != nil {
-		return ErrProxyUnreachable
-	}
+	// Nobody reads what else it says, which may be long or never come.
+	_ = connection.Close()
+	_ = answer.Body.Close()
 	return &RefusedError{Status: answer.StatusCode}
 }
 

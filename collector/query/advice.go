@@ -45,6 +45,8 @@ var advices = map[string]string{
 	"tls_failed":        "The platform's certificate cannot be verified. Give its host a valid certificate, or look what stands between.",
 	"egress_denied":     adviceEgress,
 	"proxy_unreachable": adviceProxyDown, "proxy_502": adviceProxyDown,
+	"proxy_timeout": "The proxy that deliveries go through does not say in time whether it reaches the platform. " + byItself +
+		" If it goes on, look whether the platform's host is right and answers; else tell whoever runs Weir.",
 	"proxy_403":         "The proxy that deliveries go through does not allow the platform's host. Ask whoever runs Weir to have it allowed.",
 	"proxy_407":         "The proxy that deliveries go through refuses Weir's own credential. Tell whoever runs Weir.",
 	"replayed":          "Nothing to do: somebody has had it sent again, and it is next.",
