@@ -24,9 +24,15 @@ const (
 
 // Orders has the purchases that are stored, and remembers how the shops' orders compared with them. [stream.Stream] is one.
 type Orders interface {
-	ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error)
+	Events
 	OrderComparison(ctx context.Context, source string) (c stream.OrderComparison, found bool, err error)
 	KeepOrderComparison(ctx context.Context, c stream.OrderComparison) error
+}
+
+// Events are those that are stored, and how far back they reach.
+type Events interface {
+	ReadEvents(ctx context.Context, after stream.Position, count int, block time.Duration) ([]stream.Entry, error)
+	Bounds(ctx context.Context) (stream.Bounds, error)
 }
 
 // order is what an order is worth.
@@ -82,8 +88,27 @@ func (f *Fetcher) compareYesterday(ctx context.Context, source *sources.Source, 
 	if err != nil {
 		return err
 	}
-	compare(&c, sold, kept, from, to, len(f.options.Property.Sources) == 1)
+	whole, err := f.reachesBackTo(ctx, from.Add(-around)) // behind the reading: what goes meanwhile is not taken for missing
+	if err != nil {
+		return err
+	}
+	if whole {
+		compare(&c, sold, kept, from, to, len(f.options.Property.Sources) == 1)
+	} else {
+		c.Skipped = true
+		f.options.Logger.WarnContext(ctx, "yesterday's orders are not compared: retention has taken events of that day", "source", source.Name, "day", day)
+	}
 	return f.options.Orders.KeepOrderComparison(ctx, c)
+}
+
+// reachesBackTo says whether all events that were stored since a time are still there. Where the oldest is younger and others have
+// gone, these may have been of the time between.
+func (f *Fetcher) reachesBackTo(ctx context.Context, since time.Time) (bool, error) {
+	bounds, err := f.options.Orders.Bounds(ctx)
+	if err != nil {
+		return false, err
+	}
+	return bounds.Added <= bounds.Length || bounds.First != 0 && bounds.First < stream.At(since), nil
 }
 
 // ordersOf returns the orders of a shop that have changed since a time, by their ids.

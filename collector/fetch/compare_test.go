@@ -117,6 +117,44 @@ func TestOfWhatWasBeforeTheSourceNothingIsMissing(t *testing.T) {
 	}
 }
 
+// TestADayThatRetentionHasCutIsNotCompared pays orders, and has what was stored first removed before they are compared.
+func TestADayThatRetentionHasCutIsNotCompared(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kept int64
+		want stream.OrderComparison
+	}{
+		"some are left": {kept: 1, want: stream.OrderComparison{Skipped: true}},
+		"all are left":  {kept: 10, want: stream.OrderComparison{Orders: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProperty(t, sources.Shopify)
+			p.atNoon()
+			test.want.Source, test.want.Day = "shop", p.day(0)
+			if err := p.stream.KeepOrderComparison(t.Context(), stream.OrderComparison{Source: "shop", Day: p.day(-1), Skipped: true}); err != nil {
+				t.Fatal(err)
+			}
+			for id := range 3 {
+				if got := p.pay(id + 1); got != http.StatusOK {
+					t.Fatalf("order %d: %d", id+1, got)
+				}
+			}
+			if _, err := p.stream.Trim(t.Context(), stream.TrimPolicy{MaxEvents: test.kept}); err != nil {
+				t.Fatal(err)
+			}
+			p.clock.pass(16 * time.Hour)
+			got, _ := p.compared()
+			if diff := cmp.Diff(test.want, got, cmpopts.IgnoreFields(stream.OrderComparison{}, "At")); diff != "" {
+				t.Errorf("comparison (-want +got):\n%s", diff)
+			}
+			if said := strings.Contains(p.log.String(), "orders are not compared"); said != test.want.Skipped {
+				t.Errorf("the log says %v that the day is not compared:\n%s", said, p.log)
+			}
+		})
+	}
+}
+
 // collect sends an event as a customer's server does.
 func (p *property) collect(body string) {
 	p.t.Helper()

@@ -25,7 +25,8 @@ type OrderComparison struct {
 	// Day is a date in the property's time zone. At is when it was compared.
 	Day string    `json:"day"`
 	At  time.Time `json:"at"`
-	// Skipped says that the day was not compared: the source is new, and the first whole day is the next one.
+	// Skipped says that the day was not compared: the source is new, and the first whole day is the next one; or retention has taken
+	// events of the day, and what is not stored may have been.
 	Skipped bool `json:"skipped,omitempty"`
 	// Orders is how many the shop has that were paid that day.
 	Orders int `json:"orders"`
