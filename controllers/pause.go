@@ -27,8 +27,8 @@ const pausedMessage = "the annotation " + v1alpha1.AnnotationPaused + " is true:
 // pause leaves the Property as it is, as if no operator were there, and says so. What is kept of it in Redis and in its history is
 // no longer looked at. The status goes on speaking of the generation that was made last: another one has not been made.
 func (r *Reconciler) pause(ctx context.Context, property *v1alpha1.Property) error {
-	r.Redis.forget(keyOf(property))
-	r.History.forget(keyOf(property))
+	r.Redis.rest(keyOf(property))
+	r.History.rest(keyOf(property))
 	before := property.DeepCopy()
 	setPaused(property, &property.Status, metav1.NewTime(r.Options.Now()))
 	if equality.Semantic.DeepEqual(before.Status, property.Status) {
