@@ -100,22 +100,30 @@ func TestDeletionByItsPolicy(t *testing.T) {
 			t.Errorf("there are %d users, want the other Property's 3", n)
 		}
 	})
-	t.Run("a Secret with the Redis URL that went first", func(t *testing.T) {
-		namespace := newNamespace(t)
-		startOperator(t, operatorOptions{namespaces: []string{namespace}})
-		mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": address}}
-		create(t, mine)
-		create(t, property(namespace, "shop", ownRedis("mine")))
-		settled(t, namespace, "shop")
-		if err := server.client.Delete(ctx, mine); err != nil {
-			t.Fatal(err)
-		}
-		waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonSecretMissing)
-		deleted(t, namespace, "shop")
-		if n := usersLeft(namespace); n != 0 {
-			t.Errorf("%d users are left in Redis", n)
-		}
-	})
+	for sentence, paused := range map[string]bool{"a Secret with the Redis URL that went first": false, "such a Secret of a Property that is paused": true} {
+		t.Run(sentence, func(t *testing.T) {
+			namespace := newNamespace(t)
+			startOperator(t, operatorOptions{namespaces: []string{namespace}})
+			mine := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine"}, StringData: map[string]string{"url": address}}
+			create(t, mine)
+			create(t, property(namespace, "shop", ownRedis("mine")))
+			settled(t, namespace, "shop")
+			if paused {
+				pausing(t, namespace, "shop", "true")
+				awaitPause(t, namespace, "shop", "True "+v1alpha1.ReasonPaused)
+			}
+			if err := server.client.Delete(ctx, mine); err != nil {
+				t.Fatal(err)
+			}
+			if !paused {
+				waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionFalse, v1alpha1.ReasonSecretMissing)
+			}
+			deleted(t, namespace, "shop")
+			if n := usersLeft(namespace); n != 0 {
+				t.Errorf("%d users are left in Redis", n)
+			}
+		})
+	}
 }
 
 // withheldSecret is a client that is refused one Secret once withheld is set.

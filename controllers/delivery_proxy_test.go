@@ -119,7 +119,7 @@ func TestDeliveriesGoThroughTheProxy(t *testing.T) {
 	policy := get(t, &networkingv1.NetworkPolicy{}, namespace, "shop-deliverer")
 	for _, rule := range policy.Spec.Egress {
 		for _, peer := range rule.To {
-			if peer.IPBlock != nil {
+			if peer.IPBlock != nil && peer.IPBlock.CIDR != "127.0.0.1/32" {
 				t.Errorf("the deliverer may go around the proxy, to %s", peer.IPBlock.CIDR)
 			}
 		}

@@ -63,6 +63,8 @@ type HistoryAccess struct {
 	mu sync.Mutex
 	// kept says what shall be of each Property, also when the Secret that says so is gone.
 	kept map[types.NamespacedName]*keptHistory
+	// resting says where the history of each paused Property is, at which nobody looks.
+	resting map[types.NamespacedName]historyTarget
 	// busy are the servers that somebody works on: one at a time on each, so that what is removed is gone before it is made anew.
 	busy map[historyTarget]bool
 }
@@ -101,7 +103,7 @@ func NewHistoryAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix
 	return &HistoryAccess{
 		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, now: now,
 		changed: make(notices, mostNotices), wake: make(chan struct{}, 1),
-		kept: map[types.NamespacedName]*keptHistory{}, busy: map[historyTarget]bool{},
+		kept: map[types.NamespacedName]*keptHistory{}, resting: map[types.NamespacedName]historyTarget{}, busy: map[historyTarget]bool{},
 	}
 }
 
@@ -109,6 +111,7 @@ func NewHistoryAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix
 func (h *HistoryAccess) keep(property types.NamespacedName, target historyTarget, place access.Place, users []access.User) historyState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.resting, property)
 	known := h.kept[property]
 	if known == nil || known.end != nil || known.target != target || known.place != place || !slices.Equal(known.users, users) {
 		if !target.own && h.brought(property, target) > mostHistoryServers {
@@ -142,7 +145,8 @@ func (h *HistoryAccess) home(property types.NamespacedName) (target historyTarge
 	if kept := h.kept[property]; kept != nil {
 		return kept.target, true
 	}
-	return historyTarget{}, false
+	target, known = h.resting[property]
+	return target, known
 }
 
 // hurry has somebody look whose turn it is without waiting for the next tick.

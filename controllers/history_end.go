@@ -87,7 +87,19 @@ func (h *HistoryAccess) owe(property types.NamespacedName, gone func(context.Con
 func (h *HistoryAccess) forget(property types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	delete(h.resting, property)
 	if kept := h.kept[property]; kept != nil && (kept.end == nil || !kept.end.owed) {
+		delete(h.kept, property)
+	}
+}
+
+// rest leaves the history of a paused Property alone, and remembers where it is: the Property may be deleted after the Secret that
+// says so.
+func (h *HistoryAccess) rest(property types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kept := h.kept[property]; kept != nil && (kept.end == nil || !kept.end.owed) {
+		h.resting[property] = kept.target
 		delete(h.kept, property)
 	}
 }

@@ -21,14 +21,14 @@ func isPaused(property *v1alpha1.Property) bool {
 
 // pausedMessage says what does not happen. That nothing is revoked is the one thing that somebody may be hurt by.
 const pausedMessage = "the annotation " + v1alpha1.AnnotationPaused + " is true: the operator changes nothing that belongs to the Property until it is taken off. " +
-	"Keys and tokens that are deleted or taken out of the spec meanwhile are NOT revoked, and work until then; erasures wait; " +
+	"Keys and tokens that are deleted or taken out of the spec meanwhile are NOT revoked, and work until then, and pods go on trusting the console's old keys; erasures wait; " +
 	"users that Redis loses are not put back; the other conditions say what was found before"
 
 // pause leaves the Property as it is, as if no operator were there, and says so. What is kept of it in Redis and in its history is
 // no longer looked at. The status goes on speaking of the generation that was made last: another one has not been made.
 func (r *Reconciler) pause(ctx context.Context, property *v1alpha1.Property) error {
-	r.Redis.forget(keyOf(property))
-	r.History.forget(keyOf(property))
+	r.Redis.rest(keyOf(property))
+	r.History.rest(keyOf(property))
 	before := property.DeepCopy()
 	setPaused(property, &property.Status, metav1.NewTime(r.Options.Now()))
 	if equality.Semantic.DeepEqual(before.Status, property.Status) {

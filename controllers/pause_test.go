@@ -72,8 +72,8 @@ func TestAPausedPropertyIsLeftAlone(t *testing.T) {
 	}
 	pausing(t, namespace, "shop", "true")
 	awaitPause(t, namespace, "shop", "True "+v1alpha1.ReasonPaused)
-	if said := message(get(t, &v1alpha1.Property{}, namespace, "shop"), v1alpha1.ConditionPaused); !strings.Contains(said, "NOT revoked") {
-		t.Errorf("the condition does not say that nothing is revoked: %s", said)
+	if said := message(get(t, &v1alpha1.Property{}, namespace, "shop"), v1alpha1.ConditionPaused); !strings.Contains(said, "NOT revoked") || !strings.Contains(said, "the console's old keys") {
+		t.Errorf("the condition does not say that nothing is revoked, nor the console's keys: %s", said)
 	}
 	if got := judged(t, v1alpha1.Kind, namespace, "shop"); got != status.CurrentStatus {
 		t.Errorf("kstatus takes one that is paused and serves for %s", got)

@@ -63,7 +63,9 @@ type RedisAccess struct {
 	mu sync.Mutex
 	// desired says where each Property is kept and what shall be there, also when the Secret that says so is gone.
 	desired map[types.NamespacedName]*desiredProperty
-	// servers are the Redis servers of these, and no others.
+	// resting says where each paused Property is kept, at which nobody looks.
+	resting map[types.NamespacedName]redisTarget
+	// servers are the Redis servers of those that are desired, and no others.
 	servers map[redisTarget]*redisServer
 }
 
@@ -97,7 +99,7 @@ func (a *RedisAccess) check(target redisTarget) error {
 func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix, now func() time.Time) *RedisAccess {
 	return &RedisAccess{
 		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, now: now, changed: make(notices, mostNotices),
-		desired: map[types.NamespacedName]*desiredProperty{}, servers: map[redisTarget]*redisServer{},
+		desired: map[types.NamespacedName]*desiredProperty{}, resting: map[types.NamespacedName]redisTarget{}, servers: map[redisTarget]*redisServer{},
 		rooms: map[bool]ledgerRoom{true: newLedgerRoom(), false: newLedgerRoom()},
 	}
 }

@@ -44,6 +44,7 @@ func (a *RedisAccess) desire(target redisTarget, property types.NamespacedName, 
 		desired = &desiredProperty{target: target}
 		a.desired[property], a.servers[target] = desired, server
 	}
+	delete(a.resting, property)
 	change(desired)
 	return a.servers[target], nil
 }
@@ -110,8 +111,23 @@ func (a *RedisAccess) usersIn(target redisTarget) []stream.User {
 
 // home returns the Redis that the Property is kept in, as far as is known.
 func (a *RedisAccess) home(property types.NamespacedName) (target redisTarget, known bool) {
-	target = a.desiredOf(property).target
-	return target, target != redisTarget{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if desired := a.desired[property]; desired != nil {
+		return desired.target, true
+	}
+	target, known = a.resting[property]
+	return target, known
+}
+
+// rest leaves a paused Property alone, and remembers where it is kept: it may be deleted after the Secret that says so.
+func (a *RedisAccess) rest(property types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if desired := a.desired[property]; desired != nil && desired.debt == nil {
+		a.resting[property] = desired.target
+		a.drop(property)
+	}
 }
 
 // paused returns the platforms that the deliverers have paused, with the reasons.
@@ -128,6 +144,7 @@ func (a *RedisAccess) archiveLags(property types.NamespacedName) bool {
 func (a *RedisAccess) forget(property types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	delete(a.resting, property)
 	if desired := a.desired[property]; desired != nil && desired.debt == nil {
 		a.drop(property)
 	}

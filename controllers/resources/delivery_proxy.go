@@ -2,6 +2,7 @@ package resources
 
 import (
 	"maps"
+	"net/netip"
 	"path"
 	"slices"
 
@@ -44,14 +45,19 @@ func deliveryProxyVolume(property *v1alpha1.Property) *applycore.VolumeApplyConf
 }
 
 // deliveryEgress are where deliveries may go: to anything public, or to the proxy's port where there is one, and to what the operator
-// allows in either case. Where a proxy of a name is cannot be told from here.
+// allows in either case. A proxy of an address is there and nowhere else; where one of a name is cannot be told from here.
 func deliveryEgress(options *Options) []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration {
 	allowed := deliveryRanges(options.EgressAllowCIDRs)
 	proxy, err := egress.ParseProxy(options.DeliveryProxy.URL, "")
 	if err != nil { // there is none: the operator has judged it when it started
 		return []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{applynetworking.NetworkPolicyEgressRule().WithTo(slices.Concat(publicRanges(), allowed)...)}
 	}
-	rules := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(int32(proxy.Port())))}
+	there := applynetworking.NetworkPolicyEgressRule().WithPorts(tcp(int32(proxy.Port())))
+	if address, err := netip.ParseAddr(proxy.URL.Hostname()); err == nil {
+		address = address.WithZone("").Unmap()
+		there.WithTo(block(applynetworking.IPBlock().WithCIDR(netip.PrefixFrom(address, address.BitLen()).String())))
+	}
+	rules := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{there}
 	if len(allowed) > 0 {
 		rules = append(rules, applynetworking.NetworkPolicyEgressRule().WithTo(allowed...))
 	}
