@@ -7,6 +7,7 @@
 package quality
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -130,7 +131,9 @@ const (
 
 const currencyLength = 3
 
-// ReadPeriod makes a period of counters by their names, as a [Tally] gives them. What is none of them is passed over.
+// ReadPeriod makes a period of counters by their names, as a [Tally] gives them. What is none of them is passed over. It has no more
+// names and currencies than a tally tells apart: further ones, as somebody may have written who has a collector's password, are
+// added to what stands for the others, the rarest first, so that everybody who reads them sees the same.
 func ReadPeriod(counters map[string]int64) Period {
 	p := Period{Events: map[string]*Counts{}}
 	for name, count := range counters {
@@ -139,10 +142,64 @@ func ReadPeriod(counters map[string]int64) Period {
 		}
 		p.read(name[0], name[1:], count)
 	}
+	p.bound()
 	for _, c := range p.Events { // what comes out of a map comes in any order
+		c.bound()
 		slices.SortFunc(c.Currencies, func(a, b CurrencyCount) int { return strings.Compare(a.Code, b.Code) })
 	}
 	return p
+}
+
+// bound adds the names that are too many to all others. The usual events always stay.
+func (p *Period) bound() {
+	var names []string
+	for name := range p.Events {
+		if name != OtherEvents && !WellKnown(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) <= mostNames {
+		return
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.Events[b].Sent(), p.Events[a].Sent()), strings.Compare(a, b))
+	})
+	others := p.Events[OtherEvents]
+	if others == nil {
+		others = &Counts{}
+		p.Events[OtherEvents] = others
+	}
+	for _, name := range names[mostNames:] {
+		others.addTimes(p.Events[name], 1)
+		for i, stored := range p.Events[name].Quarters {
+			others.Quarters[i] += stored
+		}
+		delete(p.Events, name)
+	}
+}
+
+// bound adds the currencies that are too many to all others.
+func (c *Counts) bound() {
+	if len(c.Currencies) <= mostCurrencies {
+		return
+	}
+	slices.SortFunc(c.Currencies, func(a, b CurrencyCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Code, b.Code))
+	})
+	told := c.Currencies
+	c.Currencies = make([]CurrencyCount, 0, mostCurrencies+1)
+	places, others := mostCurrencies, int64(0)
+	for _, currency := range told {
+		if currency.Code == OtherCurrency || places == 0 {
+			others += currency.Count
+			continue
+		}
+		c.Currencies = append(c.Currencies, currency)
+		places--
+	}
+	if others > 0 {
+		c.addCurrency(OtherCurrency, others)
+	}
 }
 
 func (p *Period) read(kind byte, event string, count int64) {

@@ -13,7 +13,7 @@ const (
 	mostNames = 64
 	// nameKept is for how long a name that does not come any more keeps its place.
 	nameKept = 24 * time.Hour
-	// mostCurrencies is how many currencies of an event are told apart in a slot.
+	// mostCurrencies is how many currencies of an event are told apart in an hour.
 	mostCurrencies = 12
 	// mostWaiting is how many counters wait at most where nobody takes them: those that are new are left out then.
 	mostWaiting = 20_000
@@ -62,15 +62,47 @@ func (i *Increment) HourCounter() string {
 	return string(kindQuarter+byte(i.Slot.UTC().Minute()/minutes)) + i.Counter[1:]
 }
 
+// Place is what a counter needs to be kept: one of Most places that all of a group share, in each slot and hour and whoever counts.
+// Where its member has none and there is none left the counter is called Instead, behind its first byte.
+type Place struct {
+	Group, Member, Instead string
+	Most                   int
+}
+
+// The groups: names that senders make up, and the currencies of an event, which has its name behind it.
+const namesGroup, currenciesGroup = "n", "$"
+
+// Place returns what the counter needs to be kept. Those of the usual events need none.
+func (i *Increment) Place() (place Place, needed bool) {
+	switch kind, event := i.Counter[0], i.Counter[1:]; {
+	case kind == kindCurrency && event[:currencyLength] != otherCurrencyCode:
+		code, event := event[:currencyLength], event[currencyLength:]
+		return Place{currenciesGroup + event, code, otherCurrencyCode + event, mostCurrencies}, true
+	case kind == kindCurrency, kind == kindLost, kind == kindPresent, event == OtherEvents, WellKnown(event):
+		return Place{}, false
+	default:
+		return Place{namesGroup, event, OtherEvents, mostNames}, true
+	}
+}
+
+const (
+	// hourKinds is how many counters an event has in an hour, beside those of its currencies.
+	hourKinds = quarters + 5
+	// MostFields is how many fields the counts of an hour have at most, whoever counts and whatever is sent: those of the usual events
+	// and of all others; of each other name one more that tells of its place, and of each currency; how many places are taken; that
+	// somebody was there, and what was lost.
+	MostFields = (len(wellKnown)+1)*hourKinds + mostNames*(hourKinds+1) + 1 + len(wellKnown)*(2*mostCurrencies+2) + 2
+)
+
 // Tally counts a Property's events until somebody takes the counts. It keeps nothing of an event but its name and its currency, and
 // is safe for concurrent use.
 type Tally struct {
 	mu     sync.Mutex
 	names  map[string]named
 	counts map[counter]int64
-	// currencies are those of an event in the slot that is counted now.
+	// currencies are those of an event in the hour that is counted now.
 	currencies map[string][]string
-	slot       time.Time
+	hour       time.Time
 }
 
 // named is a name that has a place, and when it came last; zero for those that always have one.
@@ -101,8 +133,12 @@ func (t *Tally) Observe(at time.Time, event string, traits Traits) Observed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	event = t.name(at, event)
-	if traits.Currency != "" {
+	switch {
+	case traits.Currency == "":
+	case WellKnown(event):
 		traits.Currency = t.currency(at, event, traits.Currency)
+	default: // names times currencies would be too many counters
+		traits.Currency = ""
 	}
 	return Observed{event, traits}
 }
@@ -197,8 +233,8 @@ func (t *Tally) currency(at time.Time, event, code string) string {
 	if len(code) != currencyLength {
 		return otherCurrencyCode
 	}
-	if slot := at.Truncate(SlotLength); !slot.Equal(t.slot) {
-		t.slot = slot
+	if hour := at.Truncate(time.Hour); !hour.Equal(t.hour) {
+		t.hour = hour
 		clear(t.currencies)
 	}
 	for _, known := range t.currencies[event] {
@@ -229,7 +265,37 @@ func (t *Tally) Take() []Increment {
 	return taken
 }
 
-// Return gives back what was taken and could not be kept. That somebody was there is told anew, or not at all.
+// Drop lets go of what was taken of which nobody knows whether it was kept: it would count twice if it was given back. The events in
+// it are lost, so that a slot of which much is missing is not taken for one in which little came.
+func (t *Tally) Drop(increments []Increment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	type events struct {
+		slot int64
+		name string
+	}
+	lost := map[events]int64{} // an event has several counters
+	for _, i := range increments {
+		name := i.Counter[1:]
+		switch i.Counter[0] {
+		case kindStored, kindClient, kindEmail, kindClick:
+		case kindCurrency:
+			name = name[currencyLength:]
+		case kindLost:
+			t.count(i.Slot, kindLost, "", "", i.Count)
+			continue
+		default:
+			continue
+		}
+		of := events{i.Slot.UnixMilli(), name}
+		lost[of] = max(lost[of], i.Count)
+	}
+	for of, count := range lost {
+		t.count(time.UnixMilli(of.slot), kindLost, "", "", count)
+	}
+}
+
+// Return gives back what was taken and was not kept. That somebody was there is told anew, or not at all.
 func (t *Tally) Return(increments []Increment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

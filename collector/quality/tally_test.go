@@ -91,6 +91,79 @@ func TestNamesThatSendersMakeUpAreBounded(t *testing.T) {
 	}
 }
 
+// TestCurrenciesAreBoundedInAnHour has a page's visitor send other currencies in each slot of an hour.
+func TestCurrenciesAreBoundedInAnHour(t *testing.T) {
+	t.Parallel()
+	tally, hour := NewTally(), slotStart.Truncate(time.Hour)
+	for i := range 144 {
+		at := hour.Add(time.Duration(i%12) * SlotLength)
+		for _, event := range []string{"add_to_cart", "our own"} {
+			tally.Stored(at, tally.Observe(at, event, Traits{Currency: fmt.Sprintf("C%02d", i%100)}))
+		}
+	}
+	_, period := read(tally.Take())
+	if got := len(period.Events["add_to_cart"].Currencies); got != mostCurrencies+1 {
+		t.Errorf("%d currencies are told apart, want %d and the others", got, mostCurrencies)
+	}
+	if got := period.Events["our own"].Currencies; got != nil {
+		t.Errorf("names that senders make up have the currencies %v", got)
+	}
+}
+
+// TestFurtherNamesAndCurrenciesAreReadAsOthers reads what somebody has written who has a collector's password, again and again: it must
+// not hang on the order of a map.
+func TestFurtherNamesAndCurrenciesAreReadAsOthers(t *testing.T) {
+	t.Parallel()
+	counters := map[string]int64{"0purchase": 1, "1refund": 1}
+	for i := range 1000 {
+		counters[fmt.Sprintf("0made up %03d", i)] = int64(2 + i/100)
+	}
+	for i := range 100 {
+		counters[fmt.Sprintf("$C%02dpurchase", i)] = int64(1 + i/50)
+	}
+	want := ReadPeriod(counters)
+	if len(want.Events) != mostNames+3 || want.Events["purchase"] == nil || want.Events["refund"] == nil {
+		t.Errorf("%d events are told apart, want %d", len(want.Events), mostNames+3)
+	}
+	if want.Events["made up 900"] == nil || want.Events["made up 000"] != nil {
+		t.Error("the rarest names are not those that are added up")
+	}
+	sum := int64(0)
+	for name, counts := range want.Events {
+		if !WellKnown(name) {
+			sum += counts.Stored
+		}
+	}
+	if sum != 6500 || want.Events[OtherEvents].Quarters[0] != want.Events[OtherEvents].Stored {
+		t.Errorf("%d events, want 6500; others %+v", sum, want.Events[OtherEvents])
+	}
+	if got := want.Events["purchase"].Currencies; len(got) != mostCurrencies+1 || got[0].Code != OtherCurrency || got[1].Code != "C50" {
+		t.Errorf("the currencies are %v", got)
+	}
+	for range 20 {
+		if diff := cmp.Diff(want, ReadPeriod(counters)); diff != "" {
+			t.Fatalf("read again (-first +again):\n%s", diff)
+		}
+	}
+}
+
+func TestWhatIsDroppedIsLostOnce(t *testing.T) {
+	t.Parallel()
+	tally := NewTally()
+	for range 3 {
+		tally.Stored(slotStart, tally.Observe(slotStart, "purchase", Traits{Client: true, Email: true, Currency: "EUR"}))
+	}
+	tally.Stored(slotStart, tally.Observe(slotStart, "our own", Traits{Client: true}))
+	tally.Duplicate(slotStart, tally.Observe(slotStart, "purchase", Traits{}))
+	tally.Lost(slotStart, 2)
+	tally.Present(slotStart)
+	tally.Drop(tally.Take())
+	slot, _ := read(tally.Take())
+	if diff := cmp.Diff(Period{Lost: 6, Events: map[string]*Counts{}}, slot); diff != "" {
+		t.Errorf("dropped (-want +got):\n%s", diff)
+	}
+}
+
 func TestCountersOfOthersArePassedOver(t *testing.T) {
 	t.Parallel()
 	got := ReadPeriod(map[string]int64{"": 1, "$EU": 1, "x": 1, "?purchase": 1, "spurchase": -1, "$EURpurchase": 2})

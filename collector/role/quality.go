@@ -38,13 +38,14 @@ func (p *property) keepCounting(ctx context.Context) {
 		}
 		err := p.writeCounts(context.WithoutCancel(ctx), time.Now())
 		if err != nil && !failing {
-			p.options.Logger.WarnContext(ctx, "what was counted cannot be written: it waits", "property", p.String(), "error", err)
+			p.options.Logger.WarnContext(ctx, "what was counted cannot be written: it waits, or is lost where Redis has not answered", "property", p.String(), "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// writeCounts writes what was counted. What cannot be written waits.
+// writeCounts writes what was counted. What was not written waits. Of what Redis did not answer nobody knows whether it was: it is
+// lost, for it would be added again each time while Redis is slow.
 func (p *property) writeCounts(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -55,11 +56,17 @@ func (p *property) writeCounts(ctx context.Context, now time.Time) error {
 	counts := make([]stream.Count, len(increments))
 	for i := range increments {
 		counts[i] = stream.Count{Slot: increments[i].Slot, InSlot: increments[i].Counter, InHour: increments[i].HourCounter(), Count: increments[i].Count}
+		if place, needed := increments[i].Place(); needed {
+			counts[i].Place = stream.Place{Group: place.Group, Member: place.Member, Most: place.Most, Instead: place.Instead}
+		}
 	}
-	err := p.stream.AddCounts(ctx, counts, now)
-	if err != nil {
-		p.tally.Return(increments)
+	fates, err := p.stream.AddCounts(ctx, counts, now)
+	by := map[stream.Fate][]quality.Increment{}
+	for i, fate := range fates {
+		by[fate] = append(by[fate], increments[i])
 	}
+	p.tally.Return(by[stream.Uncounted])
+	p.tally.Drop(by[stream.Unclear])
 	return err
 }
 

@@ -50,7 +50,7 @@ func quietFor(t *testing.T, s *stream.Stream, slots int) {
 			}
 		}
 	}
-	if err := s.AddCounts(t.Context(), counts, now); err != nil {
+	if _, err := s.AddCounts(t.Context(), counts, now); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 30 {
@@ -59,7 +59,7 @@ func quietFor(t *testing.T, s *stream.Stream, slots int) {
 		if i > slots {
 			counts = append(counts, stream.Count{Slot: slot, InSlot: "spurchase", InHour: "x", Count: 8}, stream.Count{Slot: slot, InSlot: "$EURpurchase", InHour: "x", Count: 8})
 		}
-		if err := s.AddCounts(t.Context(), counts, slot); err != nil {
+		if _, err := s.AddCounts(t.Context(), counts, slot); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -103,7 +103,8 @@ func appendGrants(k keys) []grant {
 		{[]string{"hgetall"}, []string{"%R~" + k.erasureState("?*")}},
 		{[]string{"zadd", "zremrangebyrank"}, []string{"%W~" + k.usedKeys()}},
 		{[]string{"zscore"}, []string{"%R~" + k.usedKeys()}},
-		{[]string{"hincrby"}, k.allCounts("~")},
+		{[]string{"fcall", "hincrby"}, k.allCounts("~")},
+		{[]string{"hexists"}, k.allCounts("%R~")},
 		{[]string{"pexpire"}, k.allCounts("%W~")},
 	}
 }

@@ -58,7 +58,7 @@ var arguments = map[string]string{
 	"command|count": "", "command|docs": "", "command|getkeys": "get x", "command|getkeysandflags": "get x", "command|help": "",
 	"command|info": "", "command|list": "",
 	"fcall": "weir_append 1 KEY", "get": "KEY", "getrange": "KEY 0 -1", "set": "KEY v", "unlink": "KEY", "exists": "KEY", "pexpire": "KEY 1",
-	"hget": "KEY f", "hstrlen": "KEY f", "hmget": "KEY f", "hlen": "KEY", "hset": "KEY f v", "hdel": "KEY f", "hgetall": "KEY", "hscan": "KEY 0", "hincrby": "KEY f 1",
+	"hget": "KEY f", "hstrlen": "KEY f", "hmget": "KEY f", "hlen": "KEY", "hset": "KEY f v", "hdel": "KEY f", "hexists": "KEY f", "hgetall": "KEY", "hscan": "KEY 0", "hincrby": "KEY f 1",
 	"zadd": "KEY 1 m", "zrem": "KEY m", "zcard": "KEY", "zscore": "KEY m", "zmscore": "KEY m", "zrange": "KEY 0 -1",
 	"zremrangebyrank": "KEY 0 1", "zremrangebyscore": "KEY 0 1", "zrangebyscore": "KEY 0 1", "xadd": "KEY MAXLEN 0 * e x", "xlen": "KEY", "xrange": "KEY - +", "xrevrange": "KEY + -", "xread": "STREAMS KEY 0",
 	"xtrim": "KEY MAXLEN 0", "xdel": "KEY 1-1", "xack": "KEY g 1-1", "xclaim": "KEY g c 0 1-1", "xautoclaim": "KEY g c 0 0", "xpending": "KEY g",

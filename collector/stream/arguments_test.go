@@ -98,6 +98,9 @@ func callsOf(k keys) map[string]call {
 		functionHide: {
 			keys: []string{k.openErasures(), k.hiddenErasures(), k.erasureState(""), k.clock()}, args: []any{"4-1", 1}, repeated: 2, free: []int{0},
 		},
+		functionCount: {
+			keys: []string{k.hourCounts(time.Unix(0, 0))}, args: []any{1000, "0ours", 1, "#", "@ours", 64, "0\x00"}, repeated: 6, free: []int{1, 3, 4, 6},
+		},
 		functionLook: {keys: []string{k.clock()}, args: []any{1, 1}, empty: []int{0}},
 	}
 }

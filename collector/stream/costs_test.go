@@ -128,6 +128,16 @@ func TestWhatOneCallCosts(t *testing.T) {
 				putFields(t, s, s.keys.deliveries(), 100, 2000)
 			}, functionRetain, trimKeys, func(keys) []any { return []any{0, 0, 1, mostTrimmed, "1"} }, "",
 		},
+		"weir_count of the most counters, with the longest names": {
+			nil, functionCount, func(k keys) []string { return []string{k.hourCounts(time.Now())} }, func(keys) []any {
+				args := []any{1000}
+				for i := range mostEvents {
+					name := fmt.Sprintf("%06d", i) + strings.Repeat("n", 1000)
+					args = append(args, "0"+name, 1, "#", "@"+name, mostEvents, "0")
+				}
+				return args
+			}, "",
+		},
 		"weir_archive_begin where somebody has written megabytes": {
 			poisonedArchive, functionArchiveBegin, func(k keys) []string { return []string{k.archive()} }, func(keys) []any { return nil }, "",
 		},

@@ -37,6 +37,7 @@ const (
 	functionErase        = "weir_erase"
 	functionReplace      = "weir_replace_records"
 	functionHide         = "weir_hide"
+	functionCount        = "weir_count"
 )
 
 var libraryVersion = regexp.MustCompile(`(?m)^local VERSION = (\d+)$`)

@@ -7,7 +7,7 @@
 -- Lua does not roll back. Where a function takes several steps, one whose loss would lose an event comes first, as the
 -- retry before the acknowledgement, or the event before its deduplication keys.
 
-local VERSION = 20
+local VERSION = 21
 
 local STEPS = 10000           -- a deduplication key's time is counted in so many parts of its bucket
 local WITH_ID = 32768         -- is added to the time of a deduplication key that stores an id
@@ -58,6 +58,7 @@ local MOST_ERASURES = 255      -- that one call is about: a byte says which
 local MOST_COUNTED = 4000      -- that the records of one call of weir_replace_records are counted for
 local MOST_DIGESTS = 8         -- deduplication keys that may be an event's
 local MOST_FIELD = 65536       -- bytes of a field of deduplication keys, many times what there is
+local MOST_COUNTER = 1024      -- bytes of a counter's name, many times what there is
 local MOST_TOKEN = 64          -- bytes of what a block of the archive's is told by
 local MOST_REQUEST = 16384     -- bytes of a request for an erasure
 local MOST_REQUESTS = 524288   -- bytes of requests that one call replies with, and one request more
@@ -1610,7 +1611,44 @@ local function hide(keys, args)
   return noted
 end
 
+----------------------------------------------------------------------------------------------------------------
+-- Counts (counts.go)
+
+-- has_place says whether a member of a group has a place in a hash of counts, and gives it one while there are fewer than most.
+local function has_place(key, group, member, most)
+  if redis.pcall('HEXISTS', key, member) == 1 then return true end
+  local taken = redis.pcall('HINCRBY', key, group, 0)
+  if type(taken) ~= 'number' or taken >= most then return false end
+  redis.pcall('HINCRBY', key, group, 1)
+  redis.pcall('HINCRBY', key, member, 0)
+  return true
+end
+
+-- weir_count: KEYS counts:slot:SLOT or counts:hour:HOUR; ARGV the ms that it lives for, then for each counter: its field, what is
+-- added, the field that counts the members of its group, "" where it has no bound, the field of which a member is known, the
+-- most members, and the field that is added to where it has no place. Senders make up members, and several collectors add: so it
+-- is here that they are bounded. What is no number, as somebody with the password may have written, is passed over.
+local function count(keys, args)
+  local own = string.match(keys[1] or '', ':(counts:slot:%d%d)$') or string.match(keys[1] or '', ':(counts:hour:%d%d%d)$')
+  expect(keys, own or 'counts:slot:00')
+  local kept = whole(args[1], 'how long counts live', 1, LONGEST)
+  if listed(args, 1, 6, MOST_EVENTS) == 0 then wrong('there must be a counter') end
+  for i = 2, #args, 6 do
+    whole(args[i + 1], 'what is added', 1, LARGEST)
+    whole(args[i + 4], 'the most members', 0, MOST_EVENTS)
+    for _, field in ipairs({ i, i + 2, i + 3, i + 5 }) do bounded(args[field], 'a field', MOST_COUNTER) end
+  end
+  for i = 2, #args, 6 do
+    local group, field = args[i + 2], args[i]
+    if group ~= '' and not has_place(keys[1], group, args[i + 3], tonumber(args[i + 4])) then field = args[i + 5] end
+    redis.pcall('HINCRBY', keys[1], field, args[i + 1])
+  end
+  redis.call('PEXPIRE', keys[1], number(kept))
+  return 1
+end
+
 redis.register_function('weir_append', append)
+redis.register_function('weir_count', count)
 redis.register_function('weir_allow', allow)
 redis.register_function('weir_seal', seal)
 redis.register_function('weir_replay', replay)
