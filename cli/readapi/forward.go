@@ -48,8 +48,11 @@ func PortForward(ctx context.Context, reached *cluster.Cluster, pod string, port
 		cancel()
 		return fail(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
+	ended, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		ended <- forwarder.ForwardPorts()
+	}()
 	select {
 	case <-ready:
 	case err := <-ended:
@@ -65,13 +68,13 @@ func PortForward(ctx context.Context, reached *cluster.Cluster, pod string, port
 		return fail(err)
 	}
 	address = fmt.Sprintf("127.0.0.1:%d", ports[0].Local)
-	go hold(ctx, ended, address)
+	go hold(ctx, over, address)
 	return address, cancel, nil
 }
 
 // hold keeps the port once the forwarding has ended, as where the pod is gone, until the command does: what is still sent there has a
 // token in it, and somebody else on this machine could listen.
-func hold(ctx context.Context, ended <-chan error, address string) {
+func hold(ctx context.Context, ended <-chan struct{}, address string) {
 	select {
 	case <-ctx.Done():
 		return
