@@ -129,7 +129,7 @@ func TestKubectlShowsWhatMatters(t *testing.T) {
 	row := func() map[string]any { return tableRow(t, namespace) }
 	want := map[string]any{
 		"Name": "shop", "Ready": "False", "Reason": "Progressing", "Collect URL": "http://collect.table.example.com",
-		"API URL": "http://api.table.example.com", "Platforms": "True",
+		"API URL": "http://api.table.example.com", "Platforms": "True", "Class": nil, "Paused": nil,
 	}
 	if diff := cmp.Diff(want, row()); diff != "" {
 		t.Errorf("the row (-want +got):\n%s", diff)
