@@ -33,7 +33,7 @@ type credentialKind struct {
 var (
 	secretKeys      = credentialKind{"api-key.", "an API key", auth.APIKeyPrefix, auth.NewAPIKey}
 	publishableKeys = credentialKind{"publishable-key.", "a publishable API key", auth.PublishableKeyPrefix, auth.NewPublishableKey}
-	accessTokens    = credentialKind{"access-token.", "an access token", auth.AccessTokenPrefix, auth.NewAccessToken}
+	accessTokens    = credentialKind{resources.ShownToken, "an access token", auth.AccessTokenPrefix, auth.NewAccessToken}
 )
 
 // kindOf returns the kind of an API key. A key whose type changes is made anew: what was secret is never published, and
@@ -62,19 +62,21 @@ func (r *Reconciler) credentials(ctx context.Context, s *scope) error {
 	// Keys first: a token that is one of them may stand in a page.
 	values := map[string]string{}
 	for i, key := range s.property.Spec.APIKeys {
+		field := fmt.Sprintf("spec.apiKeys[%d]", i)
 		value := r.credentialOf(ctx, s, secret, specCredential{
-			kindOf(key), key.Name, fmt.Sprintf("spec.apiKeys[%d].secretKeyRef", i), key.SecretKeyRef, resources.BroughtAPIKey,
+			kindOf(key), key.Name, field, key.SecretKeyRef, resources.BroughtAPIKey,
 		}, &errs)
-		if value != "" && s.alone(value, fmt.Sprintf("spec.apiKeys[%d]", i), values) {
+		if value != "" && s.alone(value, field, values) {
 			s.credentials.APIKeys[key.Name] = value
 			s.accepted.Spec.APIKeys = append(s.accepted.Spec.APIKeys, key)
 		}
 	}
 	for i, token := range s.property.Spec.AccessTokens {
+		field := fmt.Sprintf("spec.accessTokens[%d]", i)
 		value := r.credentialOf(ctx, s, secret, specCredential{
-			accessTokens, token.Name, fmt.Sprintf("spec.accessTokens[%d].secretKeyRef", i), token.SecretKeyRef, resources.BroughtAccessToken,
+			accessTokens, token.Name, field, token.SecretKeyRef, resources.BroughtAccessToken,
 		}, &errs)
-		if value != "" && s.alone(value, fmt.Sprintf("spec.accessTokens[%d]", i), values) {
+		if value != "" && s.alone(value, field, values) {
 			s.credentials.AccessTokens[token.Name] = value
 			s.accepted.Spec.AccessTokens = append(s.accepted.Spec.AccessTokens, token)
 		}
@@ -108,7 +110,8 @@ func (r *Reconciler) credentialOf(ctx context.Context, s *scope, secret *corev1.
 	if c.ref == nil {
 		return s.madeCredential(secret, c.kind, c.name)
 	}
-	value, missing, err := r.secretValue(ctx, s.property, c.field, *c.ref)
+	field := c.field + ".secretKeyRef"
+	value, missing, err := r.secretValue(ctx, s.property, field, *c.ref)
 	if err != nil {
 		*errs, s.credentialsUnknown = append(*errs, err), true
 		return ""
@@ -118,7 +121,7 @@ func (r *Reconciler) credentialOf(ctx context.Context, s *scope, secret *corev1.
 		if unfit == nil {
 			return fit
 		}
-		missing = reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", c.field, c.ref.Key, c.ref.Name, unfit)
+		missing = reasonf(v1alpha1.ReasonSecretInvalid, "%s: key %s of Secret %s: %v", field, c.ref.Key, c.ref.Name, unfit)
 	}
 	s.credentialsProblem = cmp.Or(s.credentialsProblem, missing)
 	return ""

@@ -182,19 +182,15 @@ func specErrors(err error) string {
 // handOver keeps the number of pods when an autoscaler, or somebody else, is to decide it from now on: a field that its last
 // owner gives up falls back to its default, one pod. Who owns it the server says; it is asked when the Deployment has changed.
 func (r *Reconciler) handOver(ctx context.Context, s *scope, object resources.Object) error {
-	desired, err := object.Unstructured()
-	if err != nil {
-		return err
-	}
-	if _, found, _ := unstructured.NestedFieldNoCopy(desired.Object, "spec", "replicas"); found {
-		delete(r.memories.of(s.property).handedOver, object.Name)
+	memory := r.memories.of(s.property)
+	if !object.LeavesReplicas() {
+		delete(memory.handedOver, object.Name)
 		return nil
 	}
 	current, err := r.deploymentNamed(ctx, s.property.Namespace, object.Name)
 	if err != nil || current == nil || current.Spec.Replicas == nil || !metav1.IsControlledBy(current, s.property) {
 		return err
 	}
-	memory := r.memories.of(s.property)
 	if memory.handedOver[object.Name] {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package property
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -106,14 +107,13 @@ func (e *examination) ingress(ctx context.Context) {
 	}
 	class := ptr.Deref(ingress.Spec.IngressClassName, "the default one")
 	e.judge(what, len(addresses) > 0, warning, "No controller has given it an address: look whether one serves this class. Some never say.",
-		"class %s, address %s", class, orDash(strings.Join(addresses, ", ")))
+		"class %s, address %s", class, cmp.Or(strings.Join(addresses, ", "), "-"))
 }
 
 func (e *examination) routes(ctx context.Context) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRouteList"})
-	mine := client.MatchingLabels{resources.LabelName: resources.ManagedBy, resources.LabelInstance: e.property.Name}
-	if err := e.reached.List(ctx, list, inNamespace(e), mine); err != nil {
+	if err := e.reached.List(ctx, list, inNamespace(e), labelled(e.property)); err != nil {
 		e.cannot("HTTPRoutes", cluster.Explain("list them", err))
 		return
 	}
@@ -122,15 +122,8 @@ func (e *examination) routes(ctx context.Context) {
 	}
 	for i := range list.Items {
 		bad := unaccepted(&list.Items[i])
-		e.judge("HTTPRoute "+list.Items[i].GetName(), bad == "", failed, "Look at the Gateway: whether it is there, and lets routes of this namespace in.", "%s", orText(bad, "accepted"))
+		e.judge("HTTPRoute "+list.Items[i].GetName(), bad == "", failed, "Look at the Gateway: whether it is there, and lets routes of this namespace in.", "%s", cmp.Or(bad, "accepted"))
 	}
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // unaccepted says what a Gateway's controller has against a route, "" for nothing.
@@ -216,8 +209,7 @@ func (e *examination) answer(ctx context.Context, u *url.URL) {
 // on Redis's side, which [examination.insidePods] sees.
 func (e *examination) policies(ctx context.Context) {
 	var list networkingv1.NetworkPolicyList
-	mine := client.MatchingLabels{resources.LabelName: resources.ManagedBy, resources.LabelInstance: e.property.Name}
-	if err := e.reached.List(ctx, &list, inNamespace(e), mine); err != nil {
+	if err := e.reached.List(ctx, &list, inNamespace(e), labelled(e.property)); err != nil {
 		e.cannot("NetworkPolicies", cluster.Explain("list them", err))
 		return
 	}
@@ -236,7 +228,7 @@ func (e *examination) policies(ctx context.Context) {
 				from = append(from, peerWords(peer))
 			}
 		}
-		e.add("NetworkPolicy "+policy.Name, fine, "", "lets in %s", orText(strings.Join(slices.Compact(slices.Sorted(slices.Values(from))), ", "), "anybody"))
+		e.add("NetworkPolicy "+policy.Name, fine, "", "lets in %s", cmp.Or(strings.Join(slices.Compact(slices.Sorted(slices.Values(from))), ", "), "anybody"))
 	}
 }
 

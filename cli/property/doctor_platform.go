@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/weir-dev/weir/cli/terminal"
 	"github.com/weir-dev/weir/collector/auth"
 )
@@ -47,7 +49,7 @@ type testRequest struct {
 
 // fault is what a platform's verdict means to the exit code.
 func (a *testAnswer) fault() error {
-	said, reason := a.Data.Verdict, cmp.Or(value(a.Data.Reason), "no reason is given")
+	said, reason := a.Data.Verdict, cmp.Or(ptr.Deref(a.Data.Reason, ""), "no reason is given")
 	switch {
 	case said == testAccepted, said == testNotSent && reason == noTestMode:
 		return nil
@@ -85,10 +87,10 @@ func (c *call) showVerdict(answer *testAnswer) {
 	a := &answer.Data
 	c.say("%s (%s): %s", a.Platform, a.Type, a.Verdict)
 	c.say("  %s", a.Explanation)
-	if reason := value(a.Reason); reason != "" {
+	if reason := ptr.Deref(a.Reason, ""); reason != "" {
 		c.say("  reason: %s", reason)
 	}
-	if advice := value(a.Advice); advice != "" {
+	if advice := ptr.Deref(a.Advice, ""); advice != "" {
 		c.say("  > %s", advice)
 	}
 	if r := a.Request; r != nil {
@@ -96,7 +98,7 @@ func (c *call) showVerdict(answer *testAnswer) {
 		if a.Verdict == testNotSent {
 			verb = "would be sent"
 		}
-		c.say("\n%s: %s %s", verb, value(r.Method), value(r.URL))
+		c.say("\n%s: %s %s", verb, ptr.Deref(r.Method, ""), ptr.Deref(r.URL, ""))
 		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
 			c.say("  %s: %s", name, r.Headers[name])
 		}
@@ -108,15 +110,7 @@ func (c *call) showVerdict(answer *testAnswer) {
 	if a.Status != nil {
 		c.say("\nanswered: %d after %d ms", *a.Status, a.TookMS)
 	}
-	if response := value(a.Response); response != "" {
+	if response := ptr.Deref(a.Response, ""); response != "" {
 		c.say("  %s", response)
 	}
-}
-
-// value is "" for null.
-func value(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

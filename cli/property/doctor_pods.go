@@ -1,6 +1,7 @@
 package property
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,14 +24,12 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/sources"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
-const (
-	// metricsPort is the container port at which pods say how they are.
-	metricsPort = 9090
-	// farBehind is when deliveries are so late that somebody should look.
-	farBehind = 5 * time.Minute
-)
+// farBehind is when deliveries are so late that somebody should look.
+const farBehind = 5 * time.Minute
 
 // insidePods asks each role's pods how they see Redis and ClickHouse. They are asked by their own readiness and metrics: their image has
 // no shell, and nothing is run in them.
@@ -45,7 +44,7 @@ func (e *examination) insidePods(ctx context.Context) {
 }
 
 func (e *examination) insidePod(ctx context.Context, name string) error {
-	address, stop, err := e.Forward(ctx, e.reached, name, metricsPort)
+	address, stop, err := e.Forward(ctx, e.reached, name, resources.MetricsPort)
 	if err != nil {
 		return err
 	}
@@ -170,7 +169,8 @@ func (e *examination) secrets(ctx context.Context) {
 		}
 	}
 	for i := range e.property.Spec.Sources {
-		wanted[e.property.Spec.Sources[i].SecretRef.Name] = append(wanted[e.property.Spec.Sources[i].SecretRef.Name], "signingSecret")
+		name := e.property.Spec.Sources[i].SecretRef.Name
+		wanted[name] = append(wanted[name], sources.SigningSecret)
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		e.secret(ctx, name, wanted[name])
@@ -213,7 +213,7 @@ func (e *examination) numbers(ctx context.Context) {
 	if err != nil {
 		e.add("read API", failed, "docs/operate/troubleshoot.md#the-read-api has what its answers mean.", "%v", err)
 	} else {
-		e.add("read API", fine, "", "answers; newest event: %s", orText(found.AsOf, "none yet"))
+		e.add("read API", fine, "", "answers; newest event: %s", cmp.Or(found.AsOf, "none yet"))
 		e.judge("refused events", found.Rejected.LastHour == 0, warning, fmt.Sprintf("%s rejections %s lists them with why.", e.Program, e.name), "%d within the last hour", found.Rejected.LastHour)
 		e.platforms(found.Platforms)
 	}

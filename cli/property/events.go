@@ -1,14 +1,18 @@
 package property
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/weir-dev/weir/cli/flags"
 	"github.com/weir-dev/weir/cli/readapi"
@@ -123,11 +127,11 @@ func (c *call) listEvents(page eventsPage, filtered bool) error {
 	}
 	table := c.table("", "RECEIVED", "EVENT", "VALUE", "CHANNEL", "DELIVERIES", "ID")
 	for _, raw := range page.Data {
-		row, err := eventRow(raw)
+		e, err := eventOf(raw)
 		if err != nil {
 			return err
 		}
-		table.Row(row...)
+		table.Row(e.row()...)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -141,12 +145,15 @@ func (c *call) listEvents(page eventsPage, filtered bool) error {
 	return nil
 }
 
-func eventRow(raw json.RawMessage) ([]string, error) {
-	var e event
+func eventOf(raw json.RawMessage) (e event, err error) {
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return nil, fmt.Errorf("the read API's answer cannot be read: %w", err)
+		return e, fmt.Errorf("the read API's answer cannot be read: %w", err)
 	}
-	return []string{clock(e.ReceivedAt), e.Event, e.money(), dash(e.Channel), e.deliveries(), e.EventID}, nil
+	return e, nil
+}
+
+func (e *event) row() []string {
+	return []string{clock(e.ReceivedAt), e.Event, e.money(), dash(e.Channel), e.deliveries(), e.EventID}
 }
 
 func (e *event) money() string {
@@ -187,12 +194,7 @@ func clock(text string) string {
 	return at.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-func dash(text *string) string {
-	if text == nil || *text == "" {
-		return "-"
-	}
-	return *text
-}
+func dash(text *string) string { return cmp.Or(ptr.Deref(text, ""), "-") }
 
 // tailPause is between two looks for new events.
 const tailPause = 2 * time.Second
@@ -243,7 +245,7 @@ type follower struct {
 
 // begin shows what was there.
 func (f *follower) begin(ctx context.Context, lines int) error {
-	query := f.filters.copy()
+	query := maps.Clone(f.filters.values)
 	query.Set("limit", strconv.Itoa(max(lines, 1)))
 	var page eventsPage
 	header, err := f.client.Get(ctx, "/events", query, &page)
@@ -255,7 +257,11 @@ func (f *follower) begin(ctx context.Context, lines int) error {
 		f.from = at.UTC().Format(time.RFC3339)
 	}
 	for i, raw := range slices.Backward(page.Data) {
-		if err := f.show(raw, i < lines); err != nil {
+		e, err := eventOf(raw)
+		if err != nil {
+			return err
+		}
+		if err := f.show(&e, raw, i < lines); err != nil {
 			return err
 		}
 	}
@@ -264,7 +270,7 @@ func (f *follower) begin(ctx context.Context, lines int) error {
 
 // look shows what has come since.
 func (f *follower) look(ctx context.Context) error {
-	query := f.filters.copy()
+	query := maps.Clone(f.filters.values)
 	query.Set("from", f.from)
 	query.Set("order", "asc")
 	query.Set("limit", strconv.Itoa(mostPerPage))
@@ -275,11 +281,15 @@ func (f *follower) look(ctx context.Context) error {
 			return err
 		}
 		for _, raw := range page.Data {
-			if skip > 0 && receivedAt(raw) == from {
+			e, err := eventOf(raw)
+			if err != nil {
+				return err
+			}
+			if skip > 0 && e.ReceivedAt == from {
 				skip--
 				continue
 			}
-			if err := f.show(raw, true); err != nil {
+			if err := f.show(&e, raw, true); err != nil {
 				return err
 			}
 		}
@@ -290,19 +300,12 @@ func (f *follower) look(ctx context.Context) error {
 	}
 }
 
-func receivedAt(raw json.RawMessage) string {
-	var e event
-	_ = json.Unmarshal(raw, &e) // what cannot be read is shown, and fails there
-	return e.ReceivedAt
-}
-
 // show writes an event, and remembers it as the last one.
-func (f *follower) show(raw json.RawMessage, visible bool) error {
-	at := receivedAt(raw)
-	if at == f.from {
+func (f *follower) show(e *event, raw json.RawMessage, visible bool) error {
+	if e.ReceivedAt == f.from {
 		f.shown++
 	} else {
-		f.from, f.shown = at, 1
+		f.from, f.shown = e.ReceivedAt, 1
 	}
 	switch {
 	case !visible:
@@ -310,18 +313,7 @@ func (f *follower) show(raw json.RawMessage, visible bool) error {
 	case f.output == outputJSON:
 		return terminal.Line(f.Stdout, raw)
 	}
-	row, err := eventRow(raw)
-	if err != nil {
-		return err
-	}
+	row := e.row()
 	f.say("%s  %s  %s  %s  %s", row[0], terminal.Clean(row[1]), row[2], terminal.Clean(row[4]), terminal.Clean(row[5]))
 	return nil
-}
-
-func (f *filters) copy() url.Values {
-	copied := url.Values{}
-	for name, values := range f.values {
-		copied[name] = append([]string(nil), values...)
-	}
-	return copied
 }

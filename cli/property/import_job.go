@@ -129,7 +129,7 @@ func (i *importing) template(archive *corev1.PodTemplateSpec) corev1.PodTemplate
 	container := &spec.Containers[0]
 	container.LivenessProbe, container.ReadinessProbe, container.StartupProbe, container.Lifecycle, container.Ports = nil, nil, nil, nil, nil
 	container.Command = []string{"/collector"}
-	container.Args = slices.Concat([]string{"import", "--config", "/etc/weir"}, i.options, []string{path.Join(pastDir, i.path)})
+	container.Args = slices.Concat([]string{"import", "--config", resources.ConfigDir}, i.options, []string{path.Join(pastDir, i.path)})
 	memory := resource.MustParse("1Gi")
 	container.Resources = corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: memory},

@@ -1,6 +1,7 @@
 package property
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -120,7 +121,7 @@ func (c *call) list(ctx context.Context, reached *cluster.Cluster, everywhere bo
 	}
 	table := c.table("", "NAMESPACE", "PROPERTY", "READY", "REASON", "PLATFORMS", "COLLECT URL")
 	for _, row := range rows {
-		table.Row(row.Namespace, row.Property, row.Ready, row.Reason, row.Platforms, orDash(row.Collect))
+		table.Row(row.Namespace, row.Property, row.Ready, row.Reason, row.Platforms, cmp.Or(row.Collect, "-"))
 	}
 	return table.Flush()
 }
@@ -248,11 +249,4 @@ func short(own condition) string {
 		return ""
 	}
 	return strings.TrimSpace(own.Message)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

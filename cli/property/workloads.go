@@ -37,16 +37,20 @@ type pod struct {
 	Why string `json:"why"`
 }
 
+// labelled are the labels of what is made for a Property, pods among it.
+func labelled(property *v1alpha1.Property) client.MatchingLabels {
+	return client.MatchingLabels{resources.LabelName: resources.ManagedBy, resources.LabelInstance: property.Name}
+}
+
 // look reads the deployments and pods.
 func (s *standing) look(ctx context.Context, reached *cluster.Cluster, property *v1alpha1.Property) {
 	pods := &corev1.PodList{}
-	mine := client.MatchingLabels{resources.LabelName: resources.ManagedBy, resources.LabelInstance: property.Name}
-	if err := reached.List(ctx, pods, client.InNamespace(property.Namespace), mine); err != nil {
+	if err := reached.List(ctx, pods, client.InNamespace(property.Namespace), labelled(property)); err != nil {
 		s.missed(cluster.Explain("list the pods", err))
 	}
 	deployments := &appsv1.DeploymentList{}
 	known := true
-	if err := reached.List(ctx, deployments, client.InNamespace(property.Namespace), mine); err != nil {
+	if err := reached.List(ctx, deployments, client.InNamespace(property.Namespace), labelled(property)); err != nil {
 		s.missed(cluster.Explain("list the deployments", err))
 		known = false
 	}

@@ -21,9 +21,6 @@ import (
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
-// httpPort is the container port at which query pods answer.
-const httpPort = 8080
-
 // Forward leads an address of this machine to a port of a pod until stop is called.
 type Forward func(ctx context.Context, reached *cluster.Cluster, pod string, port int) (address string, stop func(), err error)
 
@@ -72,7 +69,7 @@ func (f *Flags) base(ctx context.Context, reached *cluster.Cluster, property str
 	if err != nil {
 		return "", nil, err
 	}
-	address, stop, err := forward(ctx, reached, pod, httpPort)
+	address, stop, err := forward(ctx, reached, pod, resources.HTTPPort)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w; or name the read API by --api", err)
 	}

@@ -16,14 +16,11 @@ import (
 	"github.com/weir-dev/weir/cli/cluster"
 	"github.com/weir-dev/weir/cli/credentials"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
-const (
-	// tokenVariable is the environment's variable with an access token.
-	tokenVariable = "WEIR_TOKEN"
-	// secretPrefix is before a token's name in the Property's Secret.
-	secretPrefix = "access-token."
-)
+// tokenVariable is the environment's variable with an access token.
+const tokenVariable = "WEIR_TOKEN"
 
 // held is a token, and how it is given back.
 type held struct {
@@ -98,7 +95,7 @@ func narrowest(declared []v1alpha1.PropertyAccessToken, needed auth.Scope, secre
 	var least auth.Scope
 	for i := range declared {
 		own := &declared[i]
-		scope, value := auth.Scope(own.GrantedScope()), string(secret.Data[secretPrefix+own.Name])
+		scope, value := auth.Scope(own.GrantedScope()), string(secret.Data[resources.ShownToken+own.Name])
 		if value == "" || !scope.Allows(needed) || own.ExpirationTime != nil && !own.ExpirationTime.After(now) {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/cli/flags"
+	"github.com/weir-dev/weir/controllers/resources"
 )
 
 const logLevelFlag = "log-level-file"
@@ -25,13 +26,11 @@ func readLogLevel(file string) (slog.Level, error) {
 	if err != nil {
 		return slog.LevelInfo, err
 	}
-	var level slog.Level
-	switch word := strings.TrimSpace(string(content)); word {
-	case "debug", "info", "warn", "error":
-		return level, level.UnmarshalText([]byte(word))
-	default:
+	level, known := resources.LogLevel(strings.TrimSpace(string(content)))
+	if !known {
 		return level, fmt.Errorf("%s must hold %s", file, logLevels)
 	}
+	return level, nil
 }
 
 // checkLogLevel judges the file, "" for none.

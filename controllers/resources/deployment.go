@@ -18,10 +18,19 @@ import (
 	"github.com/weir-dev/weir/collector/config"
 )
 
+// What others have to know of the pods.
 const (
-	configDir     = "/etc/weir"
-	httpPort      = 8080
-	metricsPort   = 9090
+	// ConfigDir is where the configuration is mounted.
+	ConfigDir = "/etc/weir"
+	// HTTPPort is the container port at which the roles answer that are asked.
+	HTTPPort = 8080
+	// MetricsPort is the one for readiness and metrics.
+	MetricsPort = 9090
+	// ShownToken begins the keys of access tokens in the Secret that shows them to the Property's owner; the token's name follows.
+	ShownToken = "access-token."
+)
+
+const (
 	containerName = "weir"
 	userID        = 65532
 
@@ -117,13 +126,13 @@ func podSecurity(anyUser bool) *applycore.PodSecurityContextApplyConfiguration {
 
 func container(property *v1alpha1.Property, role Role, in Input) *applycore.ContainerApplyConfiguration {
 	traits := role.traits()
-	args := []string{"--roles=" + traits.serves, "--config-dir=" + configDir, "--metrics-listen=:9090"}
+	args := []string{"--roles=" + traits.serves, "--config-dir=" + ConfigDir, "--metrics-listen=:9090"}
 	ports := []*applycore.ContainerPortApplyConfiguration{
-		applycore.ContainerPort().WithName("metrics").WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP),
+		applycore.ContainerPort().WithName("metrics").WithContainerPort(MetricsPort).WithProtocol(corev1.ProtocolTCP),
 	}
 	if traits.takesRequests {
 		args = append(args, "--listen=:8080", "--drain-delay="+drainDelay.String())
-		ports = append(ports, applycore.ContainerPort().WithName("http").WithContainerPort(httpPort).WithProtocol(corev1.ProtocolTCP))
+		ports = append(ports, applycore.ContainerPort().WithName("http").WithContainerPort(HTTPPort).WithProtocol(corev1.ProtocolTCP))
 	}
 	var mounts []*applycore.VolumeMountApplyConfiguration
 	for _, volume := range volumes(property, role, in) {
@@ -196,12 +205,12 @@ const (
 
 func mountPath(volume string) string {
 	if name, found := strings.CutPrefix(volume, platformPrefix); found {
-		return path.Join(configDir, config.PlatformsDir, name)
+		return path.Join(ConfigDir, config.PlatformsDir, name)
 	}
 	if name, found := strings.CutPrefix(volume, sourcePrefix); found {
-		return path.Join(configDir, config.SourcesDir, name)
+		return path.Join(ConfigDir, config.SourcesDir, name)
 	}
-	return path.Join(configDir, volume)
+	return path.Join(ConfigDir, volume)
 }
 
 func volumes(property *v1alpha1.Property, role Role, in Input) []*applycore.VolumeApplyConfiguration {

@@ -44,10 +44,10 @@ type NetworkRules struct {
 func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	name, rules := ObjectName(property, role), in.Options.Network
 	allowed := []*applynetworking.NetworkPolicyIngressRuleApplyConfiguration{
-		applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.MetricsFrom)...).WithPorts(tcp(metricsPort)),
+		applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.MetricsFrom)...).WithPorts(tcp(MetricsPort)),
 	}
 	if role.traits().takesRequests {
-		allowed = append(allowed, applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.IngressFrom)...).WithPorts(tcp(httpPort)))
+		allowed = append(allowed, applynetworking.NetworkPolicyIngressRule().WithFrom(peers(rules.IngressFrom)...).WithPorts(tcp(HTTPPort)))
 	}
 	redis := applynetworking.NetworkPolicyEgressRule()
 	if in.RedisPort != 0 {

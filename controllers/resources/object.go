@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	applyapps "k8s.io/client-go/applyconfigurations/apps/v1"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -41,6 +42,12 @@ func (o Object) Unstructured() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("render %s %s: %w", o.Kind, o.Name, err)
 	}
 	return object, nil
+}
+
+// LeavesReplicas says whether it is a Deployment whose number of pods is not applied.
+func (o Object) LeavesReplicas() bool {
+	deployment, isOne := o.Configuration.(*applyapps.DeploymentApplyConfiguration)
+	return isOne && deployment.Spec.Replicas == nil
 }
 
 // The kinds that are made for a Property.

@@ -121,15 +121,15 @@ func addFiles(files, further map[string][]byte) {
 // AnnotationLogLevel on a Property says what its pods log: debug, info, warn or error. They follow it without a restart.
 const AnnotationLogLevel = "weir.dev/log-level"
 
-// logLevel reads it. Another word is none, and means info: it is no reason to leave the Property as it was.
+// LogLevel is what debug, info, warn and error stand for; known is false for any other word.
+func LogLevel(word string) (level slog.Level, known bool) {
+	level, known = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}[word]
+	return level, known
+}
+
+// logLevel is what the Property asks for. Another word is none, and means info: it is no reason to leave the Property as it was.
 func logLevel(property *v1alpha1.Property) slog.Level {
-	var level slog.Level
-	switch word := property.Annotations[AnnotationLogLevel]; word {
-	case "debug", "warn", "error":
-		if level.UnmarshalText([]byte(word)) != nil {
-			return slog.LevelInfo // cannot be
-		}
-	}
+	level, _ := LogLevel(property.Annotations[AnnotationLogLevel])
 	return level
 }
 
