@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	managerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/controllers/kubetest"
 )
 
 // apiServer is a real etcd and kube-apiserver, without the controllers of a cluster: no pods, no garbage
@@ -47,44 +45,22 @@ var namespaces atomic.Int64
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
-	log.SetLogger(logr.Discard())
 	stream.RouteLogs(slog.New(slog.DiscardHandler))
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		assets, err := exec.CommandContext(context.Background(), "../hack/kube.sh").Output()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "hack/kube.sh:", err)
-			return 1
-		}
-		if err := os.Setenv("KUBEBUILDER_ASSETS", strings.TrimSpace(string(assets))); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases", "testdata/crds"}, ErrorIfCRDPathMissing: true}
-	// Every Property of these tests has two Services, and the usual range has 254 addresses.
-	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
-	config, err := environment.Start()
+	started, err := kubetest.Start("..", func(environment *envtest.Environment) {
+		environment.CRDDirectoryPaths = append(environment.CRDDirectoryPaths, "testdata/crds")
+		// Every Property of these tests has two Services, and the usual range has 254 addresses.
+		environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
+	})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "start etcd and kube-apiserver:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() {
-		if err := environment.Stop(); err != nil {
+		if err := started.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop etcd and kube-apiserver:", err)
 		}
 	}()
-	config.QPS = -1 // the server keeps its own order
-	scheme, err := controllers.NewScheme()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	server = &apiServer{config, scheme, direct}
+	server = &apiServer{started.Config, started.Client.Scheme(), started.Client}
 	return m.Run()
 }
 

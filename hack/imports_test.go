@@ -34,7 +34,7 @@ var (
 	// shipped are the programs of the image.
 	shipped = []string{".", "collector"}
 	// equipment is what only people's machines and tests need.
-	equipment = []string{"cli/weir", "collector/clickhouse/clickhousetest", "collector/clickhouseserver", "collector/consent/consenttest", "collector/demo", "collector/deliver/fakes", "collector/redisserver", "collector/sources/fakes", "config", "hack"}
+	equipment = []string{"cli/weir", "collector/clickhouse/clickhousetest", "collector/clickhouseserver", "collector/consent/consenttest", "collector/demo", "collector/deliver/fakes", "collector/redisserver", "collector/sources/fakes", "config", "controllers/kubetest", "hack"}
 )
 
 // eventImports are what the packages of the domain and below it may import of ours.

@@ -47,14 +47,14 @@ func TestATokenThatCannotBePrintedIsRevoked(t *testing.T) {
 	const namespace = "unprinted"
 	makeNamespace(t, namespace)
 	serve(t, namespace)
-	create(t, shop(namespace))
+	cluster.Create(t, shop(namespace))
 	var stderr bytes.Buffer
 	err := credentials.Command(t.Context(), "weir", "token", []string{"create", "lost", "-n", namespace, "--property", "shop",
 		"--kubeconfig", kubeconfig(t, namespace, "eve", "view", "edit")}, full{}, &stderr)
 	if err == nil || !strings.Contains(err.Error(), "could not be printed, and is revoked") {
 		t.Errorf("got %v", err)
 	}
-	if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "lost"}, &v1alpha1.AccessToken{}); !apierrors.IsNotFound(err) {
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "lost"}, &v1alpha1.AccessToken{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the object is still there: %v", err)
 	}
 	if regexp.MustCompile(`wt_[0-9A-Za-z]{33}`).MatchString(stderr.String() + fmt.Sprint(err)) {
@@ -73,7 +73,7 @@ func TestATokenIsMadeInTheClusterAndPrintedOnce(t *testing.T) {
 	const namespace = "made"
 	makeNamespace(t, namespace)
 	serve(t, namespace)
-	create(t, shop(namespace))
+	cluster.Create(t, shop(namespace))
 	ada := kubeconfig(t, namespace, "ada", "view", "edit")
 	for name, c := range map[string]struct {
 		args   []string
@@ -97,7 +97,7 @@ func TestATokenIsMadeInTheClusterAndPrintedOnce(t *testing.T) {
 				t.Errorf("it is printed twice, or malformed: %+v", got)
 			}
 			object := strings.Fields(got.stderr)[1]
-			if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: object}, c.object); err != nil {
+			if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: object}, c.object); err != nil {
 				t.Fatal(err)
 			}
 			text, err := json.Marshal(c.object)
@@ -115,7 +115,7 @@ func TestATokenIsMadeInTheClusterAndPrintedOnce(t *testing.T) {
 			}
 			pods := &corev1.Secret{}
 			for _, secret := range []string{"shop-access-tokens", "shop-api-keys"} {
-				if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: secret}, pods); err != nil {
+				if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: secret}, pods); err != nil {
 					t.Fatal(err)
 				}
 				if text := fmt.Sprintf("%s", pods.Data); strings.Contains(text, "/"+object) && strings.Contains(text, hex.EncodeToString(hash[:])) {
@@ -131,10 +131,10 @@ func TestWhatCannotBeMadeIsSaidInWordsForPeople(t *testing.T) {
 	t.Parallel()
 	const namespace = "refusals"
 	makeNamespace(t, namespace)
-	create(t, shop(namespace))
+	cluster.Create(t, shop(namespace))
 	taken := &v1alpha1.AccessToken{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "taken"}}
 	taken.Spec.PropertyRef.Name, taken.Spec.SHA256 = "shop", strings.Repeat("0a", 32)
-	create(t, taken)
+	cluster.Create(t, taken)
 	files := map[string]string{
 		"editor": kubeconfig(t, namespace, "editor", "view", "edit"), "viewer": kubeconfig(t, namespace, "viewer", "view"),
 		"maker": kubeconfig(t, namespace, "maker", "edit"), "nobody": kubeconfig(t, namespace, "nobody"),
@@ -173,7 +173,7 @@ func TestARefusalThatOnlyTheOperatorKnowsEndsTheWaiting(t *testing.T) {
 	t.Parallel()
 	const namespace = "late"
 	makeNamespace(t, namespace)
-	create(t, shop(namespace))
+	cluster.Create(t, shop(namespace))
 	serve(t, namespace)
 	got := weir(t.Context(), "token", "create", "brief", "-n", namespace, "--property", "shop", "--expires", "1s", "--wait", "20s", "--kubeconfig", kubeconfig(t, namespace, "late", "view", "edit"))
 	// Within a second it is either in force for a moment, or past already.

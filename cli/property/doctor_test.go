@@ -69,7 +69,7 @@ func (s *shop) rollOut() {
 	for _, suffix := range []resources.Role{resources.Collector, resources.Deliverer, resources.Query} {
 		deployment := &appsv1.Deployment{}
 		eventually(s.t, "the Deployment is there", func() error {
-			if err := server.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shop-" + string(suffix)}, deployment); err != nil {
+			if err := server.Client.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shop-" + string(suffix)}, deployment); err != nil {
 				return err
 			}
 			n := ptr.Deref(deployment.Spec.Replicas, 1)
@@ -77,11 +77,11 @@ func (s *shop) rollOut() {
 				ObservedGeneration: deployment.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
 				Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}},
 			}
-			return server.client.Status().Update(s.t.Context(), deployment)
+			return server.Client.Status().Update(s.t.Context(), deployment)
 		})
 	}
 	for _, service := range []string{"shop-collector", "shop-query"} {
-		create(s.t, &discoveryv1.EndpointSlice{
+		server.Create(s.t, &discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Namespace: s.namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)}}},
 		})
@@ -146,18 +146,18 @@ func TestTheDoctorNamesWhatIsWrong(t *testing.T) {
 	s.eventuallyFinds(ada, "platform crm from shop-deliverer-0", "failed", "paused: unauthorized", "Put a new credential into the Secret")
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "crm"}}
-	if err := server.client.Delete(t.Context(), secret); err != nil {
+	if err := server.Client.Delete(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	s.eventuallyFinds(ada, "Secret crm", "failed", "is not there", "Make it, with the keys signingSecret")
 
 	property := &v1alpha1.Property{}
 	eventually(t, "the Property is exposed", func() error {
-		if err := server.client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shop"}, property); err != nil {
+		if err := server.Client.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shop"}, property); err != nil {
 			return err
 		}
 		property.Spec.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureIngress, CollectHost: "collect.shop.invalid"}
-		return server.client.Update(t.Context(), property)
+		return server.Client.Update(t.Context(), property)
 	})
 	s.eventuallyFinds(ada, "DNS of collect.shop.invalid", "failed", "this machine does not find it", "Make a record")
 	s.eventuallyFinds(ada, "Ingress shop-collector", "warning", "address -", "No controller has given it an address")
@@ -188,9 +188,9 @@ func TestTheDoctorSaysWhatItMayNotSee(t *testing.T) {
 func TestTheDoctorMissesTheOperator(t *testing.T) {
 	t.Parallel()
 	s := &shop{t: t, namespace: "unserved"}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
 	p := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}}
-	create(t, p)
+	server.Create(t, p)
 	user := kubeconfig(t, s.namespace, "unserved-ada", editor...)
 	findings, got := s.doctor(user)
 	if !slices.ContainsFunc(findings, func(f finding) bool {

@@ -43,7 +43,7 @@ func TestAnImportIsAJobBesideTheArchive(t *testing.T) {
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, p, past, archive(s.namespace))
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, p, past, archive(s.namespace))
 	maker := kubeconfig(t, s.namespace, "imports-maker", append([]string{"create jobs", "get persistentvolumeclaims"}, viewer...)...)
 
 	got := s.weir(t.Context(), maker, "import-job", "shop", "--claim", "past", "--path", "segment-logs", "--dry-run", "--times=happened")
@@ -51,7 +51,7 @@ func TestAnImportIsAJobBesideTheArchive(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	var jobs batchv1.JobList
-	if err := server.client.List(t.Context(), &jobs, client.InNamespace(s.namespace)); err != nil || len(jobs.Items) != 1 {
+	if err := server.Client.List(t.Context(), &jobs, client.InNamespace(s.namespace)); err != nil || len(jobs.Items) != 1 {
 		t.Fatal(len(jobs.Items), err)
 	}
 	pod := jobs.Items[0].Spec.Template
@@ -88,7 +88,7 @@ func TestAnImportIsAJobBesideTheArchive(t *testing.T) {
 	}
 	t.Run("a Property without a history has none to import into", func(t *testing.T) {
 		bare := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "bare"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}}
-		create(t, bare)
+		server.Create(t, bare)
 		if got := s.weir(t.Context(), maker, "import-job", "bare", "--claim", "past"); got.code != 1 || !strings.Contains(got.stderr, "has no history to import into") {
 			t.Errorf("%+v", got)
 		}

@@ -42,10 +42,10 @@ func startKubelet(t *testing.T, node string) *kubelet {
 		t.Fatal(err)
 	}
 	made := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	create(t, made)
+	server.Create(t, made)
 	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: host}}
 	made.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
-	if err := server.client.Status().Update(t.Context(), made); err != nil {
+	if err := server.Client.Status().Update(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
 	return k

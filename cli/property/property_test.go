@@ -37,7 +37,7 @@ const (
 func tokensOf(t *testing.T, namespace string) []v1alpha1.AccessToken {
 	t.Helper()
 	var list v1alpha1.AccessTokenList
-	if err := server.client.List(t.Context(), &list); err != nil {
+	if err := server.Client.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
 	}
 	var own []v1alpha1.AccessToken
@@ -227,7 +227,7 @@ func TestWhatTheCallerMayNot(t *testing.T) {
 func TestAPortIsForwardedByTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s := &shop{t: t, namespace: "forwards", kubelet: startKubelet(t, "forwards")}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}},
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}},
 		&v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}})
 	ask := func(user, want string) {
 		t.Helper()
@@ -330,7 +330,7 @@ func TestTailShowsWhatComesInOnce(t *testing.T) {
 	}
 	eventually(t, "those that came in are shown", seen(5))
 	for _, token := range tokensOf(t, s.namespace) {
-		if err := server.client.Delete(t.Context(), &token); err != nil {
+		if err := server.Client.Delete(t.Context(), &token); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,18 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -42,85 +35,16 @@ import (
 	"github.com/weir-dev/weir/collector/role"
 	"github.com/weir-dev/weir/collector/stream"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/controllers/kubetest"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
 // server is a real kube-apiserver with Weir's definitions, roles and policy.
-var server struct {
-	*envtest.Environment
-	client client.Client
-	// adding is held while a user is added: the environment counts their certificates without a lock of its own.
-	adding sync.Mutex
-}
+var server *kubetest.Server
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	log.SetLogger(logr.Discard())
+func TestMain(m *testing.M) {
 	stream.RouteLogs(slog.New(slog.DiscardHandler))
-	fail := func(err error) int {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		assets, err := exec.CommandContext(context.Background(), "../../hack/kube.sh").Output()
-		if err == nil {
-			err = os.Setenv("KUBEBUILDER_ASSETS", strings.TrimSpace(string(assets)))
-		}
-		if err != nil {
-			return fail(err)
-		}
-	}
-	server.Environment = &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	rest, err := server.Start()
-	if err != nil {
-		return fail(err)
-	}
-	defer func() {
-		if err := server.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	scheme, err := controllers.NewScheme()
-	if err == nil {
-		server.client, err = client.New(rest, client.Options{Scheme: scheme})
-	}
-	if err == nil {
-		err = installRoles()
-	}
-	if err != nil {
-		return fail(err)
-	}
-	return m.Run()
-}
-
-// installRoles applies the roles for people and the policy, as config/rbac has them.
-func installRoles() error {
-	for file, object := range map[string]client.Object{
-		"property_view_role.yaml": &rbacv1.ClusterRole{}, "property_edit_role.yaml": &rbacv1.ClusterRole{}, "property_admin_role.yaml": &rbacv1.ClusterRole{},
-		"credentials_policy.yaml": &admissionv1.ValidatingAdmissionPolicy{}, "credentials_policy_binding.yaml": &admissionv1.ValidatingAdmissionPolicyBinding{},
-	} {
-		text, err := os.ReadFile("../../config/rbac/" + file)
-		if err == nil {
-			err = yaml.UnmarshalStrict(text, object)
-		}
-		if err == nil {
-			err = server.client.Create(context.Background(), object)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-	}
-	return nil
-}
-
-func create(t *testing.T, objects ...client.Object) {
-	t.Helper()
-	for _, object := range objects {
-		if err := server.client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
+	os.Exit(kubetest.Main(m, "../..", &server, (*kubetest.Server).InstallRoles))
 }
 
 // rule lets somebody do something in a namespace, in short: "create pods/portforward"; with a third word only with the object of that
@@ -158,20 +82,7 @@ var (
 // kubeconfig is a file by which a user with some rights in a namespace reaches the cluster.
 func kubeconfig(t *testing.T, namespace, name string, rights ...string) string {
 	t.Helper()
-	server.adding.Lock()
-	user, err := server.AddUser(envtest.User{Name: name}, nil)
-	server.adding.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := user.KubeConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := server.Kubeconfig(t, envtest.User{Name: name})
 	if len(rights) == 0 {
 		return file
 	}
@@ -179,7 +90,7 @@ func kubeconfig(t *testing.T, namespace, name string, rights ...string) string {
 	for _, text := range rights {
 		role.Rules = append(role.Rules, rule(text))
 	}
-	create(t, role, &rbacv1.RoleBinding{
+	server.Create(t, role, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
@@ -241,7 +152,7 @@ func newCRM(t *testing.T) *crm {
 func openShop(t *testing.T, namespace string) *shop {
 	t.Helper()
 	s := &shop{t: t, namespace: namespace, crm: newCRM(t), kubelet: startKubelet(t, namespace)}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	s.operate()
 	p := &v1alpha1.Property{}
 	if err := yaml.Unmarshal([]byte(`{metadata: {name: shop}, spec: {currency: EUR, platforms: [{name: crm, type: Webhook,
@@ -249,7 +160,7 @@ func openShop(t *testing.T, namespace string) *shop {
 		t.Fatal(err)
 	}
 	p.Namespace = namespace
-	create(t, p, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crm"},
+	server.Create(t, p, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crm"},
 		StringData: map[string]string{"signingSecret": "whsec_d2VpciBzYW1wbGUsIG5vdCBhIHNlY3JldCBhdCBhbGw="}})
 	for suffix, name := range map[resources.Role]role.Name{resources.Collector: role.Collect, resources.Deliverer: role.Deliver, resources.Query: role.Query} {
 		s.startPod(suffix, name)
@@ -260,30 +171,10 @@ func openShop(t *testing.T, namespace string) *shop {
 // operate runs the operator for the namespace until the test ends.
 func (s *shop) operate() {
 	s.t.Helper()
-	skip := true
-	mgr, err := ctrl.NewManager(server.Config, ctrl.Options{
-		Scheme: server.client.Scheme(), Cache: controllers.CacheOptions([]string{s.namespace}), Logger: logr.Discard(),
-		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	options := controllers.Options{
+	server.Operate(s.t, s.namespace, controllers.Options{
 		RedisURL: redistest.URL(s.t), Image: "weir:test", RedisAllowCIDRs: loopback, EgressAllowCIDRs: loopback,
 		Exposure: controllers.ExposureRules{AllowedHosts: map[string][]string{"*": {"*.invalid"}}},
-	}
-	if err := controllers.Setup(ctx, mgr, options, slog.New(slog.DiscardHandler), nil); err != nil {
-		s.t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	s.t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.t.Errorf("the operator ended with %v", err)
-		}
 	})
 }
 
@@ -342,9 +233,9 @@ func (s *shop) makePod(name string, suffix resources.Role, ready corev1.Conditio
 		}},
 		Spec: corev1.PodSpec{NodeName: s.namespace, Containers: []corev1.Container{{Name: "weir", Image: "weir:test"}}},
 	}
-	create(s.t, pod)
+	server.Create(s.t, pod)
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, Message: "containers with unready status: [weir]"}}
-	if err := server.client.Status().Update(s.t.Context(), pod); err != nil {
+	if err := server.Client.Status().Update(s.t.Context(), pod); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -362,7 +253,7 @@ func listen(t *testing.T) net.Listener {
 func (s *shop) mount(suffix, directory string) error {
 	ctx := context.Background()
 	found := &appsv1.Deployment{}
-	if err := server.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop-" + suffix}, found); err != nil {
+	if err := server.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop-" + suffix}, found); err != nil {
 		return err
 	}
 	pod := found.Spec.Template.Spec
@@ -396,7 +287,7 @@ func (s *shop) files(ctx context.Context, volume *corev1.Volume) (map[string][]b
 	files := map[string][]byte{}
 	if volume.ConfigMap != nil {
 		found := &corev1.ConfigMap{}
-		err := server.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: volume.ConfigMap.Name}, found)
+		err := server.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: volume.ConfigMap.Name}, found)
 		for name, text := range found.Data {
 			files[name] = []byte(text)
 		}
@@ -413,7 +304,7 @@ func (s *shop) files(ctx context.Context, volume *corev1.Volume) (map[string][]b
 	}
 	for name, items := range names {
 		found := &corev1.Secret{}
-		if err := server.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, found); err != nil {
+		if err := server.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, found); err != nil {
 			if volume.Secret != nil && volume.Secret.Optional != nil && *volume.Secret.Optional || volume.Projected != nil {
 				continue
 			}
@@ -491,7 +382,7 @@ func (s *shop) secret(key string) string {
 	s.t.Helper()
 	secret := &corev1.Secret{}
 	eventually(s.t, "the operator has made "+key, func() error {
-		err := server.client.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shop-credentials"}, secret)
+		err := server.Client.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shop-credentials"}, secret)
 		if err == nil && len(secret.Data[key]) == 0 {
 			err = fmt.Errorf("it has no %s", key)
 		}

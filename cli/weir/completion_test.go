@@ -2,21 +2,17 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/platforms"
+	"github.com/weir-dev/weir/controllers/kubetest"
 )
 
 // completed are the candidates for the last word, without what they are, and what else the shell may offer.
@@ -67,51 +63,17 @@ func TestCompletionKnowsCommandsAndFlags(t *testing.T) {
 }
 
 func TestCompletionAsksTheClusterForNames(t *testing.T) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		assets, err := exec.CommandContext(t.Context(), "../../hack/kube.sh").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("KUBEBUILDER_ASSETS", strings.TrimSpace(string(assets)))
-	}
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	config, err := environment.Start()
+	server, err := kubetest.Start("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = environment.Stop() })
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	admin, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { _ = server.Stop() })
 	shop := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: "shops", Name: "shop"}}
 	shop.Spec.Currency = "EUR"
 	shop.Spec.Platforms = []v1alpha1.Platform{{Name: "console", Type: platforms.TypeLog}}
 	blog := &v1alpha1.Property{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "blog"}, Spec: v1alpha1.PropertySpec{Currency: "EUR"}}
-	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shops"}}, shop, blog} {
-		if err := admin.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
-	user, err := environment.AddUser(envtest.User{Name: "ada", Groups: []string{"system:masters"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := user.KubeConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KUBECONFIG", file)
+	server.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shops"}}, shop, blog)
+	t.Setenv("KUBECONFIG", server.Kubeconfig(t, envtest.User{Name: "ada", Groups: []string{"system:masters"}}))
 	for sentence, c := range map[string]struct{ args, want []string }{
 		"Properties of the context's namespace": {[]string{"status", ""}, []string{"blog"}},
 		"and of another":                        {[]string{"events", "-n", "shops", "s"}, []string{"shop"}},

@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,24 +21,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/controllers/kubetest"
 )
 
 // apiServer is a real etcd and kube-apiserver, with authorization by role. The console speaks to it as its own account, which has the
@@ -63,28 +59,15 @@ var (
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
 func runTests(m *testing.M) int {
-	log.SetLogger(logr.Discard())
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		assets, err := exec.CommandContext(context.Background(), "../../hack/kube.sh").Output()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "hack/kube.sh:", err)
-			return 1
-		}
-		if err := os.Setenv("KUBEBUILDER_ASSETS", strings.TrimSpace(string(assets))); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	environment := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	config, err := environment.Start()
+	started, err := kubetest.Start("../..")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "start etcd and kube-apiserver:", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer func() { _ = environment.Stop() }()
+	defer func() { _ = started.Stop() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if cluster, err = connect(ctx, config); err != nil {
+	if cluster, err = connect(ctx, started); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -92,22 +75,12 @@ func runTests(m *testing.M) int {
 }
 
 // connect makes the console's account, and clients.
-func connect(ctx context.Context, config *rest.Config) (*apiServer, error) {
-	config.QPS = -1
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
-	}
-	own := rest.CopyConfig(config)
+func connect(ctx context.Context, started *kubetest.Server) (*apiServer, error) {
+	own := rest.CopyConfig(started.Config)
 	own.Impersonate.UserName = account
-	s := &apiServer{config: config, scheme: scheme}
+	s := &apiServer{config: started.Config, scheme: started.Client.Scheme(), admin: started.Client}
 	var err error
-	if s.admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
-	if s.console, err = client.New(own, client.Options{Scheme: scheme}); err != nil {
+	if s.console, err = client.New(own, client.Options{Scheme: s.scheme}); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile("../../config/rbac/console_role.yaml")
@@ -125,22 +98,17 @@ func connect(ctx context.Context, config *rest.Config) (*apiServer, error) {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "weir-system", Name: "weir-console"}},
 	}
 	// And the policy that lets nobody make a token beyond their own rights, which the console is held to as well.
-	policy, policyBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
-	for file, object := range map[string]client.Object{"credentials_policy": policy, "credentials_policy_binding": policyBinding} {
-		text, err := os.ReadFile("../../config/rbac/" + file + ".yaml")
-		if err == nil {
-			err = yaml.UnmarshalStrict(text, object)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := started.Install(map[string]client.Object{
+		"credentials_policy": &admissionv1.ValidatingAdmissionPolicy{}, "credentials_policy_binding": &admissionv1.ValidatingAdmissionPolicyBinding{},
+	}); err != nil {
+		return nil, err
 	}
-	for _, object := range []client.Object{role, binding, policy, policyBinding} {
+	for _, object := range []client.Object{role, binding} {
 		if err := s.admin.Create(ctx, object); err != nil {
 			return nil, err
 		}
 	}
-	if s.cached, err = cache.New(own, CacheOptions(scheme, nil)); err != nil {
+	if s.cached, err = cache.New(own, CacheOptions(s.scheme, nil)); err != nil {
 		return nil, err
 	}
 	for _, object := range []client.Object{&v1alpha1.Property{}, &v1alpha1.AccessToken{}, &v1alpha1.APIKey{}} {

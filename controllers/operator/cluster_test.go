@@ -32,6 +32,7 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
+	"github.com/weir-dev/weir/controllers/kubetest"
 )
 
 // asOperator makes the test binary the program itself, so that the operator runs as a process that can be killed.
@@ -95,14 +96,10 @@ type testCluster struct {
 
 func startTestCluster(t *testing.T) *testCluster {
 	t.Helper()
-	assets := os.Getenv("KUBEBUILDER_ASSETS")
-	if assets == "" {
-		out, err := exec.CommandContext(t.Context(), "../../hack/kube.sh").Output()
-		if err != nil {
-			t.Fatalf("hack/kube.sh: %v", err)
-		}
-		assets = strings.TrimSpace(string(out))
+	if err := kubetest.FindAssets("../.."); err != nil {
+		t.Fatal(err)
 	}
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	log.SetLogger(logr.Discard()) // of this process; the operators are others
 	environment := &envtest.Environment{BinaryAssetsDirectory: assets}
 	config, err := environment.Start()
