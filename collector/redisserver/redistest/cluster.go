@@ -129,7 +129,7 @@ func (c *Cluster) named(ctx context.Context, node *redis.Client) (nodes int) {
 
 // Primary returns the place in Servers of the node that serves a key; -1 while there is none.
 func (c *Cluster) Primary(ctx context.Context, key string) int {
-	return slices.IndexFunc(c.clients, func(node *redis.Client) bool { return node.Exists(ctx, key).Err() == nil })
+	return which(ctx, c.clients, func(ctx context.Context, node *redis.Client) bool { return node.Exists(ctx, key).Err() == nil })
 }
 
 // Follows says whether a node is a replica that has what its primary had when it asked.

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,10 +35,20 @@ func admin(t testing.TB, server *redisserver.Server) *redis.Client {
 		t.Fatal(err)
 	}
 	options.Password = "" // the default user needs none
-	options.Protocol, options.MaxRetries, options.DialerRetries = 2, -1, 1
+	options.Protocol, options.MaxRetries, options.DialerRetries, options.ContextTimeoutEnabled = 2, -1, 1, true
 	client := redis.NewClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// which returns the place of the first server of which something holds, -1 where there is none. One that stands still is
+// waited for only for a moment.
+func which(ctx context.Context, servers []*redis.Client, holds func(context.Context, *redis.Client) bool) int {
+	return slices.IndexFunc(servers, func(server *redis.Client) bool {
+		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		return holds(ctx, server)
+	})
 }
 
 // follows says whether a server is a replica that is connected to its primary and has what that had.

@@ -56,7 +56,7 @@ type Guarded struct {
 	clients []*redis.Client
 }
 
-// StartGuarded starts them for this test alone. Half a second after the primary is gone a replica takes over, and a second
+// StartGuarded starts them for this test alone. A second and a half after the primary is gone a replica takes over, and a second
 // after it has come back it follows. With an authority all of them speak TLS alone, to each other too: they show certificates
 // of it, and ask for such. Lines are further ones of the servers' configuration.
 func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded {
@@ -76,7 +76,10 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 			await(ctx, t, "the replica follows", func() bool { return follows(ctx, g.clients[i]) })
 		}
 	}
-	s := sentinel{quorum: 2, authority: authority, lines: []string{"sentinel failover-timeout " + SentinelName + " 3000"}}
+	// Sooner, on a machine that has much to do, they take a primary for dead that is not.
+	s := sentinel{quorum: 2, authority: authority, lines: []string{
+		"sentinel down-after-milliseconds " + SentinelName + " 1500", "sentinel failover-timeout " + SentinelName + " 5000",
+	}}
 	scheme, primary, _ := strings.Cut(g.Nodes[0], "://")
 	var asked []*redis.SentinelClient
 	var addresses []string
@@ -86,9 +89,12 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 	}
 	for _, client := range asked {
 		awaitKnown(t, client, servers-1, guards-1)
-		// A server that says that it is a primary when it should follow is told otherwise after four of these.
-		if err := client.Process(ctx, redis.NewStatusCmd(ctx, "sentinel", "debug", "publish-period", "250")); err != nil {
-			t.Fatal(err)
+		// A server that says that it is a primary when it should follow is told otherwise after four publications, once what it
+		// says of itself has been asked for: 18 seconds after it has come back where this is not turned down.
+		for _, period := range []string{"publish-period", "info-period"} {
+			if err := client.Process(ctx, redis.NewStatusCmd(ctx, "sentinel", "debug", period, "250")); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	g.URL = scheme + "://" + addresses[0] + "?master_name=" + SentinelName + "&addr=" + strings.Join(addresses[1:], "&addr=")
@@ -97,7 +103,7 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 
 // Primary returns the place in Servers of the one that all others follow; -1 while there is none.
 func (g *Guarded) Primary(ctx context.Context) int {
-	return slices.IndexFunc(g.clients, func(server *redis.Client) bool {
+	return which(ctx, g.clients, func(ctx context.Context, server *redis.Client) bool {
 		said := server.InfoMap(ctx, "replication").Val()["Replication"]
 		return said["role"] == "master" && said["connected_slaves"] != "0"
 	})
