@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/redisserver"
@@ -176,5 +178,55 @@ func TestPropertiesSpreadOverTheNodes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAClientTurnsAwayFromALivingPrimaryThatIsNoneAnyMore has Sentinels give the place of a primary that works to another, as
+// for maintenance. It is told late that it has to follow, as by default.
+func TestAClientTurnsAwayFromALivingPrimaryThatIsNoneAnyMore(t *testing.T) {
+	t.Parallel()
+	const late = 2 * time.Second // a look, and an answer to it
+	g := redistest.StartGuarded(t, nil)
+	sentinels := make([]*redis.SentinelClient, len(g.Sentinels))
+	for i, address := range g.Sentinels {
+		sentinels[i] = redis.NewSentinelClient(&redis.Options{Addr: address, Protocol: 2})
+		defer sentinels[i].Close()
+	}
+	publish := func(period time.Duration) {
+		for _, sentinel := range sentinels {
+			command := redis.NewStatusCmd(t.Context(), "sentinel", "debug", "publish-period", period.Milliseconds())
+			if err := sentinel.Process(t.Context(), command); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	publish(2 * time.Second)
+	before := g.Primary(t.Context())
+	s := dial(t, g.URL).Stream("default", "shop")
+	appender := newAppender(t, s, AppenderOptions{})
+	mustAppend(t, appender, addition("before", ""))
+	if err := sentinels[0].Failover(t.Context(), redistest.SentinelName).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all Sentinels name another", func() bool {
+		return !slices.ContainsFunc(sentinels, func(sentinel *redis.SentinelClient) bool {
+			named := sentinel.GetMasterAddrByName(t.Context(), redistest.SentinelName).Val()
+			return len(named) != 2 || strings.HasSuffix(g.Nodes[before], ":"+named[1])
+		})
+	})
+	lasting := map[string]bool{}
+	for begin := time.Now(); time.Since(begin) < 2*late; {
+		id, sent := uuid.NewString(), time.Since(begin)
+		if _, err := appender.Append(t.Context(), []Addition{addition(id, "")}); err == nil && sent > late {
+			lasting[id] = true
+		}
+	}
+	publish(250 * time.Millisecond)
+	eventually(t, "the one before follows", func() bool { return g.Follows(t.Context(), before) })
+	for _, entry := range allEvents(t, s) {
+		delete(lasting, strings.TrimPrefix(string(entry.Data), "entry of "))
+	}
+	if len(lasting) > 0 {
+		t.Errorf("%d events were acknowledged later than %s after the other took over, and are not stored", len(lasting), late)
 	}
 }

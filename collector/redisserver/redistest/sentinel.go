@@ -48,8 +48,9 @@ func StartTLSSentinel(t testing.TB, authority *Authority, primary string) string
 // Guarded is a primary with two replicas, all of which keep what they have, and the three Sentinels around them, two of whom
 // have to agree. Nobody needs a password.
 type Guarded struct {
-	// URL names all Sentinels.
-	URL string
+	// URL names all Sentinels, which listen at the addresses.
+	URL       string
+	Sentinels []string
 	// Nodes are the servers' own URLs, Servers the servers. The first one begins as the primary.
 	Nodes   []string
 	Servers []*redisserver.Server
@@ -82,10 +83,9 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 	}}
 	scheme, primary, _ := strings.Cut(g.Nodes[0], "://")
 	var asked []*redis.SentinelClient
-	var addresses []string
 	for range guards {
 		client, address := s.start(t, primary)
-		asked, addresses = append(asked, client), append(addresses, address)
+		asked, g.Sentinels = append(asked, client), append(g.Sentinels, address)
 	}
 	for _, client := range asked {
 		awaitKnown(t, client, servers-1, guards-1)
@@ -97,7 +97,7 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 			}
 		}
 	}
-	g.URL = scheme + "://" + addresses[0] + "?master_name=" + SentinelName + "&addr=" + strings.Join(addresses[1:], "&addr=")
+	g.URL = scheme + "://" + g.Sentinels[0] + "?master_name=" + SentinelName + "&addr=" + strings.Join(g.Sentinels[1:], "&addr=")
 	return g
 }
 
