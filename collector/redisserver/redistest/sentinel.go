@@ -57,8 +57,8 @@ type Guarded struct {
 	clients []*redis.Client
 }
 
-// StartGuarded starts them for this test alone. A second and a half after the primary is gone a replica takes over, and a second
-// after it has come back it follows. With an authority all of them speak TLS alone, to each other too: they show certificates
+// StartGuarded starts them for this test alone. A second and a half after the primary is gone a replica takes over, and two
+// seconds after it has come back it follows. With an authority all of them speak TLS alone, to each other too: they show certificates
 // of it, and ask for such. Lines are further ones of the servers' configuration.
 func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded {
 	t.Helper()
@@ -91,8 +91,8 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 		awaitKnown(t, client, servers-1, guards-1)
 		// A server that says that it is a primary when it should follow is told otherwise after four publications, once what it
 		// says of itself has been asked for: 18 seconds after it has come back where this is not turned down.
-		for _, period := range []string{"publish-period", "info-period"} {
-			if err := client.Process(ctx, redis.NewStatusCmd(ctx, "sentinel", "debug", period, "250")); err != nil {
+		for _, period := range [][]any{{"publish-period", 250}, {"info-period", 1000}} {
+			if err := client.Process(ctx, redis.NewStatusCmd(ctx, append([]any{"sentinel", "debug"}, period...)...)); err != nil {
 				t.Fatal(err)
 			}
 		}
