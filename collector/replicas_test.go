@@ -29,8 +29,9 @@ type ensemble struct {
 	follows func(context.Context, int) bool
 }
 
-// late is how long before the end of a primary an event was acknowledged at most that is lost with it. What a primary
-// acknowledges is on its way to the replicas already, but nobody waits for it to arrive.
+// late is how long before the end of a primary an event was acknowledged at most that is lost with it: what a primary
+// acknowledges is on its way to the replicas already, but nobody waits for it to arrive. And it is for how long one that stood
+// still answers what has waited for it, until it learns that it is none any more.
 const late = time.Second
 
 // ensembles are the kinds of Redis, by what makes them with certificates of an authority, or in the clear without one.
@@ -91,7 +92,7 @@ func TestWhatIsAcknowledgedSurvivesFailovers(t *testing.T) {
 			}
 			s := newSiteAt(t, client, as(t, e.Redis, tenant))
 			l := startLoad(t, 16, s.start("collect"), s.start("collect"))
-			var ends []time.Time
+			var ends []ending
 			var away time.Duration
 			for n := range *kills {
 				l.await(100 + rand.Int64N(200))
@@ -137,8 +138,8 @@ func as(t *testing.T, redis config.Redis, user stream.User) config.Redis {
 }
 
 // fail ends the primary and brings it back when another has taken over, with the users that it has forgotten, as the operator
-// does. It returns when the primary ended and how long it took until there was one again.
-func (e ensemble) fail(t *testing.T, frozen bool, users *stream.Users, tenant stream.User) (end time.Time, took time.Duration) {
+// does. It returns when the primary ended, and how long it took until there was one again.
+func (e ensemble) fail(t *testing.T, frozen bool, users *stream.Users, tenant stream.User) (end ending, took time.Duration) {
 	t.Helper()
 	var victim int
 	eventually(t, "there is a primary", func() bool { victim = e.primary(t.Context()); return victim >= 0 })
@@ -153,18 +154,19 @@ func (e ensemble) fail(t *testing.T, frozen bool, users *stream.Users, tenant st
 	} else if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	end = time.Now()
+	end = endedNow()
 	if e.follows != nil {
 		eventually(t, "another takes over", func() bool {
 			now := e.primary(t.Context())
 			return now >= 0 && now != victim
 		})
-		took = time.Since(end)
+		took = time.Since(end.begun)
 	}
 	if frozen {
 		if err := process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
+		end.over = time.Now().Add(late)
 	} else if err := server.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
