@@ -47,6 +47,7 @@ func makesRedis(t *testing.T, s *suite) {
 	}
 	before := own.stock(t)
 
+	s.startPeer(t, own.namespace)
 	under := own.startLoad(t, "own-redis", own.key(t, "default"), own.key(t, "default"))
 	begin := time.Now()
 	must(t, "kubectl", "-n", own.namespace, "delete", "pod", "own-redis-0")
