@@ -95,11 +95,9 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 
 // managerOptions are the flags in the words of controller-runtime.
 func managerOptions(o options, scheme *runtime.Scheme) ctrl.Options {
-	caching := controllers.CacheOptions(o.watchNamespaces)
-	caching.SyncPeriod = &o.syncPeriod
 	election := o.leaderElection
 	return ctrl.Options{
-		Scheme: scheme, Cache: caching, Logger: log.Log, Metrics: metricsserver.Options{BindAddress: o.metricsListen}, HealthProbeBindAddress: o.healthListen,
+		Scheme: scheme, Cache: controllers.CacheOptions(o.watchNamespaces, o.syncPeriod), Logger: log.Log, Metrics: metricsserver.Options{BindAddress: o.metricsListen}, HealthProbeBindAddress: o.healthListen,
 		LeaderElection: election.enabled, LeaderElectionID: election.name, LeaderElectionNamespace: election.namespace,
 		LeaseDuration: &election.duration, RenewDeadline: &election.renewDeadline, RetryPeriod: &election.retryPeriod,
 		// The process ends when the lease is given back, so the next leader need not wait for it to run out.
