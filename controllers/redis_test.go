@@ -339,7 +339,7 @@ func tenantsRedis(t testing.TB) string {
 
 func ownRedis(secret string) func(*v1alpha1.Property) {
 	return func(p *v1alpha1.Property) {
-		p.Spec.Redis = &v1alpha1.Redis{URLSecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "url"}}
+		p.Spec.Redis = &v1alpha1.Redis{URLSecretKeyRef: &v1alpha1.SecretKeyReference{Name: secret, Key: "url"}}
 	}
 }
 
