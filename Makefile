@@ -134,7 +134,8 @@ shards: check-go ## Prove how a history's tables lie in a cluster, on Debian's C
 
 .PHONY: test-valkey
 test-valkey: check-go ## Run the tests of what Redis keeps, and of Redis that fails, on Debian's Valkey, which it fetches, where there is no redis-server on the PATH; minutes
-	@valkey=$$(hack/package.sh valkey-server); PATH=$$(dirname "$$valkey"):$$PATH $(PHASE) test-valkey go test -count=1 -timeout 30m $(TEST_ARGS) \
+	@valkey=$$(hack/package.sh valkey-server); root=$$(dirname "$$valkey"); : the program itself, which acts as another by its name; \
+	  LD_LIBRARY_PATH=$$(echo "$$root"/usr/lib/*-linux-gnu) PATH=$$root/usr/bin:$$root:$$PATH $(PHASE) test-valkey go test -count=1 -timeout 30m $(TEST_ARGS) \
 	  ./collector ./collector/stream ./collector/deliver ./collector/role ./collector/redisserver/...
 
 .PHONY: soak

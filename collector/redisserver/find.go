@@ -89,7 +89,7 @@ func probe(ctx context.Context, binary Binary) (Binary, error) {
 	}
 	binary.Path = path
 	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.Env = binary.environment()
+	cmd.Env = binary.Environment()
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		return Binary{}, fmt.Errorf("%s --version: %w: %s", path, err, bytes.TrimSpace(output))
@@ -105,8 +105,8 @@ func probe(ctx context.Context, binary Binary) (Binary, error) {
 	return binary, nil
 }
 
-// environment is the process environment that the program needs.
-func (b Binary) environment() []string {
+// Environment is the process environment that the program needs.
+func (b Binary) Environment() []string {
 	env := os.Environ()
 	if b.LibraryPath == "" {
 		return env

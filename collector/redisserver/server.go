@@ -274,7 +274,7 @@ func (s *Server) startProcess(lock *os.File) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(s.binary.Path, "-")
-	cmd.Env = s.binary.environment()
+	cmd.Env = s.binary.Environment()
 	cmd.Dir = s.options.Dir
 	cmd.Stdin = strings.NewReader(s.configuration())
 	cmd.Stdout, cmd.Stderr = log, log
@@ -348,7 +348,7 @@ func (s *Server) cutTorn(ctx context.Context) error {
 	manifest := filepath.Join("appendonlydir", "appendonly.aof.manifest")
 	check := exec.CommandContext(ctx, s.binary.Path, "--fix", manifest)
 	check.Args[0] = checkNames
-	check.Env = s.binary.environment()
+	check.Env = s.binary.Environment()
 	check.Dir = s.options.Dir
 	check.Stdin = strings.NewReader("y\n") // whether to cut
 	said, err := check.CombinedOutput()

@@ -175,7 +175,7 @@ func TestServerThatWasLeftOverIsEnded(t *testing.T) {
 	}
 	socket := filepath.Join(dir, "old.sock")
 	cmd := exec.Command(binary.Path, "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "")
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+binary.LibraryPath)
+	cmd.Env = binary.Environment()
 	cmd.ExtraFiles = []*os.File{lock}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -198,7 +198,7 @@ func awaitKnown(t testing.TB, asked *redis.SentinelClient, replicas, others int)
 func runSentinel(t testing.TB, binary redisserver.Binary, file string) {
 	t.Helper()
 	sentinel := exec.Command(binary.Path, file, "--sentinel")
-	sentinel.Env = append(os.Environ(), "LD_LIBRARY_PATH="+binary.LibraryPath)
+	sentinel.Env = binary.Environment()
 	var log lockedLog
 	sentinel.Stdout, sentinel.Stderr = &log, &log
 	if err := sentinel.Start(); err != nil {
