@@ -129,7 +129,7 @@ func (o *object) begin(ctx context.Context) (io.Writer, error) {
 }
 
 // start begins the upload, with the first part: by then the backup has the lock that one of a property has at a time, so that no other
-// is about to write what is taken back here.
+// writes what is taken back here. One that is about its last part fails aloud.
 func (o *object) start(ctx context.Context) error {
 	if err := o.sweep(ctx); err != nil {
 		o.said(fmt.Errorf("parts that a killed backup has left stay in the bucket: %w", err))
