@@ -303,6 +303,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, property, before *v1alpha1
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
 			continue
 		}
+		if old == nil && condition.Status == metav1.ConditionTrue {
+			continue // what is good from the start has not turned; a new Property would have seven such events
+		}
 		r.tell(property, condition)
 	}
 	return nil

@@ -173,7 +173,8 @@ func TestUsersAndFunctionsComeBackAfterRedisForgotThem(t *testing.T) {
 
 func TestEveryNodeOfAClusterHasUsersAndFunctions(t *testing.T) {
 	t.Parallel()
-	namespace, cluster, ctx := newNamespace(t), redistest.StartCluster(t), context.Background()
+	namespace, ctx := newNamespace(t), context.Background()
+	cluster := redistest.StartClusterWith(t, redistest.ClusterOptions{Replicas: 1})
 	var nodes []*redis.Client
 	for _, address := range cluster.Nodes {
 		nodes = append(nodes, dial(t, address))

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	applyapps "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -42,6 +43,14 @@ func (o Object) Unstructured() (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("render %s %s: %w", o.Kind, o.Name, err)
 	}
 	return object, nil
+}
+
+// Values are what a Secret holds, nil of another object.
+func (o Object) Values() map[string][]byte {
+	if secret, isOne := o.Configuration.(*applycore.SecretApplyConfiguration); isOne {
+		return secret.Data
+	}
+	return nil
 }
 
 // LeavesReplicas says whether it is a Deployment whose number of pods is not applied.
