@@ -117,6 +117,8 @@ func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, ava
 	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	wanted[objectKey{secret, resources.CredentialsSecretName(property)}] = true
 	wanted[objectKey{secret, resources.SessionsSecretName(property)}] = true
+	wanted[objectKey{secret, resources.RedisAdminSecretName(property)}] = true
+	wanted[objectKey{secret, resources.RedisTLSSecretName(property)}] = true
 	for _, role := range resources.Roles() { // that of a role which has gone is deleted after its user
 		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
 	}

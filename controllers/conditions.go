@@ -38,7 +38,7 @@ func conditionChecks() []struct {
 	}{
 		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere, failuresOf(v1alpha1.ConditionCredentialsReady)},
 			credentialsAreReady},
-		{v1alpha1.ConditionRedisReady, []check{redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
+		{v1alpha1.ConditionRedisReady, []check{namesAreFree(v1alpha1.ConditionRedisReady), redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
 		{v1alpha1.ConditionHistoryReady, []check{historyIsKept, failuresOf(v1alpha1.ConditionHistoryReady), archiveKeepsUp},
 			ready("ClickHouse has the history's database, users and tables, and what Redis has is copied to it")},
 		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree(v1alpha1.ConditionWorkloadsAvailable), configurationIsValid, podsAreAllowed, failuresOf(v1alpha1.ConditionWorkloadsAvailable), podsRun},

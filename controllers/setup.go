@@ -235,7 +235,7 @@ func referredSecrets(object client.Object) []string {
 	if ingress := spec.Exposure.Ingress; ingress != nil && ingress.TLSSecretName != "" {
 		names[ingress.TLSSecretName] = true
 	}
-	if spec.Redis != nil {
+	if spec.Redis != nil && spec.Redis.URLSecretKeyRef != nil {
 		names[spec.Redis.URLSecretKeyRef.Name] = true
 		for _, certificate := range resources.RedisCertificates(spec.Redis) {
 			names[certificate.Ref.Name] = true

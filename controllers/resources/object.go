@@ -66,6 +66,7 @@ var (
 	kindSecret         = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	kindService        = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 	kindDeployment     = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	kindStatefulSet    = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 	kindDisruption     = schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
 	kindAutoscaler     = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
 	kindNetworkPolicy  = schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}
@@ -77,7 +78,7 @@ var (
 // Kinds are the kinds that every cluster has.
 func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
-		kindServiceAccount, kindConfigMap, kindSecret, kindService, kindDeployment, kindDisruption, kindAutoscaler,
+		kindServiceAccount, kindConfigMap, kindSecret, kindService, kindDeployment, kindStatefulSet, kindDisruption, kindAutoscaler,
 		kindNetworkPolicy, kindIngress,
 	}
 }
