@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/cli/cluster"
+	"github.com/weir-dev/weir/collector/connect"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -170,10 +172,7 @@ func (e *examination) host(ctx context.Context, address string) {
 // certificate says whether the host's is one that senders trust.
 func (e *examination) certificate(ctx context.Context, u *url.URL) bool {
 	what := "certificate of " + u.Hostname()
-	port := u.Port()
-	if port == "" {
-		port = "443"
-	}
+	port := strconv.Itoa(int(connect.Port(u)))
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialWithin}, Config: &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}}
 	connection, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {

@@ -58,6 +58,7 @@ func TestThePageOfAPast(t *testing.T) {
 		"ten thousand events are listed with few in the document":      tenThousandEventsAreListed,
 		"a wrong address says what is wrong and leads on":              aWrongAddressLeadsOn,
 		"what cannot be answered is said":                              whatCannotBeAnsweredIsSaid,
+		"numbers that have gone wrong are a notice of the overview":    numbersThatHaveGoneWrongAreANotice,
 		"the overview shows what the read API says":                    theOverviewShowsWhatTheReadAPISays,
 		"the plot's table has every bucket of the series":              thePlotsTableHasEveryBucket,
 		"the funnel shows what the read API says":                      theFunnelShowsWhatTheReadAPISays,

@@ -95,7 +95,7 @@ func (b *bucketFlags) open(ctx context.Context, place string, getenv func(string
 }
 
 // target returns where a Property's backup is written to, which is named for when it was begun.
-func (b *bucketFlags) target(place, property string, began time.Time, getenv func(string) string) (*object, error) {
+func (b *bucketFlags) target(place, property string, began time.Time, getenv func(string) string, said func(error)) (*object, error) {
 	client, bucket, prefix, err := b.client(place, getenv)
 	if err != nil {
 		return nil, err
@@ -104,13 +104,15 @@ func (b *bucketFlags) target(place, property string, began time.Time, getenv fun
 		prefix += "/"
 	}
 	key := prefix + property + "/" + began.UTC().Format("2006-01-02T15-04-05Z") + ".weir"
-	return &object{client: client, bucket: bucket, key: key}, nil
+	return &object{client: client, bucket: bucket, key: key, said: said}, nil
 }
 
 // object is an object that is written in parts. It is there once it is whole.
 type object struct {
 	client      *s3.Client
 	bucket, key string
+	// said is told what keeps parts in the bucket that a killed backup has left.
+	said func(error)
 
 	ctx    context.Context //nolint:containedctx // that of begin, for a Writer's calls
 	upload *string
@@ -122,14 +124,44 @@ func (o *object) begin(ctx context.Context) (io.Writer, error) {
 	if err := o.discard(ctx); err != nil {
 		return nil, err
 	}
+	o.ctx = ctx
+	return o, nil
+}
+
+// start begins the upload, with the first part: by then the backup has the lock that one of a property has at a time, so that no other
+// writes what is taken back here. One that is about its last part fails aloud.
+func (o *object) start(ctx context.Context) error {
+	if err := o.sweep(ctx); err != nil {
+		o.said(fmt.Errorf("parts that a killed backup has left stay in the bucket: %w", err))
+	}
 	begun, err := o.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &o.bucket, Key: &o.key, ContentType: aws.String("application/octet-stream"),
 	})
 	if err != nil {
-		return nil, refusal(err)
+		return refusal(err)
 	}
-	o.ctx, o.upload = ctx, begun.UploadId
-	return o, nil
+	o.upload = begun.UploadId
+	return nil
+}
+
+// sweep takes back what killed backups of the same property have left. It cannot be gone on with: a bucket hands out no part before
+// all are one object, and what a part ends with has to be known to write the next.
+func (o *object) sweep(ctx context.Context) error {
+	folder := o.key[:strings.LastIndexByte(o.key, '/')+1]
+	pages := s3.NewListMultipartUploadsPaginator(o.client, &s3.ListMultipartUploadsInput{Bucket: &o.bucket, Prefix: &folder})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return refusal(err)
+		}
+		for i := range page.Uploads {
+			left := &page.Uploads[i]
+			if _, err := o.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: left.Key, UploadId: left.UploadId}); err != nil {
+				return refusal(err)
+			}
+		}
+	}
+	return nil
 }
 
 // Write sends a part where there is enough for one.
@@ -144,6 +176,11 @@ func (o *object) Write(p []byte) (int, error) {
 }
 
 func (o *object) send(ctx context.Context) error {
+	if o.upload == nil {
+		if err := o.start(ctx); err != nil {
+			return err
+		}
+	}
 	number := int32(len(o.parts) + 1)
 	sent, err := o.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &o.bucket, Key: &o.key, UploadId: o.upload, PartNumber: &number, Body: bytes.NewReader(o.buffer.Bytes()),
@@ -172,6 +209,7 @@ func (o *object) finish(ctx context.Context) error {
 
 // discard takes the parts back, which a bucket may keep, and be paid for, else.
 func (o *object) discard(ctx context.Context) error {
+	o.buffer.Reset()
 	if o.upload == nil {
 		return nil
 	}
@@ -179,7 +217,6 @@ func (o *object) discard(ctx context.Context) error {
 	defer cancel()
 	_, err := o.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: &o.key, UploadId: o.upload})
 	o.upload, o.parts = nil, nil
-	o.buffer.Reset()
 	if err != nil {
 		return fmt.Errorf("parts of the backup are left in the bucket: %w", refusal(err))
 	}

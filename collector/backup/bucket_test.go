@@ -21,6 +21,8 @@ type parts struct {
 	mu      sync.Mutex
 	objects map[string][]byte
 	uploads map[string]map[string][]byte
+	// of are the objects that uploads are of, BUCKET/KEY.
+	of map[string]string
 	// fails answers a request with a status, 0 for none.
 	fails  func(r *http.Request) int
 	unsure int // requests that were not signed
@@ -45,8 +47,8 @@ func (s *parts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	upload := s.uploads[query.Get("uploadId")]
 	switch {
 	case r.Method == http.MethodPost && query.Has("uploads"):
-		id := fmt.Sprint("upload-", len(s.uploads))
-		s.uploads[id] = map[string][]byte{}
+		id := fmt.Sprint("upload-", len(s.of))
+		s.uploads[id], s.of[id] = map[string][]byte{}, strings.TrimPrefix(key, "/")
 		fmt.Fprint(w, xml.Header+"<InitiateMultipartUploadResult><UploadId>"+id+"</UploadId></InitiateMultipartUploadResult>")
 	case r.Method == http.MethodPut && upload != nil:
 		upload[query.Get("partNumber")] = body
@@ -62,6 +64,14 @@ func (s *parts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete && upload != nil:
 		delete(s.uploads, query.Get("uploadId"))
 		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodGet && query.Has("uploads"):
+		fmt.Fprint(w, xml.Header+"<ListMultipartUploadsResult>")
+		for _, id := range slices.Sorted(maps.Keys(s.uploads)) {
+			if of := s.of[id]; strings.HasPrefix(of, strings.Trim(key, "/")+"/"+query.Get("prefix")) {
+				fmt.Fprintf(w, "<Upload><Key>%s</Key><UploadId>%s</UploadId></Upload>", strings.TrimPrefix(of, "backups/"), id)
+			}
+		}
+		fmt.Fprint(w, "</ListMultipartUploadsResult>")
 	case r.Method == http.MethodGet && s.objects[key] != nil:
 		_, _ = w.Write(s.objects[key])
 	default:
@@ -71,7 +81,7 @@ func (s *parts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func startParts(t *testing.T) (*parts, string) {
 	t.Helper()
-	s := &parts{objects: map[string][]byte{}, uploads: map[string]map[string][]byte{}, fails: func(*http.Request) int { return 0 }}
+	s := &parts{objects: map[string][]byte{}, uploads: map[string]map[string][]byte{}, of: map[string]string{}, fails: func(*http.Request) int { return 0 }}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return s, server.URL
@@ -143,6 +153,42 @@ func TestOfABackupThatABucketRefusesNoPartsAreLeft(t *testing.T) {
 			}
 			if len(bucket.uploads) != tt.left || len(bucket.objects) != tt.objects {
 				t.Errorf("%d uploads and %d objects are there, want %d and %d", len(bucket.uploads), len(bucket.objects), tt.left, tt.objects)
+			}
+		})
+	}
+}
+
+func TestWhatAKilledBackupHasLeftIsTakenBack(t *testing.T) {
+	t.Parallel()
+	from := redistest.URL(t)
+	fill(t, dialled(t, from).Stream("default", "shop"), 10)
+	tests := map[string]struct {
+		// of is what the upload that was left is of, fails what is refused.
+		of    string
+		fails func(r *http.Request) bool
+		left  int
+		want  string
+	}{
+		"of the same Property":    {of: "backups/weir/default/shop/2026-01-31T03-17-00Z.weir", left: 0},
+		"of another one":          {of: "backups/weir/default/shop2/2026-01-31T03-17-00Z.weir", left: 1},
+		"of another place":        {of: "backups/default/shop/2026-01-31T03-17-00Z.weir", left: 1},
+		"where it may not look":   {"backups/weir/default/shop/1.weir", func(r *http.Request) bool { return r.Method == http.MethodGet }, 1, "a killed backup has left stay in the bucket: the bucket's server has answered 403 Refused"},
+		"where it may not remove": {"backups/weir/default/shop/1.weir", func(r *http.Request) bool { return r.Method == http.MethodDelete }, 1, "a killed backup has left stay in the bucket: the bucket's server has answered 403 Refused"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucket, address := startParts(t)
+			bucket.uploads["left"], bucket.of["left"] = map[string][]byte{"1": []byte("half")}, tt.of
+			bucket.fails = func(r *http.Request) int {
+				return map[bool]int{true: http.StatusForbidden}[tt.fails != nil && tt.fails(r)]
+			}
+			code, _, said := run(t, nil, keysOfBucket, "backup", "--redis-url", from, "--property", "default/shop", "--to", "s3://backups/weir", "--s3-endpoint", address, "--s3-path-style")
+			if code != 0 || !strings.Contains(said, tt.want) || strings.Contains(said, "stay in the bucket") != (tt.want != "") {
+				t.Errorf("exit code %d, %q; want %q", code, said, tt.want)
+			}
+			if len(bucket.uploads) != tt.left || len(bucket.objects) != 1 {
+				t.Errorf("%d uploads and %d objects are there, want %d and 1", len(bucket.uploads), len(bucket.objects), tt.left)
 			}
 		})
 	}

@@ -151,7 +151,7 @@ func (c *backing) check(rest []string) (problems []string) {
 	case c.to == "":
 		problems = append(problems, "--to: say where the backup is written")
 	case c.resume && (inBucket || c.to == "-"):
-		problems = append(problems, "--resume: is for files alone")
+		problems = append(problems, "--resume: is for files alone; a bucket hands out no part of an upload that is not whole, so run it again without")
 	case !inBucket && (c.all || len(c.properties) > 1):
 		problems = append(problems, "--to: several Properties go to s3://BUCKET/PREFIX/ alone")
 	}
@@ -196,7 +196,9 @@ func (c *backing) one(ctx context.Context, client *stream.Client, property strin
 	namespace, name, _ := strings.Cut(property, "/")
 	j := &job{stream: client.Stream(namespace, name), version: c.Version, said: c.progress(), now: time.Now}
 	if isBucket(c.to) {
-		to, err := c.bucket.target(c.to, property, time.Now(), c.Getenv)
+		to, err := c.bucket.target(c.to, property, time.Now(), c.Getenv, func(err error) {
+			fmt.Fprintf(c.Stderr, "%s: %s: %v\n", c.name, property, err)
+		})
 		if err != nil {
 			return Report{}, err
 		}

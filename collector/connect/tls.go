@@ -1,5 +1,5 @@
-// Package connect has what the clients of Redis and of ClickHouse share: what they trust and show in TLS, and what is said of
-// connections that do not come about.
+// Package connect has what clients share, those of Redis and of ClickHouse above all: what they trust and show in TLS, what is said
+// of connections that do not come about, and which port a URL leads to.
 package connect
 
 import (

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-dev/weir/collector/connect"
 )
 
 // Proxy is an HTTP proxy that connections go through, by CONNECT. It is the operator's to name, never a tenant's: the guard is not
@@ -39,7 +41,7 @@ var ErrProxyCA = errors.New("must hold certificates in PEM, and goes with an htt
 // ParseProxy reads a proxy's URL, and what its certificate is trusted by.
 func ParseProxy(address, ca string) (Proxy, error) {
 	parsed, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" || !portIsOne(parsed.Port()) ||
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" || connect.Port(parsed) == 0 ||
 		(parsed.Path != "" && parsed.Path != "/") || parsed.RawQuery != "" || parsed.Fragment != "" {
 		return Proxy{}, ErrProxyURL
 	}
@@ -49,22 +51,8 @@ func ParseProxy(address, ca string) (Proxy, error) {
 	return Proxy{URL: parsed, CA: ca}, nil
 }
 
-// portIsOne says whether the port of a URL is one, or is left out.
-func portIsOne(text string) bool {
-	port, err := strconv.ParseUint(text, 10, 16)
-	return text == "" || err == nil && port > 0
-}
-
 // Port is where the proxy listens.
-func (p *Proxy) Port() uint16 {
-	if port, err := strconv.ParseUint(p.URL.Port(), 10, 16); err == nil {
-		return uint16(port)
-	}
-	if p.URL.Scheme == "https" {
-		return 443
-	}
-	return 80
-}
+func (p *Proxy) Port() uint16 { return connect.Port(p.URL) }
 
 // address is the same with the host.
 func (p *Proxy) address() string {

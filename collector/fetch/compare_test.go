@@ -55,7 +55,16 @@ func (p *property) compared() (c stream.OrderComparison, found bool) {
 // since, and a purchase that somebody else has sent.
 func TestADaysOrdersAreComparedWithWhatIsStored(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []sources.Type{sources.Shopify, sources.WooCommerce} {
+	type edit struct{ from, to string }
+	for kind, test := range map[sources.Type]struct {
+		changed, refused edit
+		// worth is what is said of the order that was refused: nothing where its amount is beyond any.
+		worth string
+	}{
+		sources.Shopify:     {edit{`"10.00"`, `"12.50"`}, edit{`"currency": "EUR"`, `"currency": ""`}, "10 "},
+		sources.WooCommerce: {edit{`"10.00"`, `"12.50"`}, edit{`"currency": "EUR"`, `"currency": ""`}, "10 "},
+		sources.Stripe:      {edit{`"amount_total": 1000`, `"amount_total": 1250`}, edit{`"amount_total": 1000`, `"amount_total": 1000000000000000000`}, "EUR"},
+	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			p := newProperty(t, kind)
@@ -70,12 +79,12 @@ func TestADaysOrdersAreComparedWithWhatIsStored(t *testing.T) {
 					t.Fatalf("order %d: %d", id+1, got)
 				}
 			}
-			put := func(id int, from, to string) {
-				changed := bytes.Replace(p.order(id), []byte(from), []byte(to), 1)
+			put := func(id int, made edit) {
+				changed := bytes.Replace(p.order(id), []byte(made.from), []byte(made.to), 1)
 				p.shop.Put(t.Context(), t, topics[kind], p.documentID(id), changed)
 			}
-			put(3, `"10.00"`, `"12.50"`)                  // is changed when it was counted
-			put(4, `"currency": "EUR"`, `"currency": ""`) // is refused
+			put(3, test.changed) // is changed when it was counted
+			put(4, test.refused) // is refused
 			p.collect(`{"event":"purchase","event_id":"purchase-99","data":{"value":5,"currency":"EUR","order_id":"99"}}`)
 			p.collect(`{"event":"purchase","event_id":"of the till","data":{"value":5,"currency":"EUR","order_id":"till"}}`)
 			p.clock.pass(16 * time.Hour) // four in the morning
@@ -85,7 +94,7 @@ func TestADaysOrdersAreComparedWithWhatIsStored(t *testing.T) {
 			}
 			want := stream.OrderComparison{
 				Source: "shop", Day: today, At: p.clock.Now(), Orders: 4,
-				Missing:   stream.OrderList{Count: 1, Orders: []stream.ComparedOrder{{OrderID: "4", Shop: "10 "}}},
+				Missing:   stream.OrderList{Count: 1, Orders: []stream.ComparedOrder{{OrderID: "4", Shop: test.worth}}},
 				Different: stream.OrderList{Count: 1, Orders: []stream.ComparedOrder{{OrderID: "3", Shop: "12.5 EUR", Stored: "10 EUR"}}},
 				Extra:     stream.OrderList{Count: 1, Orders: []stream.ComparedOrder{{OrderID: "99", Stored: "5 EUR"}}},
 			}

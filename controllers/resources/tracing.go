@@ -10,6 +10,7 @@ import (
 	applynetworking "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/connect"
 )
 
 // Tracing says where the pods send spans; without an endpoint they send none.
@@ -37,7 +38,7 @@ var errTracingEndpoint = errors.New("must be an http or https URL without user a
 func (t *Tracing) Check() error {
 	parsed, err := url.Parse(t.Endpoint)
 	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" || parsed.User != nil || parsed.RawQuery != "" ||
-		parsed.Fragment != "" || t.port() == 0 {
+		parsed.Fragment != "" || connect.Port(parsed) == 0 {
 		return errTracingEndpoint
 	}
 	return nil
@@ -49,16 +50,7 @@ func (t *Tracing) port() int32 {
 	if err != nil {
 		return 0
 	}
-	switch parsed.Port() {
-	case "":
-		return map[string]int32{"http": 80, "https": 443}[parsed.Scheme]
-	default:
-		port, err := strconv.ParseUint(parsed.Port(), 10, 16)
-		if err != nil {
-			return 0
-		}
-		return int32(port)
-	}
+	return int32(connect.Port(parsed))
 }
 
 // environment switches it on in a role's pods, and says whose spans they are. OTLP wants what is no letter or digit in percent

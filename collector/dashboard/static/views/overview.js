@@ -2,7 +2,7 @@
 import { html, useMemo } from '../kit/html.js';
 import { useApi } from '../kit/api.js';
 import { Chart } from '../kit/chart.js';
-import { Answer, AsOf, Choice, Empty, Failure, Incomplete, Panel, Stat, useProperty } from '../kit/components.js';
+import { Answer, AsOf, Choice, Empty, Failure, Incomplete, Panel, Stat, later, useProperty } from '../kit/components.js';
 import { FilterBy, Filters, PeriodPicker, usePeriod } from '../kit/controls.js';
 import { before } from '../kit/compare.js';
 import { bucketNames, compact, count, money, percent } from '../kit/format.js';
@@ -40,6 +40,7 @@ export function Overview() {
   if (summary.error?.status === 422) return html`<div class="view">${bar}<${Failure} error=${summary.error} /></div>`;
   return html`<div class="view">
     ${bar}
+    <${Wrong} />
     <${Figures} question=${question} period=${period} summary=${summary} />
     <div class="columns">
       <${Breakdown} question=${question} title="Acquisition" name="by" options=${[
@@ -49,6 +50,15 @@ export function Overview() {
     </div>
     <${Realtime} />
   </div>`;
+}
+
+const Notice = later(() => import('./quality.js'));
+
+/** Numbers that have gone wrong without anybody being told, and nothing where none has. */
+function Wrong() {
+  const { findings = [], orders = [] } = useApi('quality', [], { every: REFRESH }).data?.data ?? {};
+  const wrong = orders.filter(({ missing, different }) => missing.count + different.count > 0);
+  return findings.length + wrong.length > 0 && html`<${Notice} findings=${findings} orders=${wrong} />`;
 }
 
 function Figures({ question, period, summary }) {
