@@ -193,14 +193,14 @@ func TestWhatIsAcknowledgedSurvivesCrashes(t *testing.T) {
 		t.Run("with fsync "+string(fsync), func(t *testing.T) {
 			s := newSite(t, redisserver.Options{Persist: true, Fsync: fsync})
 			l := startLoad(t, 16, s.start("collect"), s.start("collect"))
-			var ends []time.Time
+			var ends []ending
 			for n := range *kills {
 				l.await(100 + rand.Int64N(200))
 				if n%2 == 0 {
 					if err := s.redis.Kill(); err != nil {
 						t.Fatal(err)
 					}
-					ends = append(ends, time.Now())
+					ends = append(ends, endedNow())
 					if err := s.redis.Restart(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -224,6 +224,12 @@ func TestWhatIsAcknowledgedSurvivesCrashes(t *testing.T) {
 	}
 }
 
+// ending is when a primary ended. What is acknowledged between, and lost, it has acknowledged itself.
+type ending struct{ begun, over time.Time }
+
+// endedNow is the ending of one that was killed.
+func endedNow() ending { return ending{time.Now(), time.Now()} }
+
 // toll is what ends of Redis have cost.
 type toll struct {
 	// ends is how many cost anything, most what the worst one did.
@@ -232,20 +238,21 @@ type toll struct {
 	earliest time.Duration
 }
 
-// toll says which ends the missing events are lost by: each by the first one after it was sent.
-func (l *load) toll(missing []string, ends []time.Time) toll {
+// toll says which ends the missing events are lost by: each by the first one that was not over when it was sent. It fails the
+// test where there is none.
+func (l *load) toll(missing []string, ends []ending) toll {
 	var sum toll
 	by := map[int]int{}
 	for _, id := range missing {
 		at := l.acknowledged[id]
-		end := slices.IndexFunc(ends, at.sent.Before)
+		end := slices.IndexFunc(ends, func(e ending) bool { return at.sent.Before(e.over) })
 		if end < 0 {
 			l.t.Errorf("%s was acknowledged after Redis's last end and is not stored", id)
 			continue
 		}
 		by[end]++
 		sum.most = max(sum.most, by[end])
-		sum.earliest = max(sum.earliest, ends[end].Sub(at.answered))
+		sum.earliest = max(sum.earliest, ends[end].begun.Sub(at.answered))
 	}
 	sum.ends = len(by)
 	return sum

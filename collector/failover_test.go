@@ -151,7 +151,7 @@ func TestASentinelReplacesAKilledPrimary(t *testing.T) {
 	replica.takeOver(t, s)
 	missing := l.lost(s.stored())
 	t.Logf("%d events acknowledged, %d of them lost; the failover took %s; %d requests refused", len(l.acknowledged), len(missing), took, len(l.others))
-	if cost := l.toll(missing, []time.Time{end}); cost.earliest > lateness {
+	if cost := l.toll(missing, []ending{{end, end}}); cost.earliest > lateness {
 		t.Errorf("what was acknowledged %s before the end is not stored", cost.earliest)
 	}
 	for _, r := range l.others {

@@ -86,8 +86,29 @@ func newSite(t *testing.T, options redisserver.Options) *site {
 		}
 	})
 	options.Dir = redisDir
-	s := &site{t: t, directory: t.TempDir(), redis: redistest.Start(t, options), redisDir: redisDir}
-	client, err := stream.Dial(s.redis.URL(), stream.DialOptions{})
+	server := redistest.Start(t, options)
+	s := newSiteAt(t, dialAndLoad(t, config.Redis{URL: server.URL()}), config.Redis{URL: server.URL()})
+	s.redis, s.redisDir = server, redisDir
+	return s
+}
+
+// newSiteAt writes the configuration of collectors that reach a Redis so, which a client is connected to.
+func newSiteAt(t *testing.T, client *stream.Client, redis config.Redis) *site {
+	t.Helper()
+	s := &site{t: t, directory: t.TempDir(), stream: client.Stream("default", "shop")}
+	s.write(config.PropertyFile, shop())
+	s.write(config.APIKeysFile, []auth.Credential{{Name: "server", Hash: auth.HashOf(shopKey)}})
+	s.write(config.AccessTokensFile, []auth.Credential{{Name: "bi", Hash: auth.HashOf("token"), Scope: auth.ScopeRead}})
+	for path, content := range redis.Files() {
+		s.writeText(path, string(content))
+	}
+	return s
+}
+
+// dialAndLoad returns a client of a Redis that has the library.
+func dialAndLoad(t *testing.T, redis config.Redis) *stream.Client {
+	t.Helper()
+	client, err := stream.Dial(redis.URL, stream.DialOptions{TLS: redis.TLS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,12 +120,7 @@ func newSite(t *testing.T, options redisserver.Options) *site {
 	if err := client.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.stream = client.Stream("default", "shop")
-	s.write(config.PropertyFile, shop())
-	s.write(config.APIKeysFile, []auth.Credential{{Name: "server", Hash: auth.HashOf(shopKey)}})
-	s.write(config.AccessTokensFile, []auth.Credential{{Name: "bi", Hash: auth.HashOf("token"), Scope: auth.ScopeRead}})
-	s.writeText(config.RedisURLFile, s.redis.URL())
-	return s
+	return client
 }
 
 func (s *site) write(path string, content any) {

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +26,11 @@ import (
 type objectKey struct {
 	schema.GroupVersionKind
 	name string
+}
+
+// digest tells the key apart from those of the Property's other objects, in less memory.
+func (k objectKey) digest() digest {
+	return digestOf([]byte(k.GroupVersionKind.String() + " " + k.name))
 }
 
 // appliedState remembers what was applied last and what the object looked like before and afterwards, so that nothing
@@ -61,7 +64,7 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	}
 	key := objectKey{object.GroupVersionKind, object.Name}
 	applied := r.memories.of(property).applied
-	known := applied[key]
+	known := applied[key.digest()]
 	var found digest
 	if current != nil {
 		found = digestOf([]byte(fieldsDigest(current.ManagedFields)))
@@ -73,17 +76,17 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 	if err != nil {
 		return false, err
 	}
-	held := valuesOf(desired)
+	held := object.Values() // which no error may show
 	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(resources.ManagedBy), client.ForceOwnership)
 	if err != nil {
 		return false, objectFailed("apply", key, held, err)
 	}
-	applied[key] = appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))}
+	applied[key.digest()] = appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))}
 	return true, nil
 }
 
 // currentMetadata returns the object as the cache has it, or as the server has it where the cache has not: what
-// carries none of our labels is in no cache. It is nil where there is none.
+// carries none of our labels is in no cache. It is nil where there is none, and else must not be changed.
 func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Object) (*metav1.PartialObjectMetadata, error) {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(object.GroupVersionKind)
@@ -91,10 +94,10 @@ func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Objec
 	var err error
 	if object.GroupVersionKind == kindDeployment { // the cache has them once, whole
 		deployment := &appsv1.Deployment{}
-		err = r.Client.Get(ctx, key, deployment)
+		err = r.Client.Get(ctx, key, deployment, client.UnsafeDisableDeepCopy)
 		metadata.ObjectMeta = deployment.ObjectMeta
 	} else {
-		err = r.Client.Get(ctx, key, metadata)
+		err = r.Client.Get(ctx, key, metadata, client.UnsafeDisableDeepCopy)
 	}
 	if apierrors.IsNotFound(err) {
 		err = r.Live.Get(ctx, key, metadata)
@@ -103,21 +106,6 @@ func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Objec
 		return nil, nil
 	}
 	return metadata, objectFailed("read", objectKey{object.GroupVersionKind, object.Name}, nil, err)
-}
-
-// valuesOf are what a Secret holds.
-func valuesOf(object *unstructured.Unstructured) map[string][]byte {
-	if object.GetKind() != "Secret" {
-		return nil
-	}
-	held := map[string][]byte{}
-	encoded, _, _ := unstructured.NestedStringMap(object.Object, "data")
-	for key, text := range encoded {
-		if value, err := base64.StdEncoding.DecodeString(text); err == nil {
-			held[key] = value
-		}
-	}
-	return held
 }
 
 // prune deletes what is the Property's and no longer desired. The Secrets that are made once stay.
@@ -129,6 +117,8 @@ func (r *Reconciler) prune(ctx context.Context, property *v1alpha1.Property, ava
 	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	wanted[objectKey{secret, resources.CredentialsSecretName(property)}] = true
 	wanted[objectKey{secret, resources.SessionsSecretName(property)}] = true
+	wanted[objectKey{secret, resources.RedisAdminSecretName(property)}] = true
+	wanted[objectKey{secret, resources.RedisTLSSecretName(property)}] = true
 	for _, role := range resources.Roles() { // that of a role which has gone is deleted after its user
 		wanted[objectKey{secret, resources.RedisSecretName(property, role)}] = true
 	}
@@ -168,7 +158,7 @@ func (r *Reconciler) deleteOwned(ctx context.Context, property *v1alpha1.Propert
 				errs = append(errs, objectFailed("delete", key, nil, err))
 				continue
 			}
-			delete(r.memories.of(property).applied, key)
+			delete(r.memories.of(property).applied, key.digest())
 		}
 	}
 	return errors.Join(errs...)
@@ -187,9 +177,9 @@ func ownerOf(object client.Object) []string {
 // kindDeployment is the one kind of which the cache has more than the metadata: the status tells how rollouts go.
 var kindDeployment = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
-// owned lists the Property's objects of a kind from the cache.
+// owned lists the Property's objects of a kind from the cache. What they point to must not be changed.
 func (r *Reconciler) owned(ctx context.Context, property *v1alpha1.Property, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
-	options := []client.ListOption{client.InNamespace(property.Namespace), client.MatchingFields{indexOwner: string(property.UID)}}
+	options := []client.ListOption{client.InNamespace(property.Namespace), client.MatchingFields{indexOwner: string(property.UID)}, client.UnsafeDisableDeepCopy}
 	if kind == kindDeployment {
 		var deployments appsv1.DeploymentList
 		err := r.Client.List(ctx, &deployments, options...)
@@ -250,16 +240,10 @@ func slim(object any) (any, error) {
 		accessor.SetLabels(nil)
 		return object, nil
 	case *appsv1.Deployment:
-		object.Spec.Template = corev1.PodTemplateSpec{} // what it shall be is applied, not read
+		object.Spec.Template, object.Spec.Selector = corev1.PodTemplateSpec{}, nil // what it shall be is applied, not read
 	}
 	accessor.SetManagedFields([]metav1.ManagedFieldsEntry{{Operation: digestOperation, Manager: fieldsDigest(accessor.GetManagedFields())}})
-	// Each object comes with copies of its own of what all of a Property's objects have in common.
-	accessor.SetNamespace(unique.Make(accessor.GetNamespace()).Value())
-	for i := range accessor.GetOwnerReferences() {
-		owner := &accessor.GetOwnerReferences()[i]
-		owner.APIVersion, owner.Kind = unique.Make(owner.APIVersion).Value(), unique.Make(owner.Kind).Value()
-		owner.Name, owner.UID = unique.Make(owner.Name).Value(), unique.Make(owner.UID).Value()
-	}
+	shareTexts(accessor)
 	owner := metav1.GetControllerOfNoCopy(accessor)
 	if accessor.GetLabels()[resources.LabelManagedBy] != resources.ManagedBy || (owner != nil && owner.Kind == v1alpha1.Kind) {
 		accessor.SetLabels(nil)
@@ -275,4 +259,15 @@ func slim(object any) (any, error) {
 	}
 	accessor.SetAnnotations(kept)
 	return object, nil
+}
+
+// shareTexts has an object share what all of a Property's objects have in common: each comes with copies of its own.
+func shareTexts(object metav1.Object) {
+	object.SetNamespace(unique.Make(object.GetNamespace()).Value())
+	owners := object.GetOwnerReferences()
+	for i := range owners {
+		owner := &owners[i]
+		owner.APIVersion, owner.Kind = unique.Make(owner.APIVersion).Value(), unique.Make(owner.Kind).Value()
+		owner.Name, owner.UID = unique.Make(owner.Name).Value(), unique.Make(owner.UID).Value()
+	}
 }

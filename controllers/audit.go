@@ -19,16 +19,12 @@ import (
 // applyCredentials applies a Secret with the hashes that pods go by, and writes down what that changes: so a key counts as
 // added, or as revoked, when the pods are told, whoever has made it.
 func (r *Reconciler) applyCredentials(ctx context.Context, property *v1alpha1.Property, object resources.Object) (ours bool, err error) {
-	desired, err := object.Unstructured()
-	if err != nil {
-		return false, err
-	}
 	before, err := r.publishedCredentials(ctx, property, object.Name)
 	if err != nil {
 		return false, err
 	}
 	if ours, err = r.apply(ctx, property, object); err == nil && ours {
-		r.publish(ctx, property, object.Name, before, credentialsIn(valuesOf(desired)))
+		r.publish(ctx, property, object.Name, before, credentialsIn(object.Values()))
 	}
 	return ours, err
 }

@@ -38,7 +38,7 @@ func conditionChecks() []struct {
 	}{
 		{v1alpha1.ConditionCredentialsReady, []check{credentialsAreThere, failuresOf(v1alpha1.ConditionCredentialsReady)},
 			credentialsAreReady},
-		{v1alpha1.ConditionRedisReady, []check{redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
+		{v1alpha1.ConditionRedisReady, []check{namesAreFree(v1alpha1.ConditionRedisReady), redisIsFit, failuresOf(v1alpha1.ConditionRedisReady)}, redisIsReady},
 		{v1alpha1.ConditionHistoryReady, []check{historyIsKept, failuresOf(v1alpha1.ConditionHistoryReady), archiveKeepsUp},
 			ready("ClickHouse has the history's database, users and tables, and what Redis has is copied to it")},
 		{v1alpha1.ConditionWorkloadsAvailable, []check{namesAreFree(v1alpha1.ConditionWorkloadsAvailable), configurationIsValid, podsAreAllowed, failuresOf(v1alpha1.ConditionWorkloadsAvailable), podsRun},
@@ -302,6 +302,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, property, before *v1alpha1
 		old := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
 		if old != nil && old.Status == condition.Status && old.Reason == condition.Reason {
 			continue
+		}
+		if old == nil && condition.Status == metav1.ConditionTrue {
+			continue // what is good from the start has not turned; a new Property would have seven such events
 		}
 		r.tell(property, condition)
 	}

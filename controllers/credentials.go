@@ -266,7 +266,8 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 	}
 	updated := current.DeepCopy()
 	updated.Data, updated.OwnerReferences = data, []metav1.OwnerReference{resources.OwnerReference(s.property)}
-	if err := r.Client.Update(ctx, updated, client.FieldOwner(resources.ManagedBy)); err != nil {
+	asRead := client.MergeFromWithOptions(current, client.MergeFromWithOptimisticLock{}) // the memory has not all of it
+	if err := r.Client.Patch(ctx, updated, asRead, client.FieldOwner(resources.ManagedBy)); err != nil {
 		return current, nil, objectFailed("update", secretKey(name), data, err)
 	}
 	memory.keep(updated)

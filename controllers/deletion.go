@@ -117,9 +117,14 @@ func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Proper
 }
 
 // releaseRedis finds the Property's Redis even where the Secret with its URL went first, as it does when a whole
-// namespace is deleted.
+// namespace is deleted. One that was made for the Property goes with it: nothing waits for it, and what is on its volume goes or stays
+// with that.
 func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Property) error {
 	if !controllerutil.ContainsFinalizer(property, Finalizer) {
+		return nil
+	}
+	if property.Spec.DedicatedRedis() != nil {
+		r.releaseDedicated(ctx, property)
 		return nil
 	}
 	target, missing, err := r.redisTarget(ctx, property)

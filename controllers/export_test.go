@@ -6,6 +6,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/auth"
+	"github.com/weir-dev/weir/collector/egress"
 	"github.com/weir-dev/weir/controllers/resources"
 )
 
@@ -106,3 +108,9 @@ func Choose(property types.UID, tokens []v1alpha1.AccessToken, keys []v1alpha1.A
 	}
 	return found
 }
+
+// StateOfPod says what keeps the pod of a Property's Redis from running.
+func StateOfPod(pod *corev1.Pod) string { return stateOfPod(pod) }
+
+// InsideGuard is asked where the Redis may be that is made for a Property.
+func InsideGuard() *egress.Guard { return &egress.Guard{Allowed: insideRanges()} }

@@ -142,6 +142,10 @@ func (s *scope) conditionOf(object objectKey, otherwise string) string {
 			return v1alpha1.ConditionRedisReady
 		}
 	}
+	switch object.name {
+	case resources.DedicatedRedisName(s.property), resources.RedisAdminSecretName(s.property), resources.RedisTLSSecretName(s.property):
+		return v1alpha1.ConditionRedisReady
+	}
 	for _, role := range access.Roles() {
 		if object.name == resources.HistorySecretName(s.property, role) {
 			return v1alpha1.ConditionHistoryReady

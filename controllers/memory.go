@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -23,7 +24,7 @@ type propertyMemory struct {
 	// before. What neither has asked for is forgotten: an owner may name one Secret after another.
 	secrets, earlier map[string]*corev1.Secret
 	// applied says of each object what was applied last.
-	applied map[objectKey]appliedState
+	applied map[digest]appliedState
 	// handedOver are the Deployments whose replicas are known to be somebody else's.
 	handedOver map[string]bool
 	// published are the API keys and access tokens that pods were told of last, by Secret.
@@ -39,9 +40,14 @@ func (m *propertyMemory) begin() {
 	}
 }
 
-// keep remembers a Secret as the server has it.
+// keep remembers a Secret as the server has it, but for the metadata that nobody reads: the labels are read of one that is to be
+// taken over.
 func (m *propertyMemory) keep(secret *corev1.Secret) {
-	secret.ManagedFields = nil
+	secret.ManagedFields, secret.Annotations = nil, nil
+	if metav1.GetControllerOfNoCopy(secret) != nil {
+		secret.Labels = nil
+	}
+	shareTexts(secret)
 	m.secrets[secret.Name] = secret
 }
 
@@ -77,7 +83,7 @@ func (m *memories) of(property *v1alpha1.Property) *propertyMemory {
 	known := m.properties[keyOf(property)]
 	if known == nil || known.owner != property.UID {
 		known = &propertyMemory{
-			owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[objectKey]appliedState{}, published: map[string][]auth.Credential{},
+			owner: property.UID, secrets: map[string]*corev1.Secret{}, applied: map[digest]appliedState{}, published: map[string][]auth.Credential{},
 			objects: map[types.UID]objectMemory{}, handedOver: map[string]bool{},
 		}
 		if m.properties == nil {

@@ -3,7 +3,6 @@ package controllers
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,7 +19,7 @@ func (s *scope) noteForeign(key objectKey) {
 	s.foreignObjects[key] = true
 }
 
-// mountsForeign says whether a Deployment's pods would mount a Secret or a ConfigMap under a name of the Property's that is somebody
+// mountsForeign says whether a Deployment's or StatefulSet's pods would mount a Secret or a ConfigMap under a name of the Property's that is somebody
 // else's. What the spec itself names is the tenant's to choose.
 func (s *scope) mountsForeign(object resources.Object) (bool, error) {
 	if len(s.foreignObjects) == 0 {
@@ -30,12 +29,16 @@ func (s *scope) mountsForeign(object resources.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	deployment := &appsv1.Deployment{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, deployment); err != nil {
+	var workload struct {
+		Spec struct {
+			Template corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(desired.Object, &workload); err != nil {
 		return false, err
 	}
-	for i := range deployment.Spec.Template.Spec.Volumes {
-		for _, mounted := range mountedBy(&deployment.Spec.Template.Spec.Volumes[i]) {
+	for i := range workload.Spec.Template.Spec.Volumes {
+		for _, mounted := range mountedBy(&workload.Spec.Template.Spec.Volumes[i]) {
 			if s.foreignObjects[mounted] {
 				return true, nil
 			}

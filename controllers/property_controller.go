@@ -45,6 +45,10 @@ type Options struct {
 	RedisCertificates *RedisCertificates
 	// RedisAllowCIDRs are private ranges in which the operator may connect to the Redis that a Property brings.
 	RedisAllowCIDRs []netip.Prefix
+	// RedisImage is what the Redis runs that is made for a Property; "" where none is made.
+	RedisImage string
+	// RedisAddress is where that Redis is reached, by namespace and Service; nil for the Service's name and port.
+	RedisAddress func(namespace, service string) string
 	// ClickHouseURL is the ClickHouse of Properties whose history names none; "" for none. It has a user who may administer.
 	ClickHouseURL string
 	// ClickHouseTLS is what is trusted and shown there; the files are read again when they change.
@@ -120,7 +124,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",resources=configmaps;services;serviceaccounts,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;list;watch;create;patch;delete
@@ -285,6 +289,8 @@ type scope struct {
 	access       *roleAccess
 	redisProblem *conditionReason
 	redisNote    *conditionReason
+	// redisSecrets says that the Secrets are there of the Redis that is made for the Property: without them nothing of it is made or changed.
+	redisSecrets bool
 	// history is what the pods reach the history with; nil where there is none. historyUnknown says that it could not be read or
 	// made: the pods that reach it stay as they are.
 	history        *historyAccess

@@ -53,9 +53,9 @@ type RedisAccess struct {
 	changed notices
 	// own says what is trusted and shown in the operator's own Redis.
 	own TLSSource
-	// guard is asked where a tenant's Redis may be.
-	guard egress.Guard
-	now   func() time.Time
+	// guard is asked where a tenant's Redis may be, inside where one that is made for a Property.
+	guard, inside egress.Guard
+	now           func() time.Time
 
 	// rooms bound the ledgers of erasures that are in memory: those in the operator's own Redis, and those in others.
 	rooms map[bool]ledgerRoom
@@ -80,6 +80,23 @@ type redisTarget struct {
 	tls stream.TLS
 	// own says that whoever runs the operator has chosen it, not a tenant.
 	own bool
+	// dedicated says that the operator has made it for one Property, in the tenant's namespace.
+	dedicated bool
+}
+
+// brought says whether a tenant has chosen it.
+func (t redisTarget) brought() bool { return !t.own && !t.dedicated }
+
+// field begins what conditions say of it.
+func (t redisTarget) field() string {
+	switch {
+	case t.own:
+		return ""
+	case t.dedicated:
+		return redisDedicatedField + ": "
+	default:
+		return redisURLField + ": "
+	}
 }
 
 // dialOptions say how it is reached.
@@ -87,7 +104,11 @@ func (a *RedisAccess) dialOptions(target redisTarget) stream.DialOptions {
 	if target.own {
 		return stream.DialOptions{TLS: target.tls}
 	}
-	return stream.DialOptions{Control: a.guard.Control, Untrusted: true, TLS: target.tls}
+	guard := &a.guard
+	if target.dedicated {
+		guard = &a.inside
+	}
+	return stream.DialOptions{Control: guard.Control, Untrusted: true, TLS: target.tls}
 }
 
 // check says whether the URL is one, as far as can be told without connecting.
@@ -98,7 +119,7 @@ func (a *RedisAccess) check(target redisTarget) error {
 // NewRedisAccess makes it; Start keeps looking. A tenant's Redis may be at a public address, or in one of the allowed ranges.
 func NewRedisAccess(logger *slog.Logger, own TLSSource, allowed []netip.Prefix, now func() time.Time) *RedisAccess {
 	return &RedisAccess{
-		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, now: now, changed: make(notices, mostNotices),
+		logger: logger, own: own, guard: egress.Guard{Allowed: allowed}, inside: egress.Guard{Allowed: slices.Concat(insideRanges(), allowed)}, now: now, changed: make(notices, mostNotices),
 		desired: map[types.NamespacedName]*desiredProperty{}, resting: map[types.NamespacedName]redisTarget{}, servers: map[redisTarget]*redisServer{},
 		rooms: map[bool]ledgerRoom{true: newLedgerRoom(), false: newLedgerRoom()},
 	}
@@ -230,6 +251,7 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	if !server.target.own && !after.reachable() {
 		a.renew(server)
 	}
+	a.reloadCertificates(ctx, server, after.reachable())
 	if !slices.Contains(a.list(), server) {
 		return // it has been closed meanwhile: nobody is kept there any more
 	}
@@ -244,6 +266,17 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	}
 	a.changed.tell(whole, slices.Collect(maps.Keys(tell))...)
 	a.pay(whole, server, after.reachable())
+}
+
+// reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.
+func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServer, reachable bool) {
+	if now := a.now(); server.target.dedicated && reachable && now.Sub(server.reloaded) >= certificateInterval {
+		if err := server.link.Load().client.ReloadCertificates(ctx); err != nil {
+			a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", stream.Explain(err))
+			return
+		}
+		server.reloaded = now
+	}
 }
 
 // reach says how a Property's Redis is; nothing of the Property is made there. Where it was found unreachable less than an interval

@@ -54,7 +54,7 @@ func (a *RedisAccess) server(target redisTarget, namespace string) (*redisServer
 	if server := a.servers[target]; server != nil {
 		return server, nil
 	}
-	if !target.own && a.brought(namespace) >= mostTenantServers {
+	if target.brought() && a.brought(namespace) >= mostTenantServers {
 		return nil, errTooMany
 	}
 	link, err := a.dial(target)
@@ -70,7 +70,7 @@ func (a *RedisAccess) server(target redisTarget, namespace string) (*redisServer
 func (a *RedisAccess) brought(namespace string) int {
 	found := map[redisTarget]bool{}
 	for property, desired := range a.desired {
-		if property.Namespace == namespace && desired.debt == nil && !desired.target.own {
+		if property.Namespace == namespace && desired.debt == nil && desired.target.brought() {
 			found[desired.target] = true
 		}
 	}

@@ -214,10 +214,7 @@ var erasureProblems = []struct {
 // erasureProblemOf is the condition for why persons cannot be erased as they should be, nil where that passes by itself or is
 // said by another condition.
 func erasureProblemOf(target redisTarget, err error) *conditionReason {
-	field := ""
-	if !target.own {
-		field = redisURLField + ": "
-	}
+	field := target.field()
 	full, isFull := errors.AsType[*ledger.FullError](err)
 	invalid, isInvalid := errors.AsType[*ledgerInvalidError](err)
 	_, isObject := errors.AsType[*objectError](err)

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -34,21 +35,38 @@ func redisProblemOf(target redisTarget, err error) *conditionReason {
 	if err == nil {
 		return nil
 	}
-	problem, field := explainRedis(err), ""
-	if !target.own {
-		field = redisURLField + ": "
-	}
+	problem, field := explainRedis(err), target.field()
 	for _, known := range redisProblems {
 		if !errors.Is(problem, known.problem) {
 			continue
 		}
-		message := problem.Error()
-		if known.advice != "" {
-			message += "; " + known.advice
+		message, advice := problem.Error(), known.advice
+		if target.dedicated {
+			advice = cmp.Or(dedicatedAdvice(known.problem), advice)
+		}
+		if advice != "" {
+			message += "; " + advice
 		}
 		return reasonf(known.reason, "%s%s", field, message)
 	}
 	return reasonf(v1alpha1.ReasonRedisUnreachable, "%s%v", field, problem)
+}
+
+// dedicatedAdvice is what to do about a problem of a Redis that is made for a Property, whose owner has never written its URL; "" where
+// that is the same as elsewhere.
+func dedicatedAdvice(problem error) string {
+	switch problem {
+	case stream.ErrAuthentication:
+		return "delete its pod NAME-redis-0: it takes the password of the Secret NAME-redis-admin when it starts"
+	case stream.ErrTLS:
+		return "delete its pod NAME-redis-0, which takes the certificates of the Secret NAME-redis-tls when it starts; or its Service leads elsewhere"
+	case stream.ErrReply:
+		return "its Service leads to something else: look at its EndpointSlices"
+	case stream.ErrEvictionEnabled, stream.ErrDefaultUser, stream.ErrDenied, stream.ErrInfoDenied:
+		return "somebody has changed it: delete its pod NAME-redis-0, which starts with the configuration and the users that it shall have"
+	default:
+		return ""
+	}
 }
 
 // explainRedis is an error in words that may be shown to anybody.

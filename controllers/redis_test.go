@@ -173,7 +173,8 @@ func TestUsersAndFunctionsComeBackAfterRedisForgotThem(t *testing.T) {
 
 func TestEveryNodeOfAClusterHasUsersAndFunctions(t *testing.T) {
 	t.Parallel()
-	namespace, cluster, ctx := newNamespace(t), redistest.StartCluster(t), context.Background()
+	namespace, ctx := newNamespace(t), context.Background()
+	cluster := redistest.StartClusterWith(t, redistest.ClusterOptions{Replicas: 1})
 	var nodes []*redis.Client
 	for _, address := range cluster.Nodes {
 		nodes = append(nodes, dial(t, address))
@@ -338,7 +339,7 @@ func tenantsRedis(t testing.TB) string {
 
 func ownRedis(secret string) func(*v1alpha1.Property) {
 	return func(p *v1alpha1.Property) {
-		p.Spec.Redis = &v1alpha1.Redis{URLSecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "url"}}
+		p.Spec.Redis = &v1alpha1.Redis{URLSecretKeyRef: &v1alpha1.SecretKeyReference{Name: secret, Key: "url"}}
 	}
 }
 

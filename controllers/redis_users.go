@@ -42,7 +42,7 @@ const redisOverlap = 5 * time.Minute
 // redisAccess gives each role a user of its own in the Property's Redis. A password is made once and lives in the
 // role's Secret; whoever deletes that Secret gets a new one, and the old password holds until the pods have it.
 func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
-	target, missing, err := r.redisTarget(ctx, s.property)
+	target, missing, err := r.preparedTarget(ctx, s)
 	if err != nil || missing != nil {
 		s.redisProblem = missing
 		if s.property.Spec.Redis == nil {
@@ -67,7 +67,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		}
 		err = r.Redis.ensure(ctx, target, s.property, users)
 	}
-	shared := deniedByRedis(err) && !target.own
+	shared := deniedByRedis(err) && target.brought()
 	if shared {
 		if err = r.Redis.share(target, s.property); err == nil {
 			s.redisNote = reasonf(v1alpha1.ReasonSharedUser,
@@ -78,6 +78,9 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		if s.redisProblem == nil {
 			s.redisProblem = redisProblemOf(target, problem)
 		}
+	}
+	if target.dedicated {
+		errs = append(errs, r.observeDedicated(ctx, s))
 	}
 	if s.redisProblem != nil {
 		s.again(redisInterval)
@@ -94,6 +97,16 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 		errs = append(errs, r.giveAccess(ctx, s, user.role, config.Redis{URL: roleURL, TLS: target.tls}))
 	}
 	return errors.Join(errs...)
+}
+
+// preparedTarget returns the Property's Redis, with the Secrets of one that is made for it.
+func (r *Reconciler) preparedTarget(ctx context.Context, s *scope) (redisTarget, *conditionReason, error) {
+	if s.property.Spec.DedicatedRedis() != nil {
+		if problem, err := r.dedicatedSecrets(ctx, s); err != nil || problem != nil {
+			return redisTarget{}, problem, err
+		}
+	}
+	return r.redisTarget(ctx, s.property)
 }
 
 // redisUsers returns the users of the roles. Where one cannot be had, the other roles go on, and so does looking at Redis.
@@ -120,7 +133,7 @@ func (r *Reconciler) giveAccess(ctx context.Context, s *scope, role resources.Ro
 	return nil
 }
 
-// redisTarget returns the Property's own Redis, or the operator's.
+// redisTarget returns the Property's own Redis, which it has brought or which is made for it, or the operator's.
 func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Property) (redisTarget, *conditionReason, error) {
 	if property.Spec.Redis == nil {
 		if r.Options.RedisURL == "" {
@@ -136,7 +149,10 @@ func (r *Reconciler) redisTarget(ctx context.Context, property *v1alpha1.Propert
 		}
 		return redisTarget{url: r.Options.RedisURL, tls: certificates, own: true}, nil, nil
 	}
-	value, missing, err := r.secretValue(ctx, property, redisURLField, property.Spec.Redis.URLSecretKeyRef)
+	if property.Spec.DedicatedRedis() != nil {
+		return r.dedicatedTarget(ctx, property)
+	}
+	value, missing, err := r.secretValue(ctx, property, redisURLField, *property.Spec.Redis.URLSecretKeyRef)
 	if err != nil || missing != nil {
 		return redisTarget{}, missing, err
 	}
@@ -168,7 +184,7 @@ func (r *Reconciler) redisUser(ctx context.Context, s *scope, role resources.Rol
 			user.password = rand.Text()
 		}
 		kept = withUser(base, user.name, user.password)
-		if s.property.Spec.Redis != nil && string(data[redisKeyURL]) == target.url {
+		if target.brought() && string(data[redisKeyURL]) == target.url {
 			kept = target.url // what was found before; only Redis tells whether it is still so
 		}
 		return roleSecret(config.Redis{URL: kept, TLS: target.tls}, []byte(user.name), []byte(user.password))

@@ -41,6 +41,6 @@ func (r *Reconciler) readSecret(ctx context.Context, property *v1alpha1.Property
 func (r *Reconciler) secretVersion(ctx context.Context, namespace, name string) (string, error) {
 	metadata := &metav1.PartialObjectMetadata{}
 	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, metadata)
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, metadata, client.UnsafeDisableDeepCopy)
 	return metadata.ResourceVersion, client.IgnoreNotFound(err)
 }

@@ -54,14 +54,19 @@ func NewScheme() (*runtime.Scheme, error) {
 // CacheOptions keep the cache small: only what carries our label, and of everything but Properties, their keys and tokens, and
 // Deployments only the metadata. Secrets are all watched, for Properties refer to Secrets of their owners', but no cache holds
 // a Secret's value. Without namespaces the whole cluster is watched. No optional kind is named here: the cluster may
-// lack it.
-func CacheOptions(namespaces []string) cache.Options {
+// lack it. Properties, keys and tokens are looked at again after each syncPeriod, or ten hours where it is 0. What is made for a
+// Property is looked at with it: events of its own for each of the twenty objects would have it looked at twenty times.
+func CacheOptions(namespaces []string, syncPeriod time.Duration) cache.Options {
 	all := cache.ByObject{Label: labels.Everything()}
+	again := all
+	if syncPeriod > 0 {
+		again.SyncPeriod = &syncPeriod
+	}
 	options := cache.Options{
 		DefaultTransform:     slim,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{resources.LabelManagedBy: resources.ManagedBy}),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Property{}: all, &v1alpha1.AccessToken{}: all, &v1alpha1.APIKey{}: all,
+			&v1alpha1.Property{}: again, &v1alpha1.AccessToken{}: again, &v1alpha1.APIKey{}: again,
 			partial(corev1.SchemeGroupVersion.WithKind("Secret")): all,
 		},
 	}
@@ -230,7 +235,7 @@ func referredSecrets(object client.Object) []string {
 	if ingress := spec.Exposure.Ingress; ingress != nil && ingress.TLSSecretName != "" {
 		names[ingress.TLSSecretName] = true
 	}
-	if spec.Redis != nil {
+	if spec.Redis != nil && spec.Redis.URLSecretKeyRef != nil {
 		names[spec.Redis.URLSecretKeyRef.Name] = true
 		for _, certificate := range resources.RedisCertificates(spec.Redis) {
 			names[certificate.Ref.Name] = true

@@ -86,7 +86,7 @@ type operatorOptions struct {
 	controllers.Options
 	wrap       func(client.Client) client.Client
 	log        *slog.Logger
-	syncPeriod *time.Duration
+	syncPeriod time.Duration
 	// user is as whom it speaks to the API server; nobody's rights are bounded by default.
 	user string
 }
@@ -110,12 +110,10 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	if o.log == nil {
 		o.log = slog.New(slog.DiscardHandler)
 	}
-	caching := controllers.CacheOptions(o.namespaces)
-	caching.SyncPeriod = o.syncPeriod
 	config := rest.CopyConfig(server.config)
 	config.Impersonate.UserName = o.user
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: server.scheme, Cache: caching, Logger: logr.FromSlogHandler(o.log.Handler()),
+		Scheme: server.scheme, Cache: controllers.CacheOptions(o.namespaces, o.syncPeriod), Logger: logr.FromSlogHandler(o.log.Handler()),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func (r *Reconciler) workloads(ctx context.Context, s *scope) error {
 	options := resources.Options{
 		EgressAllowCIDRs: r.Options.EgressAllowCIDRs, TrustedProxyCIDRs: r.Options.TrustedProxyCIDRs, WithholdUnsaid: r.Options.WithholdUnsaid, PlatformEndpoints: r.Options.PlatformEndpoints, Image: r.Options.Image,
 		Network: r.Options.Network, ConsoleKeys: s.consoleKeys, PodDefaults: r.Options.PodDefaults,
-		DeliveryProxy: r.Options.DeliveryProxy, Tracing: r.Options.Tracing, AnyUser: r.Options.AnyUser,
+		RedisImage: r.Options.RedisImage, DeliveryProxy: r.Options.DeliveryProxy, Tracing: r.Options.Tracing, AnyUser: r.Options.AnyUser,
 	}
 	options.CollectURL, options.APIURL = s.urls()
 	input := resources.Input{
@@ -105,11 +105,11 @@ func (s *scope) taken(object resources.Object) {
 	s.again(foreignInterval)
 }
 
-// make applies one object, after what has to come before. A Deployment stays as it is, or is not made, while its pods would mount
+// make applies one object, after what has to come before. A Deployment or StatefulSet stays as it is, or is not made, while its pods would mount
 // what somebody else has put under the name of something of the Property's: they would go by it.
 func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object) (ours bool, err error) {
 	switch object.Kind {
-	case "Deployment":
+	case "Deployment", "StatefulSet":
 		mounts, err := s.mountsForeign(object)
 		if err != nil {
 			return false, err
@@ -135,6 +135,8 @@ func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object
 // it, or because what it is made from is missing.
 func (s *scope) leftAlone(object resources.Object) bool {
 	switch {
+	case object.Name == resources.DedicatedRedisName(s.property):
+		return !s.redisSecrets
 	case resources.Exposes(object.GroupVersionKind):
 		return s.exposureProblem != nil
 	case object.Kind == "Secret" && object.Name == resources.DeliveryProxySecretName(s.property):

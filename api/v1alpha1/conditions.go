@@ -94,6 +94,8 @@ const (
 	ReasonRedisAddressDenied = "RedisAddressDenied"
 	// ReasonRedisLimitReached: the namespace's Properties bring more Redis servers than they may.
 	ReasonRedisLimitReached = "RedisLimitReached"
+	// ReasonRedisNotOffered: the spec asks for a Redis that the operator makes, and this operator has no image for one.
+	ReasonRedisNotOffered = "RedisNotOffered"
 )
 
 // Reasons of HistoryReady. False. Those of which it is said are also what the archive pauses with, under the same name.

@@ -56,7 +56,7 @@ type PropertyList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.history.clickHouse) || self.history.clickHouse.retentionDays >= self.retention.days",fieldPath=".history.clickHouse.retentionDays",message="must be at least retention.days: Redis keeps the newest part of what the history keeps"
 // +kubebuilder:validation:XValidation:rule="self.history.type != 'ClickHouse' || oldSelf.history.type != 'ClickHouse' || (has(self.history.clickHouse) && has(self.history.clickHouse.urlSecretKeyRef) ? [self.history.clickHouse.urlSecretKeyRef] : []) == (has(oldSelf.history.clickHouse) && has(oldSelf.history.clickHouse.urlSecretKeyRef) ? [oldSelf.history.clickHouse.urlSecretKeyRef] : [])",fieldPath=".history.clickHouse.urlSecretKeyRef",message="is immutable while history.type is ClickHouse, because the past would stay behind in the other server; change the URL in the Secret where the same server has moved"
 // +kubebuilder:validation:XValidation:rule="self.history.type != 'ClickHouse' || oldSelf.history.type != 'ClickHouse' || (has(self.history.clickHouse) && has(self.history.clickHouse.cluster) ? [self.history.clickHouse.cluster] : []) == (has(oldSelf.history.clickHouse) && has(oldSelf.history.clickHouse.cluster) ? [oldSelf.history.clickHouse.cluster] : [])",fieldPath=".history.clickHouse.cluster",message="is immutable while history.type is ClickHouse, because tables cannot be made of another kind"
-// +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || self.redis.urlSecretKeyRef == oldSelf.redis.urlSecretKeyRef)",fieldPath=".redis",message="is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
+// +kubebuilder:validation:XValidation:rule="has(self.redis) == has(oldSelf.redis) && (!has(self.redis) || (has(self.redis.dedicated) == has(oldSelf.redis.dedicated) && (has(self.redis.urlSecretKeyRef) ? [self.redis.urlSecretKeyRef] : []) == (has(oldSelf.redis.urlSecretKeyRef) ? [oldSelf.redis.urlSecretKeyRef] : [])))",fieldPath=".redis",message="is immutable but for its certificates and dedicated.memory, because the events would stay behind in the other Redis; back them up, make a new Property and restore them instead"
 // +kubebuilder:validation:XValidation:rule="has(self.operatorClass) == has(oldSelf.operatorClass) && (!has(self.operatorClass) || self.operatorClass == oldSelf.operatorClass)",fieldPath=".operatorClass",message="is immutable, because two operators would have a hand in the Property; make a new Property instead"
 type PropertySpec struct {
 	// Which of several operators serves the Property: the one that was started with this --operator-class. Default: the one
@@ -384,24 +384,6 @@ type Identity struct {
 	// +optional
 	// +kubebuilder:default=true
 	Join *bool `json:"join,omitempty"`
-}
-
-// Redis is a Redis of the Property's own.
-type Redis struct {
-	// The key of a Secret in the Property's namespace that holds the URL: redis:// or rediss://, with user
-	// and password where there are any.
-	// +required
-	URLSecretKeyRef SecretKeyReference `json:"urlSecretKeyRef"`
-
-	// The certificates of the authorities, in PEM, that Redis's own may come from. Default: the system's. For URLs that
-	// begin with rediss://.
-	// +optional
-	CASecretRef *CASecretReference `json:"caSecretRef,omitempty"`
-
-	// A Secret of type kubernetes.io/tls with the certificate that is shown to Redis: tls.crt and tls.key, in PEM.
-	// Default: none. For URLs that begin with rediss://.
-	// +optional
-	ClientCertificateSecretRef *SecretReference `json:"clientCertificateSecretRef,omitempty"`
 }
 
 // CASecretReference names a key, of a Secret in the Property's namespace, that holds certificates of authorities.

@@ -59,6 +59,7 @@ func bounds() []bound {
 		{"spec.platforms[0].events[0]", "platforms: [{name: a, type: Log, events: [%s]}]", text, 1, 100},
 		{"spec.platforms[0].meta.testEventCode", "platforms: [{name: a, type: Meta, meta: {pixelID: '1', testEventCode: %s}, credentialsSecretRef: {name: s}}]", text, 1, 64},
 		{"spec.redis.urlSecretKeyRef.name", "redis: {urlSecretKeyRef: {name: %s, key: k}}", text, 1, 253},
+		{"spec.redis.dedicated.storageClassName", "redis: {dedicated: {storage: 8Gi, memory: 1Gi, storageClassName: %s}}", text, 1, 253},
 		{"spec.redis.caSecretRef.name", "redis: {urlSecretKeyRef: {name: s, key: k}, caSecretRef: {name: %s}}", text, 1, 253},
 		{"spec.redis.caSecretRef.key", "redis: {urlSecretKeyRef: {name: s, key: k}, caSecretRef: {name: s, key: %s}}", text, 1, 253},
 		{"spec.redis.clientCertificateSecretRef.name", "redis: {urlSecretKeyRef: {name: s, key: k}, clientCertificateSecretRef: {name: %s}}", text, 1, 253},

@@ -234,8 +234,12 @@ func TestRetentionAndLimits(t *testing.T) {
 		"an unknown suppression is refused":    {spec: "suppression: Drop", want: []string{`spec.suppression: must be one of "Anonymize", "Refuse"`}},
 		"an unknown deletionPolicy is refused": {spec: "deletionPolicy: Orphan", want: []string{`spec.deletionPolicy: must be one of "Retain", "Delete"`}},
 		"a Redis of the Property's own":        {spec: "redis: {urlSecretKeyRef: {name: r, key: url}}"},
-		"a Redis without a Secret is refused":  {spec: "redis: {}", want: []string{"spec.redis.urlSecretKeyRef: is required"}},
-		"a Redis URL in the open is refused":   {spec: "redis: {url: 'redis://:secret@r'}", want: []string{"spec.redis.url: is no field here; the fields are caSecretRef, clientCertificateSecretRef, urlSecretKeyRef", "spec.redis.urlSecretKeyRef: is required"}},
+		"a Redis without a Secret is refused":  {spec: "redis: {}", want: []string{"spec.redis.dedicated: must be set where urlSecretKeyRef is not, and only there, such as {storage: 8Gi, memory: 640Mi}"}},
+		"a Redis that the operator makes":      {spec: "redis: {dedicated: {storage: 8Gi, memory: 640Mi, storageClassName: fast}}"},
+		"a Redis that is brought and made is refused": {spec: "redis: {urlSecretKeyRef: {name: r, key: url}, dedicated: {storage: 8Gi, memory: 640Mi}}",
+			want: []string{"spec.redis.dedicated: must be set where urlSecretKeyRef is not, and only there, such as {storage: 8Gi, memory: 640Mi}"}},
+		"a Redis without memory is refused":  {spec: "redis: {dedicated: {storage: 8Gi}}", want: []string{"spec.redis.dedicated.memory: is required"}},
+		"a Redis URL in the open is refused": {spec: "redis: {url: 'redis://:secret@r'}", want: []string{"spec.redis.dedicated: must be set where urlSecretKeyRef is not, and only there, such as {storage: 8Gi, memory: 640Mi}", "spec.redis.url: is no field here; the fields are caSecretRef, clientCertificateSecretRef, dedicated, urlSecretKeyRef"}},
 	})
 }
 

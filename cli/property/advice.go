@@ -55,7 +55,7 @@ func workloadAdvice() map[string]string {
 
 func redisAdvice() map[string]string {
 	return map[string]string{
-		v1alpha1.ReasonRedisUnreachable:          "Look whether Redis runs and whether a NetworkPolicy or a wrong host keeps the operator from it.",
+		v1alpha1.ReasonRedisUnreachable:          "Look whether Redis runs, and its pod where the message names one, and whether a NetworkPolicy or a wrong host keeps the operator from it.",
 		v1alpha1.ReasonRedisUnsupported:          "Take a Redis 7.0 or newer, or a Valkey.",
 		v1alpha1.ReasonEvictionEnabled:           "Set maxmemory-policy noeviction: Redis could drop events otherwise.",
 		v1alpha1.ReasonRedisAdminDenied:          "Let the user of the Redis URL administer users and functions.",
@@ -65,6 +65,7 @@ func redisAdvice() map[string]string {
 		v1alpha1.ReasonRedisTLSFailed:            "Correct the certificates: the message says which.",
 		v1alpha1.ReasonRedisProtocolError:        "Correct the URL: what answers there is no Redis.",
 		v1alpha1.ReasonRedisAddressDenied:        "Use an address that the operator allows, or have it allowed.",
+		v1alpha1.ReasonRedisNotOffered:           "Have the operator started with --redis-image, or name a Redis in spec.redis.urlSecretKeyRef.",
 		v1alpha1.ReasonRedisLimitReached:         "Use fewer Redis servers in the namespace, or have more allowed.",
 	}
 }

@@ -103,7 +103,7 @@ func (l *propertyLoader) resolve(property *loadedProperty) {
 	for i := range property.Spec.Sources {
 		l.resolveSource(property, i)
 	}
-	if property.Spec.Redis != nil {
+	if property.Spec.Redis != nil && property.Spec.Redis.URLSecretKeyRef != nil { // one that an operator makes is weir dev's here
 		l.resolveRedis(property)
 	}
 	l.resolveHistory(property)
@@ -129,7 +129,7 @@ func (l *propertyLoader) resolveBrought(property *loadedProperty, field string, 
 func (l *propertyLoader) resolveRedis(property *loadedProperty) {
 	spec := property.Spec.Redis
 	const field = "spec.redis.urlSecretKeyRef"
-	value, found := l.lookUp(property, field, spec.URLSecretKeyRef)
+	value, found := l.lookUp(property, field, *spec.URLSecretKeyRef)
 	if !found {
 		return
 	}

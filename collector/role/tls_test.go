@@ -96,7 +96,7 @@ func TestEveryKindOfRedisOverTLS(t *testing.T) {
 			return startTLS(t, a).Address, func() {}
 		},
 		"a cluster": func(t *testing.T, a *redistest.Authority) (string, func()) {
-			return redistest.StartTLSCluster(t, a).URL, func() {}
+			return redistest.StartClusterWith(t, redistest.ClusterOptions{Authority: a}).URL, func() {}
 		},
 		"Sentinels": func(t *testing.T, a *redistest.Authority) (string, func()) {
 			primary := startTLS(t, a, "tls-replication yes")

@@ -83,7 +83,9 @@ func Dial(address string, how DialOptions) (*Client, error) {
 		options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		options.Dialer = (&dialer{DialOptions: how, tls: &client.tls}).dial
 		options.CredentialsProvider = client.credentials
-		client.redis = redis.NewClusterClient(options)
+		cluster := redis.NewClusterClient(options)
+		cluster.AddHook(lookAgain{cluster})
+		client.redis = cluster
 	default:
 		options, err := redis.ParseURL(address)
 		if err != nil {

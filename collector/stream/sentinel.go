@@ -23,6 +23,7 @@ type sentinels struct {
 	name   string
 
 	addresses []string
+	turning   turning
 
 	mu    sync.Mutex
 	nodes map[string]*redis.Client
@@ -40,23 +41,19 @@ func (s *sentinels) client() *redis.Client {
 		if err != nil {
 			return nil, err
 		}
-		return s.to.Dialer(ctx, network, primary)
+		connection, err := s.to.Dialer(ctx, network, primary)
+		if err != nil {
+			return nil, err
+		}
+		s.turning.begin.Do(s.turn)
+		return s.turning.note(connection, primary), nil
 	}
 	return redis.NewClient(&options)
 }
 
 // primary returns its address.
 func (s *sentinels) primary(ctx context.Context) (string, error) {
-	return ask(ctx, s, func(ctx context.Context, sentinel *redis.SentinelClient) (string, error) {
-		answer, err := sentinel.GetMasterAddrByName(ctx, s.name).Result()
-		if errors.Is(err, redis.Nil) || err == nil && len(answer) != 2 {
-			return "", errNoPrimary
-		}
-		if err != nil {
-			return "", err
-		}
-		return net.JoinHostPort(answer[0], answer[1]), nil
-	})
+	return ask(ctx, s, s.named)
 }
 
 // replicas returns the addresses of those that work.
@@ -154,7 +151,19 @@ func (s *sentinels) clients(addresses []string) []*redis.Client {
 	return slices.Collect(maps.Values(s.nodes))
 }
 
-// close ends the connections to the nodes.
+// turn begins to look whether there is another primary.
+func (s *sentinels) turn() {
+	ctx, end := context.WithCancel(context.Background())
+	s.turning.end = end
+	s.turning.ended.Go(func() { s.watch(ctx) })
+}
+
+// close ends the looking and the connections to the nodes.
 func (s *sentinels) close() {
+	s.turning.begin.Do(func() {}) // from now on nothing begins
+	if s.turning.end != nil {
+		s.turning.end()
+		s.turning.ended.Wait()
+	}
 	s.clients(nil)
 }

@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
@@ -33,6 +34,67 @@ func TestAUserWhoIsBeingRemovedIsNotPutBack(t *testing.T) {
 	left, err := client.redis.Do(ctx, "acl", "users").StringSlice()
 	if err != nil || len(left) != 1 {
 		t.Errorf("the users %v are left, error %v", left, err)
+	}
+}
+
+func TestUsersAreListedWhenSomebodyHasChangedThem(t *testing.T) {
+	client, ctx := dial(t, redistest.URL(t)), t.Context()
+	users := NewUsers(client)
+	user := User{Name: "weir:default/shop:query", Password: "x", Access: ReadAccess, Namespace: "default", Property: "shop"}
+	other := User{Name: "weir:default/shop:collector", Password: "y", Access: AppendAccess, Namespace: "default", Property: "shop"}
+	wanted := []User{user}
+	lists := func() string {
+		t.Helper()
+		text, err := client.redis.Info(ctx, "commandstats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls, _, _ := strings.Cut(infoField(text, "cmdstat_acl|list"), ",")
+		return calls
+	}
+	look := func() (repaired int) {
+		t.Helper()
+		repaired, err := users.Check(ctx, func() []User { return wanted })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return repaired
+	}
+	act := func(words ...any) {
+		t.Helper()
+		if err := client.redis.Do(ctx, words...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		name   string
+		act    func()
+		mended int
+		lists  bool
+	}{
+		{"one that is new", func() {}, 1, true},
+		{"nothing", func() {}, 0, false},
+		{"one whom somebody has given more", func() { act("acl", "setuser", user.Name, "+@all") }, 1, true},
+		{"one whom somebody has removed", func() { act("acl", "deluser", user.Name) }, 1, true},
+		{"another one that is asked for", func() { wanted = []User{user, other} }, 1, true},
+		{"counts that somebody has reset", func() { act("config", "resetstat") }, 0, true},
+		{"many looks at nothing", func() {
+			for range mostLooks {
+				look()
+			}
+		}, 0, true},
+	} {
+		before := lists()
+		step.act()
+		if got := look(); got != step.mended {
+			t.Errorf("%s: %d users were put right, want %d", step.name, got, step.mended)
+		}
+		if listed := lists() != before; listed != step.lists {
+			t.Errorf("%s: that the users were listed is %v, want %v", step.name, listed, step.lists)
+		}
+		for range 2 { // until it has seen what it has set
+			look()
+		}
 	}
 }
 

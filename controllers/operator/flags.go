@@ -53,9 +53,11 @@ func (o *options) addTenantFlags(set *flag.FlagSet) {
 	set.StringVar(&o.Exposure.HostTemplate, "host-template", "", "collectHost of exposed Properties that name none: a `HOST` with {name} and {namespace} in it, and a dot between them; default: they have to name one")
 }
 
-// addRedisFlags adds the flags of the operator's own Redis.
+// addRedisFlags adds the flags of the operator's own Redis, and of those that it makes.
 func (o *options) addRedisFlags(set *flag.FlagSet, urlFile *string) {
 	set.StringVar(urlFile, "redis-url-file", "", "`FILE` with the URL of the Redis for Properties that bring none; its user may use acl, function and info")
+	set.StringVar(&o.RedisImage, "redis-image", "", "`IMAGE` of Redis 7.0 or newer, or Valkey, that runs where a Property asks for a Redis of its own by spec.redis.dedicated; "+
+		"default: none is made")
 	flags.AddRedisTLS(set, &o.RedisTLS)
 	o.redisCertificates.addFlags(set)
 }

@@ -34,7 +34,7 @@ func everyOperatorFlag(redisURLFile, clickHouseURLFile string, certificates stre
 		"--clickhouse-url-file=" + clickHouseURLFile, "--clickhouse-ca-file=" + certificates.CA, "--clickhouse-client-cert-file=" + certificates.Certificate,
 		"--clickhouse-client-key-file=" + certificates.Key, "--clickhouse-allow-cidr=10.112.0.1/12",
 		"--console-keys-secret=weir-system/weir-console-keys",
-		"--image=weir:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
+		"--image=weir:1", "--redis-image=redis:1", "--redis-url-file=" + redisURLFile, "--redis-ca-file=" + certificates.CA,
 		"--redis-client-cert-file=" + certificates.Certificate, "--redis-client-key-file=" + certificates.Key, "--redis-reload-certificates", "--watch-namespace=b", "--watch-namespace=a", "--watch-namespace=b", "--operator-class=blue",
 		"--leader-elect", "--leader-elect-resource-namespace=weir-system", "--leader-elect-resource-name=weir", "--leader-elect-lease-duration=30s",
 		"--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=5s", "--sync-period=1h",
@@ -43,7 +43,7 @@ func everyOperatorFlag(redisURLFile, clickHouseURLFile string, certificates stre
 		"--allow-ingress-annotation=example.com/*",
 		"--allow-ingress-class=nginx", "--allow-gateway=edge/*", "--allow-pod-annotation=example.org/*", "--allow-toleration=dedicated", "--host-template={name}.{namespace}.example.com", "--network-policies=false",
 		`--ingress-from={"podSelector":{"matchLabels":{"app":"ingress"}}}`, `--metrics-from={"podSelector":{"matchLabels":{"app":"prometheus"}}}`,
-		`--dns-to={"ipBlock":{"cidr":"10.0.0.10/32"}}`,
+		`--dns-to={"ipBlock":{"cidr":"10.0.0.10/32"}}`, `--redis-from={"podSelector":{"matchLabels":{"app":"operator"}}}`,
 	}
 }
 
@@ -86,7 +86,7 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 	}
 	want := options{
 		Options: controllers.Options{
-			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1", OperatorClass: "blue",
+			RedisURL: "rediss://weir:password@redis:6379", RedisTLS: certificates, Image: "weir:1", RedisImage: "redis:1", OperatorClass: "blue",
 			ClickHouseURL: "https://weir:password@clickhouse:8443", ClickHouseTLS: certificates,
 			ClickHouseAllowCIDRs: []netip.Prefix{netip.MustParsePrefix("10.112.0.0/12")},
 			EgressAllowCIDRs:     []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
@@ -106,7 +106,8 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 			Pods: controllers.PodRules{AllowedAnnotations: []string{"example.org/*"}, AllowedTolerations: []string{"dedicated"}},
 			Network: resources.NetworkRules{
 				Disabled: true, IngressFrom: pods("ingress"), MetricsFrom: pods("prometheus"), EgressTo: pods("istiod"),
-				DNSTo: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
+				RedisFrom: pods("operator"),
+				DNSTo:     []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
 			},
 		},
 		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9", logLevelFile: logLevel,

@@ -12,14 +12,16 @@ import (
 
 // networkFlags are the flags of the NetworkPolicies of Properties' pods.
 type networkFlags struct {
-	policies                                  bool
-	ingressFrom, metricsFrom, dnsTo, egressTo []string
+	policies                                             bool
+	ingressFrom, metricsFrom, redisFrom, dnsTo, egressTo []string
 }
 
 func (n *networkFlags) addFlags(set *flag.FlagSet) {
 	set.BoolVar(&n.policies, "network-policies", true, "make a NetworkPolicy for each role of a Property")
 	set.Func("ingress-from", "who may ask collectors and the read API, as a NetworkPolicy's `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&n.ingressFrom))
 	set.Func("metrics-from", "who may ask a Property's pods for metrics, as a `PEER` in JSON; may be repeated; default: anybody", flags.Repeated(&n.metricsFrom))
+	set.Func("redis-from", "who may reach the Redis that is made for a Property, beside the Property's pods: the operator's, as a `PEER` in JSON; may be repeated; "+
+		"default: anybody", flags.Repeated(&n.redisFrom))
 	set.Func("dns-to", "where a Property's pods may resolve names, as a `PEER` in JSON; may be repeated; default: anywhere", flags.Repeated(&n.dnsTo))
 	set.Func("egress-to", "whom each of a Property's pods may reach beyond what it is there for, such as a mesh's control plane, as a `PEER` in JSON; "+
 		"may be repeated; default: nobody", flags.Repeated(&n.egressTo))
@@ -30,6 +32,7 @@ func (n *networkFlags) read(errs *flags.Errors) resources.NetworkRules {
 		Disabled:    !n.policies,
 		IngressFrom: parsePeers("--ingress-from", n.ingressFrom, errs),
 		MetricsFrom: parsePeers("--metrics-from", n.metricsFrom, errs),
+		RedisFrom:   parsePeers("--redis-from", n.redisFrom, errs),
 		DNSTo:       parsePeers("--dns-to", n.dnsTo, errs),
 		EgressTo:    parsePeers("--egress-to", n.egressTo, errs),
 	}

@@ -45,6 +45,7 @@ func Build(property *v1alpha1.Property, in Input) (objects []Object, files map[s
 	if in.Options.DeliveryProxy.URL != "" {
 		objects = append(objects, deliveryProxySecret(property, in.Options.DeliveryProxy))
 	}
+	objects = append(objects, dedicatedRedis(property, &in.Options)...)
 	for _, role := range RolesOf(property) {
 		objects = append(objects,
 			serviceAccount(property, role),

@@ -159,9 +159,13 @@ func container(property *v1alpha1.Property, role Role, in Input) *applycore.Cont
 		WithStartupProbe(probe("/livez").WithPeriodSeconds(1).WithFailureThreshold(60)).
 		WithLivenessProbe(probe("/livez").WithPeriodSeconds(10).WithFailureThreshold(6).WithTimeoutSeconds(5)).
 		WithReadinessProbe(probe("/readyz").WithPeriodSeconds(2).WithFailureThreshold(2).WithTimeoutSeconds(3)).
-		WithSecurityContext(applycore.SecurityContext().
-			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithPrivileged(false).
-			WithCapabilities(applycore.Capabilities().WithDrop("ALL")))
+		WithSecurityContext(containerSecurity())
+}
+
+func containerSecurity() *applycore.SecurityContextApplyConfiguration {
+	return applycore.SecurityContext().
+		WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithPrivileged(false).
+		WithCapabilities(applycore.Capabilities().WithDrop("ALL"))
 }
 
 func probe(endpoint string) *applycore.ProbeApplyConfiguration {

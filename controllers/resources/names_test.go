@@ -39,7 +39,7 @@ func TestNoTwoPropertiesMakeTheSameNameOfAnything(t *testing.T) {
 			for _, object := range objects {
 				mine[fmt.Sprintf("%s %s/%s", object.Kind, object.Namespace, object.Name)] = true
 			}
-			secrets := []string{resources.CredentialsSecretName(p), resources.SessionsSecretName(p)}
+			secrets := []string{resources.CredentialsSecretName(p), resources.SessionsSecretName(p), resources.RedisAdminSecretName(p), resources.RedisTLSSecretName(p)}
 			for _, role := range resources.Roles() {
 				secrets = append(secrets, resources.RedisSecretName(p, role))
 			}
@@ -69,7 +69,7 @@ type namespacedName struct{ namespace, name string }
 
 // runTogether are Properties whose names are others' with what objects' names end in, or parts of it.
 func runTogether() []namespacedName {
-	parts := []string{"collector", "deliverer", "query", "config", "credentials", "api", "keys", "api-keys", "access", "access-tokens", "redis", "redis-collector", "history", "archive", "pods", "erasures", "1", "b"}
+	parts := []string{"collector", "deliverer", "query", "config", "credentials", "api", "keys", "api-keys", "access", "access-tokens", "redis", "redis-collector", "admin", "tls", "0", "history", "archive", "pods", "erasures", "1", "b"}
 	names := []string{"a"}
 	for _, part := range parts {
 		names = append(names, "a-"+part)

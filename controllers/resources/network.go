@@ -35,12 +35,14 @@ type NetworkRules struct {
 	MetricsFrom []networkingv1.NetworkPolicyPeer
 	// DNSTo is where names are resolved.
 	DNSTo []networkingv1.NetworkPolicyPeer
+	// RedisFrom may reach the Redis that is made for a Property, beside the Property's pods: the operator.
+	RedisFrom []networkingv1.NetworkPolicyPeer
 	// EgressTo are whom every pod may reach beyond what it is there for, as a mesh's control plane. Here an empty list is nobody.
 	EgressTo []networkingv1.NetworkPolicyPeer
 }
 
-// networkPolicy closes a role's pods but for what they are there for. Where Redis and ClickHouse are cannot be told from here, so
-// they are bounded by port.
+// networkPolicy closes a role's pods but for what they are there for. Where ClickHouse is, and a Redis that is not made for
+// the Property, cannot be told from here, so they are bounded by port.
 func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	name, rules := ObjectName(property, role), in.Options.Network
 	allowed := []*applynetworking.NetworkPolicyIngressRuleApplyConfiguration{
@@ -52,6 +54,9 @@ func networkPolicy(property *v1alpha1.Property, role Role, in Input) Object {
 	redis := applynetworking.NetworkPolicyEgressRule()
 	if in.RedisPort != 0 {
 		redis.WithPorts(tcp(in.RedisPort))
+	}
+	if property.Spec.DedicatedRedis() != nil {
+		redis.WithTo(applynetworking.NetworkPolicyPeer().WithPodSelector(applymeta.LabelSelector().WithMatchLabels(redisSelector(property))))
 	}
 	out := []*applynetworking.NetworkPolicyEgressRuleApplyConfiguration{
 		applynetworking.NetworkPolicyEgressRule().WithTo(peers(rules.DNSTo)...).WithPorts(dnsPorts()...),

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	applyapps "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -44,6 +45,14 @@ func (o Object) Unstructured() (*unstructured.Unstructured, error) {
 	return object, nil
 }
 
+// Values are what a Secret holds, nil of another object.
+func (o Object) Values() map[string][]byte {
+	if secret, isOne := o.Configuration.(*applycore.SecretApplyConfiguration); isOne {
+		return secret.Data
+	}
+	return nil
+}
+
 // LeavesReplicas says whether it is a Deployment whose number of pods is not applied.
 func (o Object) LeavesReplicas() bool {
 	deployment, isOne := o.Configuration.(*applyapps.DeploymentApplyConfiguration)
@@ -57,6 +66,7 @@ var (
 	kindSecret         = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 	kindService        = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
 	kindDeployment     = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	kindStatefulSet    = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 	kindDisruption     = schema.GroupVersionKind{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}
 	kindAutoscaler     = schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}
 	kindNetworkPolicy  = schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}
@@ -68,7 +78,7 @@ var (
 // Kinds are the kinds that every cluster has.
 func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
-		kindServiceAccount, kindConfigMap, kindSecret, kindService, kindDeployment, kindDisruption, kindAutoscaler,
+		kindServiceAccount, kindConfigMap, kindSecret, kindService, kindDeployment, kindStatefulSet, kindDisruption, kindAutoscaler,
 		kindNetworkPolicy, kindIngress,
 	}
 }

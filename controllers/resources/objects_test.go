@@ -36,6 +36,7 @@ type objectsInput struct {
 		IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom"`
 		MetricsFrom []networkingv1.NetworkPolicyPeer `json:"metricsFrom"`
 		DNSTo       []networkingv1.NetworkPolicyPeer `json:"dnsTo"`
+		RedisFrom   []networkingv1.NetworkPolicyPeer `json:"redisFrom"`
 		EgressTo    []networkingv1.NetworkPolicyPeer `json:"egressTo"`
 	} `json:"network"`
 	// PodDefaults are the file of --pod-defaults-file.
@@ -92,7 +93,7 @@ func TestBuild(t *testing.T) {
 			if diff := cmp.Diff(string(want), got.String()); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
-			for _, secret := range []string{"wk_in_the_clear", "wt_in_the_clear", "password"} {
+			for _, secret := range []string{"wk_in_the_clear", "wt_in_the_clear", "rp_in_the_clear", "hp_in_the_clear"} {
 				if strings.Contains(got.String(), secret) {
 					t.Errorf("an object holds %q", secret)
 				}
@@ -130,7 +131,7 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 	property.UID = "00000000-0000-0000-0000-000000000001"
 	input := resources.Input{
 		Credentials: resources.Credentials{APIKeys: map[string]string{}, AccessTokens: map[string]string{}},
-		Options: resources.Options{Image: "weir:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults,
+		Options: resources.Options{Image: "weir:1", RedisImage: "redis:1", EgressAllowCIDRs: in.EgressAllowCIDRs, Network: resources.NetworkRules(in.Network), PodDefaults: in.PodDefaults,
 			Tracing: resources.Tracing(in.Tracing), AnyUser: in.AnyUser},
 		RedisURLs: map[resources.Role]string{}, RedisPort: 6379, Withheld: in.Withheld, LedgerParts: in.LedgerParts,
 		Available: map[schema.GroupVersionKind]bool{},
@@ -143,12 +144,12 @@ func readObjectsInput(t *testing.T, path string) (resources.Input, *v1alpha1.Pro
 		input.Credentials.AccessTokens[token.Name] = "wt_in_the_clear_" + token.Name
 	}
 	for _, role := range resources.Roles() {
-		input.RedisURLs[role] = "redis://" + string(role) + ":password@redis:6379"
+		input.RedisURLs[role] = "redis://" + string(role) + ":rp_in_the_clear@redis:6379"
 	}
 	if input.Options.HistoryPending = in.HistoryPending; property.Spec.HasHistory() && !in.HistoryPending {
 		input.HistoryURLs, input.HistoryPort = map[access.Role]string{}, 8443
 		for _, role := range access.Roles() {
-			input.HistoryURLs[role] = "https://" + string(role) + ":password@clickhouse:8443/weir_shops_shop"
+			input.HistoryURLs[role] = "https://" + string(role) + ":hp_in_the_clear@clickhouse:8443/weir_shops_shop"
 		}
 	}
 	for _, kind := range resources.OptionalKinds() {

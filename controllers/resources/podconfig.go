@@ -42,6 +42,8 @@ type Options struct {
 	HistoryPending bool
 	// Image is what the pods run; it is not part of their configuration.
 	Image string
+	// RedisImage is what a Redis runs that is made for a Property; it is not part of the pods' configuration.
+	RedisImage string
 	// Network bounds who may reach the pods; it is not part of their configuration.
 	Network NetworkRules
 	// DeliveryProxy is what deliveries go through; without a URL there is none.

@@ -17,6 +17,7 @@ var steps = []step{
 	{name: "operators are killed while Properties change, and all become what they should", run: survivesTheOperator, node: true},
 	{name: "the kubelet is restarted under load and no request fails", run: survivesTheKubelet, node: true},
 	{name: "ClickHouse is killed under load and a history has every event once", run: keepsAHistory, node: true},
+	{name: "a Property has a Redis of its own, which loses no acknowledged event and goes or stays as the policy says", run: makesRedis, node: true},
 	{name: "people sign in to the console and see and do there what RBAC lets them", run: opensTheConsole, node: true},
 	{name: "a Property that is edited into error says so, goes on, and heals", run: reportsErrors},
 	{name: "a deleted Property leaves what its policy says", run: deletes},

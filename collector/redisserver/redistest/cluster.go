@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,85 +15,125 @@ import (
 	"github.com/weir-dev/weir/collector/redisserver"
 )
 
-// Cluster is a Redis Cluster of three nodes, none of them a replica. Its default user needs no password.
+// Cluster is a Redis Cluster of three primaries, and of replicas where it was asked for. Its default user needs no password.
 type Cluster struct {
 	// URL names all nodes.
 	URL string
-	// Nodes are the nodes' own URLs, Servers the nodes.
+	// Nodes are the nodes' own URLs, Servers the nodes. The first three begin as primaries.
 	Nodes   []string
 	Servers []*redisserver.Server
+	clients []*redis.Client
 }
 
-// StartCluster starts a cluster for this test alone and waits until it serves every slot. It ends with the test.
+// primaries is how many of a cluster's nodes begin as such.
+const primaries = 3
+
+// ClusterOptions say what kind of cluster it is. The zero value is three nodes in the clear that keep nothing on a disk.
+type ClusterOptions struct {
+	// Replicas is how many of the other nodes follow each primary from the beginning, one of which takes over a second
+	// after its primary is gone.
+	Replicas int
+	// Authority, where there is one, has the nodes speak TLS alone, to each other too: they show certificates of it, and
+	// ask for such.
+	Authority *Authority
+	// Persist keeps what the nodes have, which [redisserver.Options] explains.
+	Persist bool
+	// Extra are further lines of the nodes' configuration.
+	Extra []string
+}
+
+// StartCluster starts a cluster of three nodes for this test alone. It ends with the test.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
-	return startCluster(t, func(lines ...string) (*redisserver.Server, string) {
-		server := Start(t, redisserver.Options{Loopback: true, Extra: append(lines, `requirepass ""`)})
-		return server, "redis://" + hostOf(t, server.URL())
-	})
+	return StartClusterWith(t, ClusterOptions{})
 }
 
-// StartTLSCluster is [StartCluster] for one that speaks TLS alone, its nodes to each other too. It shows certificates of the
-// authority, and asks for such.
-func StartTLSCluster(t testing.TB, authority *Authority) *Cluster {
-	t.Helper()
-	return startCluster(t, func(lines ...string) (*redisserver.Server, string) {
-		certificate, key := authority.Sign(t, nil)
-		server := StartTLS(t, certificate, key, authority.PEM, append(lines, "tls-cluster yes")...)
-		return server.Server, server.Address
-	})
-}
-
-// startCluster makes a cluster of nodes that start returns with their addresses.
-func startCluster(t testing.TB, start func(lines ...string) (server *redisserver.Server, address string)) *Cluster {
+// StartClusterWith starts a cluster for this test alone and waits until it serves every slot, and replicas follow. It ends
+// with the test.
+func StartClusterWith(t testing.TB, options ClusterOptions) *Cluster {
 	t.Helper()
 	c := &Cluster{}
-	var nodes []*redis.Client
-	var addresses []string
+	size := primaries * (1 + options.Replicas)
 	first := freePort(t)
-	for i := range 3 {
+	var hosts []string
+	for i := range size {
 		bus := first
 		if i > 0 {
 			bus = freePort(t)
 		}
-		server, address := start("cluster-enabled yes", "cluster-port "+bus)
-		options, err := redis.ParseURL(server.URL())
-		if err != nil {
-			t.Fatal(err)
+		lines := []string{"cluster-enabled yes", "cluster-port " + bus, "tls-cluster " + yesOrNo(options.Authority != nil)}
+		if options.Replicas > 0 {
+			// A replica to which nothing has been sent is named to no client: so something is.
+			lines = append(lines, "cluster-node-timeout 1000", "repl-ping-replica-period 1")
 		}
-		options.Password = "" // the default user needs none
-		options.Protocol = 2
-		node := redis.NewClient(options)
-		t.Cleanup(func() { _ = node.Close() })
-		nodes, addresses, c.Nodes = append(nodes, node), append(addresses, hostOf(t, address)), append(c.Nodes, address)
-		c.Servers = append(c.Servers, server)
+		server, address := startMember(t, options.Authority, options.Persist, append(lines, options.Extra...))
+		c.Servers, c.Nodes, hosts = append(c.Servers, server), append(c.Nodes, address), append(hosts, hostOf(t, address))
+		c.clients = append(c.clients, admin(t, server))
 	}
+	c.join(t, hosts[0], first)
+	c.URL = c.Nodes[0] + "?addr=" + strings.Join(hosts[1:], "&addr=")
+	return c
+}
+
+// join makes a cluster of the nodes, the first of which is reached at an address and the port of its bus.
+func (c *Cluster) join(t testing.TB, first, bus string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	host, port, err := net.SplitHostPort(addresses[0])
+	host, port, err := net.SplitHostPort(first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, node := range nodes {
-		if err := node.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*16384/3, (i+1)*16384/3-1).Err(); err != nil {
-			t.Fatal(err)
+	for i, node := range c.clients {
+		if i < primaries {
+			if err := node.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", i*16384/primaries, (i+1)*16384/primaries-1).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := node.Do(ctx, "CLUSTER", "MEET", host, port, first).Err(); err != nil {
+		if err := node.Do(ctx, "CLUSTER", "MEET", host, port, bus).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !complete(ctx, nodes) {
-		select {
-		case <-ctx.Done():
-			t.Fatal("the cluster is not complete after a minute")
-		case <-ticker.C:
+	known := fmt.Sprint("cluster_known_nodes:", len(c.clients))
+	await(ctx, t, "every node knows all slots", func() bool {
+		return !slices.ContainsFunc(c.clients, func(node *redis.Client) bool {
+			info := node.ClusterInfo(ctx).Val()
+			return !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, known)
+		})
+	})
+	for i, node := range c.clients[primaries:] {
+		id, err := c.clients[i%primaries].Do(ctx, "CLUSTER", "MYID").Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := node.Do(ctx, "CLUSTER", "REPLICATE", id).Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	c.URL = fmt.Sprintf("%s?addr=%s&addr=%s", c.Nodes[0], addresses[1], addresses[2])
-	return c
+	for _, node := range c.clients[primaries:] {
+		await(ctx, t, "every replica follows", func() bool { return follows(ctx, node) })
+	}
+	// One that a node does not name yet takes over from nobody, and clients do not know of it.
+	await(ctx, t, "every node names all replicas", func() bool {
+		return !slices.ContainsFunc(c.clients, func(node *redis.Client) bool { return c.named(ctx, node) != len(c.clients) })
+	})
 }
+
+// named returns how many nodes one names to clients.
+func (c *Cluster) named(ctx context.Context, node *redis.Client) (nodes int) {
+	for _, slots := range node.ClusterSlots(ctx).Val() {
+		nodes += len(slots.Nodes)
+	}
+	return nodes
+}
+
+// Primary returns the place in Servers of the node that serves a key; -1 while there is none.
+func (c *Cluster) Primary(ctx context.Context, key string) int {
+	return which(ctx, c.clients, func(ctx context.Context, node *redis.Client) bool { return node.Exists(ctx, key).Err() == nil })
+}
+
+// Follows says whether a node is a replica that has what its primary had when it asked.
+func (c *Cluster) Follows(ctx context.Context, node int) bool { return follows(ctx, c.clients[node]) }
 
 // hostOf returns the host and port in a URL.
 func hostOf(t testing.TB, address string) string {
@@ -102,16 +143,6 @@ func hostOf(t testing.TB, address string) string {
 		t.Fatal(err)
 	}
 	return parsed.Host
-}
-
-func complete(ctx context.Context, nodes []*redis.Client) bool {
-	for _, node := range nodes {
-		info := node.ClusterInfo(ctx).Val()
-		if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:3") {
-			return false
-		}
-	}
-	return true
 }
 
 // freePort returns a loopback port for a node's cluster bus, which by default is beyond the highest for some ports.

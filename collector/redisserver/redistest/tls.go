@@ -74,19 +74,25 @@ type TLSServer struct {
 // StartTLS starts a server with a certificate. It asks clients for certificates of authorities in clientCA, in PEM; "" for none.
 func StartTLS(t testing.TB, certificate, key, clientCA string, extra ...string) *TLSServer {
 	t.Helper()
+	return startTLS(t, redisserver.Options{Extra: extra}, certificate, key, clientCA)
+}
+
+func startTLS(t testing.TB, options redisserver.Options, certificate, key, clientCA string) *TLSServer {
+	t.Helper()
 	s := &TLSServer{dir: t.TempDir()}
 	port := freePort(t)
 	s.Address = "rediss://127.0.0.1:" + port
 	s.Give(t, certificate, key, clientCA)
 	lines := append(s.lines(port, clientCA != ""), "bind 127.0.0.1", "protected-mode no")
-	s.Server = Start(t, redisserver.Options{Extra: append(lines, extra...)})
+	options.Extra = append(lines, options.Extra...)
+	s.Server = Start(t, options)
 	return s
 }
 
 // lines are those of the server's configuration for TLS.
 func (s *TLSServer) lines(port string, asks bool) []string {
 	return []string{
-		"tls-port " + port, "tls-auth-clients " + map[bool]string{false: "no", true: "yes"}[asks],
+		"tls-port " + port, "tls-auth-clients " + yesOrNo(asks),
 		"tls-cert-file " + s.file("tls.crt"), "tls-key-file " + s.file("tls.key"), "tls-ca-cert-file " + s.file("ca.crt"),
 	}
 }
