@@ -138,8 +138,8 @@ test-valkey: check-go ## Run the tests of what Redis keeps, and of Redis that fa
 	  ./collector ./collector/stream ./collector/deliver ./collector/role ./collector/redisserver/...
 
 .PHONY: soak
-soak: check-go ## Kill collectors and Redis again and again under load, and prove exactness at full size; takes minutes
-	@$(PHASE) soak go test ./collector -count=1 -v -parallel 1 -timeout 60m \
+soak: check-go ## Kill collectors and Redis again and again under load, and prove exactness at full size; takes an hour or more
+	@$(PHASE) soak go test ./collector -count=1 -v -parallel 1 -timeout 150m \
 	  -run 'Crashes|TheSameEvents|Failover|TakesOver|Sentinel|Outage|TooMuch|Abuse|Hang|RollingRestart' \
 	  -soak.kills $(SOAK_KILLS) -soak.events $(SOAK_EVENTS) -soak.repeats $(SOAK_REPEATS) -soak.outage 2s -soak.standstill 30s \
 	  -soak.abuses 100 -soak.waiting 3500 -soak.restarts 20

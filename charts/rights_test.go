@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -205,6 +206,24 @@ func rolesDeployment(edit func(*appsv1.Deployment)) *appsv1.Deployment {
 	return d
 }
 
+// redisStatefulSet is that of a Property's own Redis as the operator makes it, with an edit.
+func redisStatefulSet(edit func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+	pods := rolesDeployment(func(*appsv1.Deployment) {}).Spec
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: served, Name: "shop-redis", OwnerReferences: ofAProperty}}
+	s.Spec = appsv1.StatefulSetSpec{Replicas: new(int32(1)), Selector: pods.Selector, Template: pods.Template, VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
+		},
+	}}}
+	s.Spec.Template.Spec.ServiceAccountName = "shop-redis"
+	first := s.Spec.Template.Spec.Containers[0]
+	first.Name = "acl-file"
+	s.Spec.Template.Spec.InitContainers = []corev1.Container{first}
+	edit(s)
+	return s
+}
+
 // TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf tries, with the account of the operator of all namespaces, what its role
 // allows and nobody asked it to do.
 func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
@@ -248,6 +267,7 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 			return c.Update(context.Background(), changed, client.DryRunAll)
 		}
 	}
+	redis := func(edit func(*appsv1.StatefulSet)) func(client.Client) error { return create(redisStatefulSet(edit)) }
 	deployment := func(edit func(*appsv1.Deployment)) func(client.Client) error { return create(rolesDeployment(edit)) }
 	patch := func(text string) func(client.Client) error {
 		return func(c client.Client) error {
@@ -309,6 +329,17 @@ func TestThePolicyHoldsTheOperatorToWhatAPropertyIsMadeOf(t *testing.T) {
 		"a Deployment with an init container": {deployment(func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.InitContainers = []corev1.Container{{Name: "first", Image: "weir:test"}}
 		}), "accounts of their own"},
+		"a Property's Redis as it makes it": {redis(func(*appsv1.StatefulSet) {}), ""},
+		"a Redis of no Property's":          {redis(func(s *appsv1.StatefulSet) { s.OwnerReferences = nil }), "only what a Property controls"},
+		"a StatefulSet that is no Redis":    {redis(func(s *appsv1.StatefulSet) { s.Name, s.Spec.Template.Spec.ServiceAccountName = "db", "db" }), "are a Property's Redis"},
+		"a Redis with another account":      {redis(func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.ServiceAccountName = "default" }), "accounts of their own"},
+		"a Redis with somebody's volume": {redis(func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "theirs"}}
+		}), "mount ConfigMaps and Secrets alone"},
+		"a Redis with another volume of a template": {redis(func(s *appsv1.StatefulSet) { s.Spec.VolumeClaimTemplates[0].Name = "theirs" }), "are a Property's Redis"},
+		"a Redis with a privileged init container": {redis(func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.InitContainers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+		}), "no access to their nodes"},
 		"a pod told of its configuration":   {patch(`{"metadata": {"annotations": {"weir.dev/config": "1"}}}`), ""},
 		"a pod's image changed":             {patch(`{"metadata": {"annotations": {"weir.dev/config": "1"}}, "spec": {"containers": [{"name": "weir", "image": "evil"}]}}`), "nothing else"},
 		"another annotation of a pod's":     {patch(`{"metadata": {"annotations": {"weir.dev/config": "1", "other": "1"}}}`), "nothing else"},

@@ -105,24 +105,6 @@ func newSiteAt(t *testing.T, client *stream.Client, redis config.Redis) *site {
 	return s
 }
 
-// dialAndLoad returns a client of a Redis that has the library.
-func dialAndLoad(t *testing.T, redis config.Redis) *stream.Client {
-	t.Helper()
-	client, err := stream.Dial(redis.URL, stream.DialOptions{TLS: redis.TLS})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := client.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
 func (s *site) write(path string, content any) {
 	s.t.Helper()
 	text, err := json.Marshal(content)

@@ -125,6 +125,24 @@ func TestWhatIsAcknowledgedSurvivesFailovers(t *testing.T) {
 	}
 }
 
+// dialAndLoad returns a client of a Redis that has the library.
+func dialAndLoad(t *testing.T, redis config.Redis) *stream.Client {
+	t.Helper()
+	client, err := stream.Dial(redis.URL, stream.DialOptions{TLS: redis.TLS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := client.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // as returns how a user reaches a Redis.
 func as(t *testing.T, redis config.Redis, user stream.User) config.Redis {
 	t.Helper()

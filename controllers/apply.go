@@ -30,7 +30,7 @@ type objectKey struct {
 
 // digest tells the key apart from those of the Property's other objects, in less memory.
 func (k objectKey) digest() digest {
-	return digestOf([]byte(k.GroupVersionKind.String() + " " + k.name))
+	return digestOf([]byte(k.String() + " " + k.name))
 }
 
 // appliedState remembers what was applied last and what the object looked like before and afterwards, so that nothing

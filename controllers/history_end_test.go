@@ -208,8 +208,9 @@ func TestThePodOfAnImportThatIsDoneHoldsNothing(t *testing.T) {
 			})
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop-import", Labels: archive.Spec.Template.Labels, Annotations: archive.Spec.Template.Annotations}, Spec: archive.Spec.Template.Spec}
 			create(t, pod)
+			created := client.MergeFrom(pod.DeepCopy()) // which the operator annotates meanwhile
 			pod.Status.Phase = test.phase
-			if err := server.client.Status().Update(context.Background(), pod); err != nil {
+			if err := server.client.Status().Patch(context.Background(), pod, created); err != nil {
 				t.Fatal(err)
 			}
 			test.end(t, namespace)

@@ -44,7 +44,7 @@ func (m *propertyMemory) begin() {
 // taken over.
 func (m *propertyMemory) keep(secret *corev1.Secret) {
 	secret.ManagedFields, secret.Annotations = nil, nil
-	if metav1.GetControllerOfNoCopy(secret) != nil {
+	if owner := metav1.GetControllerOfNoCopy(secret); owner != nil && owner.UID == m.owner {
 		secret.Labels = nil
 	}
 	shareTexts(secret)

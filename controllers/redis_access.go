@@ -268,17 +268,6 @@ func (a *RedisAccess) look(whole context.Context, server *redisServer) {
 	a.pay(whole, server, after.reachable())
 }
 
-// reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.
-func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServer, reachable bool) {
-	if now := a.now(); server.target.dedicated && reachable && now.Sub(server.reloaded) >= certificateInterval {
-		if err := server.link.Load().client.ReloadCertificates(ctx); err != nil {
-			a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", stream.Explain(err))
-			return
-		}
-		server.reloaded = now
-	}
-}
-
 // reach says how a Property's Redis is; nothing of the Property is made there. Where it was found unreachable less than an interval
 // ago it is not asked again, so that one dead Redis does not hold up the others' Properties.
 func (a *RedisAccess) reach(ctx context.Context, target redisTarget, property *v1alpha1.Property) (redisState, error) {

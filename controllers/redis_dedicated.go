@@ -126,6 +126,17 @@ func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Pr
 	r.Redis.forget(keyOf(property))
 }
 
+// reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.
+func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServer, reachable bool) {
+	if now := a.now(); server.target.dedicated && reachable && now.Sub(server.reloaded) >= certificateInterval {
+		if err := server.link.Load().client.ReloadCertificates(ctx); err != nil {
+			a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", stream.Explain(err))
+			return
+		}
+		server.reloaded = now
+	}
+}
+
 // observeDedicated says of the Redis that is made for the Property why its pod does not run, where Redis cannot be reached, and that it
 // has to be deleted for a change to take effect, where there is one.
 func (r *Reconciler) observeDedicated(ctx context.Context, s *scope) error {

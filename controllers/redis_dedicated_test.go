@@ -433,9 +433,9 @@ func TestTheCertificatesOfARedisOfAPropertysOwnAreRenewed(t *testing.T) {
 		defer connection.Close()
 		shown := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 		pair, err := tls.X509KeyPair(after["tls.crt"], after["tls.key"])
-		if err != nil || !shown.Equal(pair.Leaf) {
-			return fmt.Errorf("Redis shows another certificate (%v)", err)
+		if err == nil && !shown.Equal(pair.Leaf) {
+			err = errors.New("Redis shows another certificate")
 		}
-		return nil
+		return err
 	})
 }

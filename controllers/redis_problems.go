@@ -55,14 +55,15 @@ func redisProblemOf(target redisTarget, err error) *conditionReason {
 // dedicatedAdvice is what to do about a problem of a Redis that is made for a Property, whose owner has never written its URL; "" where
 // that is the same as elsewhere.
 func dedicatedAdvice(problem error) string {
-	switch problem {
-	case stream.ErrAuthentication:
+	is := func(known error) bool { return errors.Is(problem, known) }
+	switch {
+	case is(stream.ErrAuthentication):
 		return "delete its pod NAME-redis-0: it takes the password of the Secret NAME-redis-admin when it starts"
-	case stream.ErrTLS:
+	case is(stream.ErrTLS):
 		return "delete its pod NAME-redis-0, which takes the certificates of the Secret NAME-redis-tls when it starts; or its Service leads elsewhere"
-	case stream.ErrReply:
+	case is(stream.ErrReply):
 		return "its Service leads to something else: look at its EndpointSlices"
-	case stream.ErrEvictionEnabled, stream.ErrDefaultUser, stream.ErrDenied, stream.ErrInfoDenied:
+	case is(stream.ErrEvictionEnabled), is(stream.ErrDefaultUser), is(stream.ErrDenied), is(stream.ErrInfoDenied):
 		return "somebody has changed it: delete its pod NAME-redis-0, which starts with the configuration and the users that it shall have"
 	default:
 		return ""

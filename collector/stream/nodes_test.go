@@ -190,7 +190,7 @@ func TestAClientTurnsAwayFromALivingPrimaryThatIsNoneAnyMore(t *testing.T) {
 	sentinels := make([]*redis.SentinelClient, len(g.Sentinels))
 	for i, address := range g.Sentinels {
 		sentinels[i] = redis.NewSentinelClient(&redis.Options{Addr: address, Protocol: 2})
-		defer sentinels[i].Close()
+		t.Cleanup(func() { _ = sentinels[i].Close() })
 	}
 	publish := func(period time.Duration) {
 		for _, sentinel := range sentinels {

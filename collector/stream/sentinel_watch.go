@@ -91,8 +91,12 @@ func (s *sentinels) watch(ctx context.Context) {
 		options := s.of
 		options.Addr = address
 		asked[i] = redis.NewSentinelClient(&options)
-		defer asked[i].Close()
 	}
+	defer func() {
+		for _, sentinel := range asked {
+			sentinel.Close()
+		}
+	}()
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
