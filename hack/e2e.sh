@@ -4,8 +4,8 @@
 #   hack/e2e.sh                                       on a node that hack/cluster.sh makes of this machine, and takes away again
 #   KUBECONFIG_E2E=FILE IMG=IMAGE hack/e2e.sh         in a cluster of yours
 #
-# The node needs root on Linux; it says what it will do and asks once, WEIR_INSTALL=1 is the answer yes. None may be up. Beside it runs the
-# ClickHouse of hack/clickhouse.sh, for a history.
+# The node needs root on Linux; it says what it will do and asks once, WEIR_INSTALL=1 is the answer yes. None may be up. Beside it run the
+# ClickHouse of hack/clickhouse.sh, for a history, and the S3 server of hack/s3, for backups.
 #
 # In your cluster one namespace is used, weir-e2e, which must not be there before and is removed at the end. The chart makes the
 # CustomResourceDefinition of Property where no other release has; it is removed with the namespace unless there are other Properties. Its nodes
@@ -116,6 +116,7 @@ case $where in
     fi
     hack/cluster.sh consent
     hack/clickhouse.sh >/dev/null # the step of a history would find out after minutes that there is none
+    hack/tool.sh hack/s3 github.com/versity/versitygw/cmd/versitygw >/dev/null # and that of backups
     pack_images
     started=node
     hack/cluster.sh up "$scratch"/images/*.tar "$scratch/images/before/weir.tar"

@@ -21,6 +21,7 @@ var steps = []step{
 	{name: "people sign in to the console and see and do there what RBAC lets them", run: opensTheConsole, node: true},
 	{name: "a Property that is edited into error says so, goes on, and heals", run: reportsErrors},
 	{name: "a deleted Property leaves what its policy says", run: deletes},
+	{name: "what the CronJob has backed up is restored with the same answers", run: restores, node: true},
 	{name: "uninstalling leaves the definition and the volume", run: uninstalls},
 	{name: "the release before is upgraded under load and no request fails", run: upgrades, node: true},
 	{name: "and uninstalled again", run: uninstalls, node: true},
