@@ -107,12 +107,12 @@ func TestUsersAreListedEachTimeWhereRedisSaysNothingOfChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var lists atomic.Int64
 			address := listen(t, answers(func(command string) string {
-				switch {
-				case command == "info server":
+				switch command {
+				case "info server":
 					return bulk("run_id:abc\r\n")
-				case command == "info commandstats":
+				case "info commandstats":
 					return stats
-				case command == "acl list":
+				case "acl list":
 					lists.Add(1)
 					return "*1\r\n" + bulk("user shop on")
 				default:
