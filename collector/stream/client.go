@@ -84,7 +84,7 @@ func Dial(address string, how DialOptions) (*Client, error) {
 		options.Dialer = (&dialer{DialOptions: how, tls: &client.tls}).dial
 		options.CredentialsProvider = client.credentials
 		cluster := redis.NewClusterClient(options)
-		cluster.AddHook(lookAgain{cluster})
+		cluster.AddHook(&lookAgain{reload: cluster.ReloadState, now: time.Now})
 		client.redis = cluster
 	default:
 		options, err := redis.ParseURL(address)

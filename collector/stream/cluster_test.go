@@ -1,9 +1,13 @@
 package stream
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -41,6 +45,35 @@ func TestClusterSpreadsProperties(t *testing.T) {
 		}
 		if bounds, err := s.Bounds(ctx); err != nil || bounds != (Bounds{}) {
 			t.Errorf("property %d after deletion: Bounds = %+v, %v", i, bounds, err)
+		}
+	}
+}
+
+func TestAClusterIsAskedAnewOncePerPause(t *testing.T) {
+	reloads, now := 0, time.Now()
+	l := &lookAgain{reload: func(context.Context) { reloads++ }, now: func() time.Time { return now }}
+	away := errors.New("no answer")
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		err   error
+		want  int
+	}{
+		{"an answer", 0, nil, 0},
+		{"all connections are in use", 0, fmt.Errorf("get: %w", redis.ErrPoolTimeout), 0},
+		{"a node does not answer", 0, away, 1},
+		{"again at once", 0, away, 1},
+		{"again before the pause is over", reloadEvery - 1, away, 1},
+		{"again after it", 1, away, 2},
+		{"the caller has gone", reloadEvery, context.Canceled, 2},
+		{"a node does not answer once more", 0, away, 3},
+	} {
+		now = now.Add(step.after)
+		if err := l.after(t.Context(), step.err); !errors.Is(err, step.err) {
+			t.Errorf("%s: error = %v, want %v", step.name, err, step.err)
+		}
+		if reloads != step.want {
+			t.Errorf("%s: asked %d times so far, want %d", step.name, reloads, step.want)
 		}
 	}
 }

@@ -20,12 +20,15 @@ const lookEvery = time.Second
 type turning struct {
 	begin sync.Once
 	end   context.CancelFunc // nil before the first connection
-	ended sync.WaitGroup
 
 	mu sync.Mutex
-	// open are the connections that there are, with the addresses that they lead to.
-	open map[net.Conn]string
+	// agreed is the primary that more than half of the Sentinels named last, "" before they did.
+	agreed string
+	open   map[net.Conn]led
 }
+
+// led says of a connection which address it leads to, and which primary was agreed on when it was made.
+type led struct{ to, since string }
 
 // guarded is a connection to a primary.
 type guarded struct {
@@ -45,14 +48,14 @@ type bareGuarded struct {
 	syscall.Conn
 }
 
-// note keeps a connection to the primary at an address in mind, until it is closed.
-func (t *turning) note(connection net.Conn, address string) net.Conn {
+// note keeps a connection to an address in mind, until it is closed; since is the primary that was agreed on before it was made.
+func (t *turning) note(connection net.Conn, to, since string) net.Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {
-		t.open = map[net.Conn]string{}
+		t.open = map[net.Conn]led{}
 	}
-	t.open[connection] = address
+	t.open[connection] = led{to, since}
 	noted := guarded{connection, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -64,17 +67,27 @@ func (t *turning) note(connection net.Conn, address string) net.Conn {
 	return noted
 }
 
-// leave ends the connections that lead elsewhere than to the primary. Who waits for an answer there learns that it has not
-// come, as when the primary dies.
-func (t *turning) leave(primary string) {
+// agree notes the primary that Sentinels agree on, and ends the connections that lead elsewhere and were made when it was another, or none.
+// Those that were made under the same one stay: they lead to what a Sentinel named that is ahead of the others, as the one is
+// that replaces a primary, or spells it otherwise. Who waits for an answer on one that ends learns that it has not come, as when
+// the primary dies.
+func (t *turning) agree(primary string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for connection, address := range t.open {
-		if address != primary {
+	t.agreed = primary
+	for connection, led := range t.open {
+		if led.to != primary && led.since != primary {
 			connection.Close()
 			delete(t.open, connection)
 		}
 	}
+}
+
+// last returns the primary that was agreed on last, "" where none was.
+func (t *turning) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.agreed
 }
 
 // connected says whether there are connections.
@@ -86,18 +99,9 @@ func (t *turning) connected() bool {
 
 // watch looks until ctx ends.
 func (s *sentinels) watch(ctx context.Context) {
-	asked := make([]*redis.SentinelClient, len(s.addresses))
-	for i, address := range s.addresses {
-		options := s.of
-		options.Addr = address
-		asked[i] = redis.NewSentinelClient(&options)
-	}
-	defer func() {
-		for _, sentinel := range asked {
-			sentinel.Close()
-		}
-	}()
-	ticker := time.NewTicker(lookEvery)
+	asked := s.dial()
+	defer closeAll(asked)
+	ticker := time.NewTicker(s.every)
 	defer ticker.Stop()
 	for {
 		select {
@@ -105,37 +109,20 @@ func (s *sentinels) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if !s.turning.connected() {
-			continue
-		}
-		if primary, agreed := s.agreed(ctx, asked); agreed {
-			s.turning.leave(primary)
+		if s.turning.connected() {
+			s.look(ctx, asked)
 		}
 	}
 }
 
-// agreed returns the primary that more than half of the Sentinels name.
-func (s *sentinels) agreed(ctx context.Context, asked []*redis.SentinelClient) (primary string, agreed bool) {
+// look asks which primary it is, and turns away from those that are none any more.
+func (s *sentinels) look(ctx context.Context, asked []*redis.SentinelClient) {
 	ctx, cancel := context.WithTimeout(ctx, lookEvery)
 	defer cancel()
-	answers := make(chan string, len(asked))
-	for _, sentinel := range asked {
-		go func() {
-			named, err := s.named(ctx, sentinel)
-			if err != nil {
-				named = "" // for nobody
-			}
-			answers <- named
-		}()
+	// Where they do not agree, or do not answer, everything stays; the next look is soon.
+	if primary, agreed, _ := count(ctx, ask(ctx, asked, s.named), len(asked), lookEvery); agreed {
+		s.turning.agree(primary)
 	}
-	votes := map[string]int{}
-	for range asked {
-		named := <-answers
-		if votes[named]++; named != "" && votes[named] > len(asked)/2 {
-			primary, agreed = named, true
-		}
-	}
-	return primary, agreed
 }
 
 // named returns the address of the primary that a Sentinel names.

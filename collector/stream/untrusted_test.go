@@ -80,6 +80,15 @@ func answers(answer func(command string) string) func(net.Conn) {
 	}
 }
 
+// bulk returns texts as Redis sends them.
+func bulk(texts ...string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(text), text)
+	}
+	return b.String()
+}
+
 func readCommand(reader *bufio.Reader) ([]string, error) {
 	line, err := reader.ReadString('\n')
 	if err != nil {
@@ -178,13 +187,6 @@ func TestNoServerLeadsElsewhere(t *testing.T) {
 	host, port, err := net.SplitHostPort(forbidden)
 	if err != nil {
 		t.Fatal(err)
-	}
-	bulk := func(texts ...string) string {
-		var b strings.Builder
-		for _, text := range texts {
-			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(text), text)
-		}
-		return b.String()
 	}
 	slots := func(host, port string) string {
 		return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n" + bulk(host) + ":" + port + "\r\n"

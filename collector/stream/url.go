@@ -126,7 +126,7 @@ func newSentinels(address *url.URL, how DialOptions, secure *atomic.Pointer[tls.
 	if err != nil {
 		return nil, err
 	}
-	s := &sentinels{name: read.MasterName, addresses: read.SentinelAddrs, nodes: map[string]*redis.Client{}}
+	s := &sentinels{name: read.MasterName, addresses: read.SentinelAddrs, every: lookEvery, nodes: map[string]*redis.Client{}}
 	s.to.DB = read.DB
 	prepare(&s.of, how, secure, func() (string, string) { return username, password })
 	prepare(&s.to, how, secure, credentials)

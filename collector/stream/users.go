@@ -183,7 +183,7 @@ func (u *Users) allLookedAt(node *redis.Client, users []User) bool {
 }
 
 // userChanges returns a text that is another one whenever somebody has changed a node's users, or it has been started anew; ""
-// where the node does not say.
+// where the node does not say, as where INFO is refused, or a proxy or a provider leaves sections out.
 func userChanges(ctx context.Context, node *redis.Client) (string, error) {
 	process, err := info(ctx, node, "server", "run_id")
 	if errors.Is(err, ErrInfoDenied) || err == nil && process == "" {
@@ -193,8 +193,14 @@ func userChanges(ctx context.Context, node *redis.Client) (string, error) {
 		return "", err
 	}
 	counts, err := node.Info(ctx, "commandstats").Result()
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		return "", nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("reach redis: %w", err)
+	}
+	if !strings.Contains(counts, "cmdstat_") { // of this very command there would be one
+		return "", nil
 	}
 	for _, command := range []string{"setuser", "deluser", "load"} {
 		process += " " + infoField(counts, "cmdstat_acl|"+command)

@@ -3,6 +3,7 @@ package stream
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -95,6 +96,46 @@ func TestUsersAreListedWhenSomebodyHasChangedThem(t *testing.T) {
 		for range 2 { // until it has seen what it has set
 			look()
 		}
+	}
+}
+
+func TestUsersAreListedEachTimeWhereRedisSaysNothingOfChanges(t *testing.T) {
+	for name, stats := range map[string]string{
+		"the section is refused": "-ERR this section is not for you\r\n",
+		"it is left out":         bulk(""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lists atomic.Int64
+			address := listen(t, answers(func(command string) string {
+				switch command {
+				case "info server":
+					return bulk("run_id:abc\r\n")
+				case "info commandstats":
+					return stats
+				case "acl list":
+					lists.Add(1)
+					return "*1\r\n" + bulk("user shop on")
+				default:
+					return "+OK\r\n"
+				}
+			}))
+			client, err := Dial("redis://"+address, DialOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { client.Close() })
+			users := NewUsers(client)
+			user := User{Name: "shop", Password: "x", Access: ReadAccess, Namespace: "default", Property: "shop"}
+			for i := range 3 {
+				before := lists.Load()
+				if _, err := users.Check(t.Context(), func() []User { return []User{user} }); err != nil {
+					t.Fatal(err)
+				}
+				if lists.Load() == before {
+					t.Errorf("look %d has not listed the users", i+1)
+				}
+			}
+		})
 	}
 }
 
