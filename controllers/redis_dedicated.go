@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/stream"
@@ -73,6 +72,10 @@ func (r *Reconciler) dedicatedSecrets(ctx context.Context, s *scope) (*condition
 	if err = errors.Join(failed, err); err != nil || taken != nil {
 		return taken, err
 	}
+	// The volume may have what a Property of the name has left: its end is ours to see to before there is one.
+	if err := r.addFinalizer(ctx, s, Finalizer); err != nil {
+		return nil, err
+	}
 	s.redisSecrets = true
 	s.again(certificateInterval)
 	return nil, nil
@@ -109,21 +112,6 @@ func (r *Reconciler) dedicatedTarget(ctx context.Context, property *v1alpha1.Pro
 		return redisTarget{}, reasonf(v1alpha1.ReasonSecretInvalid, "%s: Secret %s: %v", redisDedicatedField, resources.RedisTLSSecretName(property), stream.Explain(err)), nil
 	}
 	return target, nil, nil
-}
-
-// releaseDedicated gives the data a last day where they stay on the volume and Redis still answers. Where it does not, they stay without
-// one: nobody reads them before there is a Property of the name again, whose they are.
-func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Property) {
-	if property.Spec.DeletionPolicy != v1alpha1.DeletionPolicyDelete {
-		target, missing, err := r.dedicatedTarget(ctx, property)
-		if err == nil && missing == nil {
-			err = r.Redis.release(ctx, target, property)
-		}
-		if err != nil {
-			log.FromContext(ctx).Info("what stays on the volume of a deleted Property's Redis has no last day", "reason", explainRedis(err).Error())
-		}
-	}
-	r.Redis.forget(keyOf(property))
 }
 
 // reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.

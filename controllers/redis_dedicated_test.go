@@ -87,9 +87,23 @@ func (p *redisPod) files(t testing.TB, data map[string][]byte, items []corev1.Ke
 	}
 }
 
-// start starts the pod as the StatefulSet has it.
+// takenIn plays the controller of StatefulSets: it says that one is observed as it is now.
+func takenIn(t testing.TB, namespace, name string) {
+	t.Helper()
+	eventually(t, func() error {
+		set := &appsv1.StatefulSet{}
+		if err := server.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		set.Status.ObservedGeneration = set.Generation
+		return server.client.Status().Update(t.Context(), set)
+	})
+}
+
+// start starts the pod as the StatefulSet has it, which has been taken in.
 func (p *redisPod) start(t testing.TB, namespace, property string) {
 	t.Helper()
+	defer takenIn(t, namespace, property+"-redis")
 	set := &appsv1.StatefulSet{}
 	eventually(t, func() error {
 		return server.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: property + "-redis"}, set)
@@ -118,7 +132,7 @@ func (p *redisPod) start(t testing.TB, namespace, property string) {
 		t.Fatal(err)
 	}
 	p.process = exec.Command(binary.Path, filepath.Join(p.dir, "redis.conf"))
-	p.process.Env = append(os.Environ(), "LD_LIBRARY_PATH="+binary.LibraryPath)
+	p.process.Env = binary.Environment()
 	p.process.Stdout, p.process.Stderr = t.Output(), t.Output()
 	if err := p.process.Start(); err != nil {
 		t.Fatal(err)
@@ -190,7 +204,7 @@ func TestAPropertyGetsARedisOfItsOwn(t *testing.T) {
 	}
 	change(t, &appsv1.StatefulSet{}, namespace, "shop-redis", func(*appsv1.StatefulSet) {})
 	set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis")
-	set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 0}
+	set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 0, ObservedGeneration: set.Generation}
 	if err := server.client.Status().Update(ctx, set); err != nil {
 		t.Fatal(err)
 	}
