@@ -40,8 +40,9 @@ func insideRanges() []netip.Prefix {
 // dedicatedSecrets makes the Secrets of the Redis that the Property asks for, and renews its certificates. It returns what stands in the way.
 func (r *Reconciler) dedicatedSecrets(ctx context.Context, s *scope) (*conditionReason, error) {
 	if s.options.RedisImage == "" {
-		return reasonf(v1alpha1.ReasonRedisNotOffered,
-			"%s: this operator makes no Redis: start it with --redis-image, or name a Redis in spec.redis.urlSecretKeyRef", redisDedicatedField), nil
+		if problem, err := r.notOffered(ctx, s); err != nil || problem != nil {
+			return problem, err
+		}
 	}
 	address := r.dedicatedURL(s.property, "")
 	_, taken, err := r.createOnce(ctx, s, resources.RedisAdminSecretName(s.property), func(data map[string][]byte) map[string][]byte {
@@ -78,6 +79,22 @@ func (r *Reconciler) dedicatedSecrets(ctx context.Context, s *scope) (*condition
 	}
 	s.redisSecrets = true
 	s.again(certificateInterval)
+	return nil, nil
+}
+
+// notOffered says that this operator makes no Redis: as what stands in the way, or as a note where the Property has one already, which
+// is looked after but for its pod.
+func (r *Reconciler) notOffered(ctx context.Context, s *scope) (*conditionReason, error) {
+	made, err := r.readSecret(ctx, s.property, resources.RedisAdminSecretName(s.property))
+	if err != nil {
+		return nil, err
+	}
+	if made == nil || !metav1.IsControlledBy(made, s.property) {
+		return reasonf(v1alpha1.ReasonRedisNotOffered,
+			"%s: this operator makes no Redis: start it with --redis-image, or name a Redis in spec.redis.urlSecretKeyRef", redisDedicatedField), nil
+	}
+	s.redisNote = reasonf(v1alpha1.ReasonRedisNotOffered, "Redis answers and has the Property's users and functions; this operator makes no Redis, so the StatefulSet %s "+
+		"stays as it is until it is started with --redis-image", resources.DedicatedRedisName(s.property))
 	return nil, nil
 }
 

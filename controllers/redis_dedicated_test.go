@@ -333,6 +333,34 @@ func TestARedisOfAPropertysOwnIsNotOfferedByEveryOperator(t *testing.T) {
 	}
 }
 
+// TestARedisOfAPropertysOwnIsLookedAfterByAnOperatorThatMakesNone starts an operator without the image after one with it.
+func TestARedisOfAPropertysOwnIsLookedAfterByAnOperatorThatMakesNone(t *testing.T) {
+	t.Parallel()
+	namespace, pod := newNamespace(t), newRedisPod(t)
+	ran := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: pod.options()})
+	create(t, property(namespace, "shop", dedicatedRedis))
+	pod.start(t, namespace, "shop")
+	settled(t, namespace, "shop")
+	ran.stop()
+	admin, user := pod.dial(t, namespace, "shop-redis-admin", "shop-redis-tls"), "weir:"+namespace+"/shop:query"
+	if n, err := admin.Do(t.Context(), "acl", "deluser", user).Int(); n != 1 || err != nil {
+		t.Fatalf("%d users are removed, error %v", n, err)
+	}
+	change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.Redis.Dedicated.Memory = resource.MustParse("128Mi") })
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisAddress: pod.at}})
+	p := waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionTrue, v1alpha1.ReasonRedisNotOffered)
+	if got := message(p, v1alpha1.ConditionRedisReady); !strings.Contains(got, "the StatefulSet shop-redis stays as it is") {
+		t.Errorf("RedisReady says %q", got)
+	}
+	if users := admin.ACLList(t.Context()).Val(); !strings.Contains(strings.Join(users, "\n"), user) {
+		t.Errorf("%s is not put back among %d users", user, len(users))
+	}
+	set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis").Spec.Template.Spec.Containers[0]
+	if got := set.Resources.Requests.Memory().String(); set.Image != "redis:test" || got != "64Mi" {
+		t.Errorf("the StatefulSet runs %q in %s, want it as it was", set.Image, got)
+	}
+}
+
 // TestWhyARedisOfAPropertysOwnDoesNotRun plays pods that do not start.
 func TestWhyARedisOfAPropertysOwnDoesNotRun(t *testing.T) {
 	waiting := func(reason string) corev1.PodStatus {
