@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,14 +132,38 @@ func (r *Reconciler) dedicatedTarget(ctx context.Context, property *v1alpha1.Pro
 	return target, nil, nil
 }
 
+// reloading is when a Redis reads its certificates again, how long it was waited after the last failure, and what that was.
+type reloading struct {
+	next  time.Time
+	pause time.Duration
+	said  string
+}
+
+// longestReload bounds the time between attempts to have certificates read, firstReload is the first.
+const firstReload, longestReload = time.Minute, time.Hour
+
+// after notes how an attempt ended. It says whether there is something to tell.
+func (l *reloading) after(err error, now time.Time) bool {
+	if err == nil {
+		*l = reloading{next: now.Add(certificateInterval)}
+		return false
+	}
+	l.pause = min(max(firstReload, 2*l.pause), longestReload)
+	l.next = now.Add(l.pause)
+	before := l.said
+	l.said = err.Error()
+	return l.said != before
+}
+
 // reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.
 func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServer, reachable bool) {
-	if now := a.now(); server.target.dedicated && reachable && now.Sub(server.reloaded) >= certificateInterval {
-		if err := server.link.Load().client.ReloadCertificates(ctx); err != nil {
-			a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", stream.Explain(err))
-			return
-		}
-		server.reloaded = now
+	now := a.now()
+	if !server.target.dedicated || !reachable || now.Before(server.reloading.next) {
+		return
+	}
+	err := stream.Explain(server.link.Load().client.ReloadCertificates(ctx))
+	if server.reloading.after(err, now) {
+		a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,15 +67,19 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 }
 
 // releaseDedicated gives the data a last day where they stay on the volume and Redis still answers. Where it does not, they stay without
-// one: nobody reads them before there is a Property of the name again, whose they are.
+// one, and nobody removes them: who reads them is a Property of the name.
 func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Property) {
 	if property.Spec.DeletionPolicy != v1alpha1.DeletionPolicyDelete {
 		target, missing, err := r.dedicatedTarget(ctx, property)
 		if err == nil && missing == nil {
 			err = r.Redis.release(ctx, target, property)
 		}
+		if missing != nil {
+			err = errors.New(missing.message)
+		}
 		if err != nil {
-			log.FromContext(ctx).Info("what stays on the volume of a deleted Property's Redis has no last day", "reason", explainRedis(err).Error())
+			r.leftBehind(ctx, property, fmt.Sprintf("what is on the volume of the claim data-%s has no last day, because its Redis could not be told (%.250s); "+
+				"a Property of the name finds it there, otherwise delete the claim: nobody else does", resources.RedisPodName(property), explainRedis(err).Error()))
 		}
 	}
 	r.Redis.forget(keyOf(property))

@@ -272,9 +272,12 @@ func TestTheDeletionOfAPropertyWaitsForNoRedisOfItsOwn(t *testing.T) {
 				}
 				startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: options})
 				eventuallyWithin(t, 15*time.Second, func() error { return gone(namespace, "shop", &v1alpha1.Property{}) })
-				return
+			} else {
+				deleted(t, namespace, "shop")
 			}
-			deleted(t, namespace, "shop")
+			if c.policy == v1alpha1.DeletionPolicyRetain {
+				leftBehindSays(t, namespace, "what is on the volume of the claim data-shop-redis-0 has no last day")
+			}
 		})
 	}
 }
