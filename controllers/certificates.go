@@ -34,6 +34,9 @@ const (
 	bundleKey, authorityKey    = "ca.crt", "ca.key"
 )
 
+// mostAuthorities and mostBundle bound a bundle that is taken up. It has two where nobody else writes to it; each is below 1 KiB.
+const mostAuthorities, mostBundle = 8, 64 << 10
+
 // authority signs certificates.
 type authority struct {
 	certificate *x509.Certificate
@@ -48,7 +51,7 @@ func renewCertificates(have map[string][]byte, hosts []string, now time.Time) (m
 	if want == nil {
 		want = map[string][]byte{}
 	}
-	bundle := unexpired(have[bundleKey], now)
+	bundle := unexpired(have[bundleKey], now) // which somebody else may have written
 	signer := signerOf(bundle, have[authorityKey])
 	if signer == nil || due(signer.certificate, now) {
 		var err error
@@ -77,13 +80,19 @@ func due(certificate *x509.Certificate, now time.Time) bool {
 	return now.Before(certificate.NotBefore) || !now.Before(certificate.NotBefore.Add(life/3*2))
 }
 
-// unexpired returns the certificates of a bundle, but for those that have expired or are damaged.
+// unexpired returns the certificates of a bundle, but for those that have expired or are damaged; none of a bundle that is too large.
 func unexpired(bundle []byte, now time.Time) []*x509.Certificate {
+	if len(bundle) > mostBundle {
+		return nil
+	}
 	var list []*x509.Certificate
-	for {
+	for blocks := 0; ; blocks++ {
 		var block *pem.Block
 		if block, bundle = pem.Decode(bundle); block == nil {
 			return list
+		}
+		if blocks == mostAuthorities {
+			return nil
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err == nil && now.Before(certificate.NotAfter) {
@@ -94,12 +103,17 @@ func unexpired(bundle []byte, now time.Time) []*x509.Certificate {
 
 // signerOf returns the authority of a bundle that a key belongs to, nil for none.
 func signerOf(bundle []*x509.Certificate, key []byte) *authority {
+	block, _ := pem.Decode(key)
+	if block == nil {
+		return nil
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	private, ok := parsed.(*ecdsa.PrivateKey)
+	if err != nil || !ok {
+		return nil
+	}
 	for _, certificate := range bundle {
-		pair, err := tls.X509KeyPair(encodeCertificates([]*x509.Certificate{certificate}), key)
-		if err != nil {
-			continue
-		}
-		if private, ok := pair.PrivateKey.(*ecdsa.PrivateKey); ok && certificate.IsCA {
+		if certificate.IsCA && private.PublicKey.Equal(certificate.PublicKey) {
 			return &authority{certificate, private}
 		}
 	}

@@ -2,6 +2,8 @@ package controllers
 
 import (
 	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
@@ -37,6 +39,20 @@ func accepted(t *testing.T, bundle []byte, secret map[string][]byte, host string
 	}
 	_, err := certificatesOf(t, secret[certificateKey])[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
 	return err
+}
+
+// edwardsKey is a key that no authority of ours has.
+func edwardsKey(t *testing.T) []byte {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
 // TestCertificatesAreRenewedInTime turns the clock, in steps, from a Secret that was just filled. After the last clients that have the bundle of
@@ -75,7 +91,19 @@ func TestCertificatesAreRenewedInTime(t *testing.T) {
 		"an authority's key that is gone: clients trust both for a day":            {steps: []time.Duration{day}, change: remove(authorityKey), authorities: 2, same: true},
 		"an authority that is damaged":                                             {steps: []time.Duration{day}, change: damage(bundleKey), authorities: 1, apart: true},
 		"everything is gone":                                                       {steps: []time.Duration{day}, change: func(s map[string][]byte) { clear(s) }, authorities: 1, apart: true},
-		"a server that is called something else":                                   {steps: []time.Duration{day}, moved: true, authorities: 1, sameAuthority: true},
+		"a bundle with eight certificates": {
+			steps: []time.Duration{day}, change: func(s map[string][]byte) { s[bundleKey] = bytes.Repeat(s[bundleKey], 8) }, authorities: 8, same: true, sameAuthority: true,
+		},
+		"a bundle with more than eight": {
+			steps: []time.Duration{day}, change: func(s map[string][]byte) { s[bundleKey] = bytes.Repeat(s[bundleKey], 9) }, authorities: 1, apart: true,
+		},
+		"a bundle of more than 64 KiB": {
+			steps: []time.Duration{day}, change: func(s map[string][]byte) { s[bundleKey] = append(make([]byte, 64<<10), s[bundleKey]...) }, authorities: 1, apart: true,
+		},
+		"an authority's key of another kind": {
+			steps: []time.Duration{day}, change: func(s map[string][]byte) { s[authorityKey] = edwardsKey(t) }, authorities: 2, same: true,
+		},
+		"a server that is called something else": {steps: []time.Duration{day}, moved: true, authorities: 1, sameAuthority: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

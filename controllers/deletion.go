@@ -57,6 +57,10 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	if wait {
 		return ctrl.Result{RequeueAfter: deletionPause}, nil
 	}
+	kept, wait, err := r.endDedicated(ctx, property, overdue)
+	if err != nil || wait {
+		return ctrl.Result{RequeueAfter: deletionPause}, err
+	}
 	if _, err := r.ownLedger(ctx, property); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -64,7 +68,7 @@ func (r *Reconciler) finish(ctx context.Context, property *v1alpha1.Property) (c
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.deleteOwned(ctx, property, r.Available(), nil); err != nil {
+	if err := r.deleteOwned(ctx, property, r.Available(), kept); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.revokeAll(ctx, property, published)
@@ -117,14 +121,9 @@ func (r *Reconciler) endWorkloads(ctx context.Context, property *v1alpha1.Proper
 }
 
 // releaseRedis finds the Property's Redis even where the Secret with its URL went first, as it does when a whole
-// namespace is deleted. One that was made for the Property goes with it: nothing waits for it, and what is on its volume goes or stays
-// with that.
+// namespace is deleted. One that was made for the Property goes with it.
 func (r *Reconciler) releaseRedis(ctx context.Context, property *v1alpha1.Property) error {
-	if !controllerutil.ContainsFinalizer(property, Finalizer) {
-		return nil
-	}
-	if property.Spec.DedicatedRedis() != nil {
-		r.releaseDedicated(ctx, property)
+	if !controllerutil.ContainsFinalizer(property, Finalizer) || property.Spec.DedicatedRedis() != nil {
 		return nil
 	}
 	target, missing, err := r.redisTarget(ctx, property)

@@ -9,13 +9,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/stream"
@@ -41,8 +41,9 @@ func insideRanges() []netip.Prefix {
 // dedicatedSecrets makes the Secrets of the Redis that the Property asks for, and renews its certificates. It returns what stands in the way.
 func (r *Reconciler) dedicatedSecrets(ctx context.Context, s *scope) (*conditionReason, error) {
 	if s.options.RedisImage == "" {
-		return reasonf(v1alpha1.ReasonRedisNotOffered,
-			"%s: this operator makes no Redis: start it with --redis-image, or name a Redis in spec.redis.urlSecretKeyRef", redisDedicatedField), nil
+		if problem, err := r.notOffered(ctx, s); err != nil || problem != nil {
+			return problem, err
+		}
 	}
 	address := r.dedicatedURL(s.property, "")
 	_, taken, err := r.createOnce(ctx, s, resources.RedisAdminSecretName(s.property), func(data map[string][]byte) map[string][]byte {
@@ -73,8 +74,28 @@ func (r *Reconciler) dedicatedSecrets(ctx context.Context, s *scope) (*condition
 	if err = errors.Join(failed, err); err != nil || taken != nil {
 		return taken, err
 	}
+	// The volume may have what a Property of the name has left: its end is ours to see to before there is one.
+	if err := r.addFinalizer(ctx, s, Finalizer); err != nil {
+		return nil, err
+	}
 	s.redisSecrets = true
 	s.again(certificateInterval)
+	return nil, nil
+}
+
+// notOffered says that this operator makes no Redis: as what stands in the way, or as a note where the Property has one already, which
+// is looked after but for its pod.
+func (r *Reconciler) notOffered(ctx context.Context, s *scope) (*conditionReason, error) {
+	made, err := r.readSecret(ctx, s.property, resources.RedisAdminSecretName(s.property))
+	if err != nil {
+		return nil, err
+	}
+	if made == nil || !metav1.IsControlledBy(made, s.property) {
+		return reasonf(v1alpha1.ReasonRedisNotOffered,
+			"%s: this operator makes no Redis: start it with --redis-image, or name a Redis in spec.redis.urlSecretKeyRef", redisDedicatedField), nil
+	}
+	s.redisNote = reasonf(v1alpha1.ReasonRedisNotOffered, "Redis answers and has the Property's users and functions; this operator makes no Redis, so the StatefulSet %s "+
+		"stays as it is until it is started with --redis-image", resources.DedicatedRedisName(s.property))
 	return nil, nil
 }
 
@@ -111,29 +132,38 @@ func (r *Reconciler) dedicatedTarget(ctx context.Context, property *v1alpha1.Pro
 	return target, nil, nil
 }
 
-// releaseDedicated gives the data a last day where they stay on the volume and Redis still answers. Where it does not, they stay without
-// one: nobody reads them before there is a Property of the name again, whose they are.
-func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Property) {
-	if property.Spec.DeletionPolicy != v1alpha1.DeletionPolicyDelete {
-		target, missing, err := r.dedicatedTarget(ctx, property)
-		if err == nil && missing == nil {
-			err = r.Redis.release(ctx, target, property)
-		}
-		if err != nil {
-			log.FromContext(ctx).Info("what stays on the volume of a deleted Property's Redis has no last day", "reason", explainRedis(err).Error())
-		}
+// reloading is when a Redis reads its certificates again, how long it was waited after the last failure, and what that was.
+type reloading struct {
+	next  time.Time
+	pause time.Duration
+	said  string
+}
+
+// longestReload bounds the time between attempts to have certificates read, firstReload is the first.
+const firstReload, longestReload = time.Minute, time.Hour
+
+// after notes how an attempt ended. It says whether there is something to tell.
+func (l *reloading) after(err error, now time.Time) bool {
+	if err == nil {
+		*l = reloading{next: now.Add(certificateInterval)}
+		return false
 	}
-	r.Redis.forget(keyOf(property))
+	l.pause = min(max(firstReload, 2*l.pause), longestReload)
+	l.next = now.Add(l.pause)
+	before := l.said
+	l.said = err.Error()
+	return l.said != before
 }
 
 // reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.
 func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServer, reachable bool) {
-	if now := a.now(); server.target.dedicated && reachable && now.Sub(server.reloaded) >= certificateInterval {
-		if err := server.link.Load().client.ReloadCertificates(ctx); err != nil {
-			a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", stream.Explain(err))
-			return
-		}
-		server.reloaded = now
+	now := a.now()
+	if !server.target.dedicated || !reachable || now.Before(server.reloading.next) {
+		return
+	}
+	err := stream.Explain(server.link.Load().client.ReloadCertificates(ctx))
+	if server.reloading.after(err, now) {
+		a.logger.WarnContext(ctx, "have a Property's redis read its certificates", "error", err)
 	}
 }
 

@@ -87,9 +87,23 @@ func (p *redisPod) files(t testing.TB, data map[string][]byte, items []corev1.Ke
 	}
 }
 
-// start starts the pod as the StatefulSet has it.
+// takenIn plays the controller of StatefulSets: it says that one is observed as it is now.
+func takenIn(t testing.TB, namespace, name string) {
+	t.Helper()
+	eventually(t, func() error {
+		set := &appsv1.StatefulSet{}
+		if err := server.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, set); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		set.Status.ObservedGeneration = set.Generation
+		return server.client.Status().Update(t.Context(), set)
+	})
+}
+
+// start starts the pod as the StatefulSet has it, which has been taken in.
 func (p *redisPod) start(t testing.TB, namespace, property string) {
 	t.Helper()
+	defer takenIn(t, namespace, property+"-redis")
 	set := &appsv1.StatefulSet{}
 	eventually(t, func() error {
 		return server.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: property + "-redis"}, set)
@@ -118,7 +132,7 @@ func (p *redisPod) start(t testing.TB, namespace, property string) {
 		t.Fatal(err)
 	}
 	p.process = exec.Command(binary.Path, filepath.Join(p.dir, "redis.conf"))
-	p.process.Env = append(os.Environ(), "LD_LIBRARY_PATH="+binary.LibraryPath)
+	p.process.Env = binary.Environment()
 	p.process.Stdout, p.process.Stderr = t.Output(), t.Output()
 	if err := p.process.Start(); err != nil {
 		t.Fatal(err)
@@ -190,7 +204,7 @@ func TestAPropertyGetsARedisOfItsOwn(t *testing.T) {
 	}
 	change(t, &appsv1.StatefulSet{}, namespace, "shop-redis", func(*appsv1.StatefulSet) {})
 	set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis")
-	set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 0}
+	set.Status = appsv1.StatefulSetStatus{Replicas: 1, UpdatedReplicas: 0, ObservedGeneration: set.Generation}
 	if err := server.client.Status().Update(ctx, set); err != nil {
 		t.Fatal(err)
 	}
@@ -258,9 +272,12 @@ func TestTheDeletionOfAPropertyWaitsForNoRedisOfItsOwn(t *testing.T) {
 				}
 				startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: options})
 				eventuallyWithin(t, 15*time.Second, func() error { return gone(namespace, "shop", &v1alpha1.Property{}) })
-				return
+			} else {
+				deleted(t, namespace, "shop")
 			}
-			deleted(t, namespace, "shop")
+			if c.policy == v1alpha1.DeletionPolicyRetain {
+				leftBehindSays(t, namespace, "what is on the volume of the claim data-shop-redis-0 has no last day")
+			}
 		})
 	}
 }
@@ -316,6 +333,34 @@ func TestARedisOfAPropertysOwnIsNotOfferedByEveryOperator(t *testing.T) {
 		if err := gone(namespace, "shop-redis", object); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestARedisOfAPropertysOwnIsLookedAfterByAnOperatorThatMakesNone starts an operator without the image after one with it.
+func TestARedisOfAPropertysOwnIsLookedAfterByAnOperatorThatMakesNone(t *testing.T) {
+	t.Parallel()
+	namespace, pod := newNamespace(t), newRedisPod(t)
+	ran := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: pod.options()})
+	create(t, property(namespace, "shop", dedicatedRedis))
+	pod.start(t, namespace, "shop")
+	settled(t, namespace, "shop")
+	ran.stop()
+	admin, user := pod.dial(t, namespace, "shop-redis-admin", "shop-redis-tls"), "weir:"+namespace+"/shop:query"
+	if n, err := admin.Do(t.Context(), "acl", "deluser", user).Int(); n != 1 || err != nil {
+		t.Fatalf("%d users are removed, error %v", n, err)
+	}
+	change(t, &v1alpha1.Property{}, namespace, "shop", func(p *v1alpha1.Property) { p.Spec.Redis.Dedicated.Memory = resource.MustParse("128Mi") })
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: controllers.Options{RedisAddress: pod.at}})
+	p := waitFor(t, namespace, "shop", v1alpha1.ConditionRedisReady, metav1.ConditionTrue, v1alpha1.ReasonRedisNotOffered)
+	if got := message(p, v1alpha1.ConditionRedisReady); !strings.Contains(got, "the StatefulSet shop-redis stays as it is") {
+		t.Errorf("RedisReady says %q", got)
+	}
+	if users := admin.ACLList(t.Context()).Val(); !strings.Contains(strings.Join(users, "\n"), user) {
+		t.Errorf("%s is not put back among %d users", user, len(users))
+	}
+	set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis").Spec.Template.Spec.Containers[0]
+	if got := set.Resources.Requests.Memory().String(); set.Image != "redis:test" || got != "64Mi" {
+		t.Errorf("the StatefulSet runs %q in %s, want it as it was", set.Image, got)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weir-dev/weir/collector/ledger"
 	"github.com/weir-dev/weir/collector/stream"
@@ -39,8 +38,8 @@ type redisServer struct {
 	link atomic.Pointer[redisLink]
 	// looking is whether somebody looks at it.
 	looking atomic.Bool
-	// reloaded is when it has read its certificates again; whoever looks at it uses this.
-	reloaded time.Time
+	// reloading is when it reads its certificates again; whoever looks at it uses this.
+	reloading reloading
 	// erasing is whether somebody sees to erasures there, which may take longer.
 	erasing atomic.Bool
 

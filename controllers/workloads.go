@@ -136,7 +136,7 @@ func (r *Reconciler) make(ctx context.Context, s *scope, object resources.Object
 func (s *scope) leftAlone(object resources.Object) bool {
 	switch {
 	case object.Name == resources.DedicatedRedisName(s.property):
-		return !s.redisSecrets
+		return !s.redisSecrets || object.Kind == "StatefulSet" && s.options.RedisImage == ""
 	case resources.Exposes(object.GroupVersionKind):
 		return s.exposureProblem != nil
 	case object.Kind == "Secret" && object.Name == resources.DeliveryProxySecretName(s.property):

@@ -94,7 +94,8 @@ const (
 	ReasonRedisAddressDenied = "RedisAddressDenied"
 	// ReasonRedisLimitReached: the namespace's Properties bring more Redis servers than they may.
 	ReasonRedisLimitReached = "RedisLimitReached"
-	// ReasonRedisNotOffered: the spec asks for a Redis that the operator makes, and this operator has no image for one.
+	// ReasonRedisNotOffered: the spec asks for a Redis that the operator makes, and this operator has no image for one; True where there
+	// is one already.
 	ReasonRedisNotOffered = "RedisNotOffered"
 )
 

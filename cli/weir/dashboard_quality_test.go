@@ -33,8 +33,9 @@ func numbersThatHaveGoneWrongAreANotice(t *testing.T, d *dashboard) {
 		want []string
 		href string
 	}{
-		"where all is well there is none": {},
-		"nor where all orders are stored": {orders: orders(none, none)},
+		"where all is well there is none":      {},
+		"nor where it is of a later version's": {findings: finding(`"purchase"`, "of a later version", "null", 1, 2)},
+		"nor where all orders are stored":      {orders: orders(none, none)},
 		"an event that comes less often": {
 			findings: finding(`"purchase"`, "volume", "null", 3, 41.5) + "," + finding(`"purchase"`, "of a later version", "null", 1, 2), href: "?view=events&event=purchase",
 			want: []string{"purchase: since 5 Nov 2026, 12:30 3 were stored, where 41.5 are usual at this hour of the week. Look at what was changed then"},

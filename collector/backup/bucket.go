@@ -29,6 +29,10 @@ const (
 	tries = 6
 	// abortTimeout is how long taking back what was written may take.
 	abortTimeout = 30 * time.Second
+	// partsKept is for how long parts of an upload are left to whoever may be at it still: another cluster may write to the same place.
+	partsKept = 24 * time.Hour
+	// nameLayout is when a backup was begun, in the name of its object.
+	nameLayout = "2006-01-02T15-04-05Z.weir"
 )
 
 // isBucket says whether a place is in a bucket.
@@ -103,14 +107,16 @@ func (b *bucketFlags) target(place, property string, began time.Time, getenv fun
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
-	key := prefix + property + "/" + began.UTC().Format("2006-01-02T15-04-05Z") + ".weir"
-	return &object{client: client, bucket: bucket, key: key, said: said}, nil
+	folder := prefix + property + "/"
+	return &object{client: client, bucket: bucket, folder: folder, key: folder + began.UTC().Format(nameLayout), began: began, said: said}, nil
 }
 
 // object is an object that is written in parts. It is there once it is whole.
 type object struct {
-	client      *s3.Client
-	bucket, key string
+	client              *s3.Client
+	bucket, folder, key string
+	// began is when the backup was.
+	began time.Time
 	// said is told what keeps parts in the bucket that a killed backup has left.
 	said func(error)
 
@@ -128,8 +134,7 @@ func (o *object) begin(ctx context.Context) (io.Writer, error) {
 	return o, nil
 }
 
-// start begins the upload, with the first part: by then the backup has the lock that one of a property has at a time, so that no other
-// writes what is taken back here. One that is about its last part fails aloud.
+// start begins the upload, with the first part.
 func (o *object) start(ctx context.Context) error {
 	if err := o.sweep(ctx); err != nil {
 		o.said(fmt.Errorf("parts that a killed backup has left stay in the bucket: %w", err))
@@ -144,11 +149,10 @@ func (o *object) start(ctx context.Context) error {
 	return nil
 }
 
-// sweep takes back what killed backups of the same property have left. It cannot be gone on with: a bucket hands out no part before
-// all are one object, and what a part ends with has to be known to write the next.
+// sweep takes back what killed backups of the same property have left a day ago or earlier. It cannot be gone on with: a bucket hands
+// out no part before all are one object, and what a part ends with has to be known to write the next.
 func (o *object) sweep(ctx context.Context) error {
-	folder := o.key[:strings.LastIndexByte(o.key, '/')+1]
-	pages := s3.NewListMultipartUploadsPaginator(o.client, &s3.ListMultipartUploadsInput{Bucket: &o.bucket, Prefix: &folder})
+	pages := s3.NewListMultipartUploadsPaginator(o.client, &s3.ListMultipartUploadsInput{Bucket: &o.bucket, Prefix: &o.folder})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -156,6 +160,10 @@ func (o *object) sweep(ctx context.Context) error {
 		}
 		for i := range page.Uploads {
 			left := &page.Uploads[i]
+			began, err := time.Parse(nameLayout, strings.TrimPrefix(aws.ToString(left.Key), o.folder))
+			if err != nil || o.began.Sub(began) < partsKept {
+				continue // somebody else's, or perhaps not dead
+			}
 			if _, err := o.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: left.Key, UploadId: left.UploadId}); err != nil {
 				return refusal(err)
 			}

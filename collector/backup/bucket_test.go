@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 )
@@ -162,6 +163,7 @@ func TestWhatAKilledBackupHasLeftIsTakenBack(t *testing.T) {
 	t.Parallel()
 	from := redistest.URL(t)
 	fill(t, dialled(t, from).Stream("default", "shop"), 10)
+	const earlier = "2026-01-31T03-17-00Z.weir"
 	tests := map[string]struct {
 		// of is what the upload that was left is of, fails what is refused.
 		of    string
@@ -169,11 +171,13 @@ func TestWhatAKilledBackupHasLeftIsTakenBack(t *testing.T) {
 		left  int
 		want  string
 	}{
-		"of the same Property":    {of: "backups/weir/default/shop/2026-01-31T03-17-00Z.weir", left: 0},
-		"of another one":          {of: "backups/weir/default/shop2/2026-01-31T03-17-00Z.weir", left: 1},
-		"of another place":        {of: "backups/default/shop/2026-01-31T03-17-00Z.weir", left: 1},
-		"where it may not look":   {"backups/weir/default/shop/1.weir", func(r *http.Request) bool { return r.Method == http.MethodGet }, 1, "a killed backup has left stay in the bucket: the bucket's server has answered 403 Refused"},
-		"where it may not remove": {"backups/weir/default/shop/1.weir", func(r *http.Request) bool { return r.Method == http.MethodDelete }, 1, "a killed backup has left stay in the bucket: the bucket's server has answered 403 Refused"},
+		"of the same Property":    {of: "backups/weir/default/shop/" + earlier, left: 0},
+		"which may be alive":      {of: "backups/weir/default/shop/" + time.Now().UTC().Add(-23*time.Hour).Format(nameLayout), left: 1},
+		"of somebody else":        {of: "backups/weir/default/shop/2020.weir", left: 1},
+		"of another one":          {of: "backups/weir/default/shop2/" + earlier, left: 1},
+		"of another place":        {of: "backups/default/shop/" + earlier, left: 1},
+		"where it may not look":   {"backups/weir/default/shop/" + earlier, func(r *http.Request) bool { return r.Method == http.MethodGet }, 1, "a killed backup has left stay in the bucket: the bucket's server has answered 403 Refused"},
+		"where it may not remove": {"backups/weir/default/shop/" + earlier, func(r *http.Request) bool { return r.Method == http.MethodDelete }, 1, "a killed backup has left stay in the bucket: the bucket's server has answered 403 Refused"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -135,13 +135,19 @@ func redisNetworkPolicy(property *v1alpha1.Property, rules NetworkRules) Object 
 			WithIngress(in))}
 }
 
-// redisStatefulSet runs Redis. A restart refuses events for as long as it takes, so a change waits until somebody deletes the pod. The
-// volume goes with the set where the Property's data shall, so that nobody needs rights to claims.
-func redisStatefulSet(property *v1alpha1.Property, redis *v1alpha1.DedicatedRedis, options *Options) Object {
-	name, volume := DedicatedRedisName(property), appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+// RedisVolumePolicy is what becomes of the volume of a Property's Redis when its StatefulSet is deleted.
+func RedisVolumePolicy(property *v1alpha1.Property) appsv1.PersistentVolumeClaimRetentionPolicyType {
 	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
-		volume = appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+		return appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 	}
+	return appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+}
+
+// redisStatefulSet runs Redis. A restart refuses events for as long as it takes, so a change waits until somebody deletes the pod. The
+// volume goes with the set where the Property's data shall, so that nobody needs rights to claims. With the policy Parallel a change of
+// that is carried out while the pod is not ready, too.
+func redisStatefulSet(property *v1alpha1.Property, redis *v1alpha1.DedicatedRedis, options *Options) Object {
+	name := DedicatedRedisName(property)
 	claim := applycore.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithResources(applycore.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: redis.Storage}))
@@ -157,9 +163,10 @@ func redisStatefulSet(property *v1alpha1.Property, redis *v1alpha1.DedicatedRedi
 			WithServiceName(name).
 			WithReplicas(1).
 			WithRevisionHistoryLimit(3).
+			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(applyapps.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithPersistentVolumeClaimRetentionPolicy(applyapps.StatefulSetPersistentVolumeClaimRetentionPolicy().
-				WithWhenDeleted(volume).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
+				WithWhenDeleted(RedisVolumePolicy(property)).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(applymeta.LabelSelector().WithMatchLabels(redisSelector(property))).
 			WithTemplate(redisPod(property, redis, options)).
 			WithVolumeClaimTemplates(data))}

@@ -76,12 +76,17 @@ func TestABackupThatIsKilledLeavesNothingBehindTheNext(t *testing.T) {
 		t.Fatalf("%d uploads are left by a backup that was killed, want 1", n)
 	}
 
+	// What is younger than a day may be at work still, in another cluster.
+	earlier := aws.String("weir/default/shop/2026-01-31T03-17-00Z.weir")
+	if _, err := client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: aws.String("backups"), Key: earlier}); err != nil {
+		t.Fatal(err)
+	}
 	again, said := backUp(endpoint)
 	if err := again.Run(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}
-	if n := left(); n != 0 {
-		t.Errorf("%d uploads are left behind the next backup", n)
+	if n := left(); n != 1 {
+		t.Errorf("%d uploads are left behind the next backup, want that of the same day", n)
 	}
 	found, err := filepath.Glob(filepath.Join(folder, "backups", "weir", "default", "shop", "*.weir"))
 	if err != nil || len(found) != 1 {

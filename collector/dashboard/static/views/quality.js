@@ -20,11 +20,10 @@ const SIGNALS = {
 
 /**
  * The notice of the overview.
- * @param {{findings: object[], orders: object[]}} props what of the read API's answer is wrong; while pods are replaced, those of another
- *   version may know of other signals
+ * @param {{findings: object[], orders: object[]}} props what of the read API's answer is wrong, of the signals above
  */
 export const View = ({ findings, orders }) => html`<section class="notice warn quality" aria-label="Numbers that have gone wrong"><ul>
-  ${findings.map((finding) => Object.hasOwn(SIGNALS, finding.signal) && html`<${Finding} ...${finding} />`)}
+  ${findings.map((finding) => html`<${Finding} ...${finding} />`)}
   ${orders.map((day) => html`<${Orders} ...${day} />`)}
 </ul></section>`;
 
