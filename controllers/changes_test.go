@@ -7,7 +7,7 @@ import (
 
 // TestWhatMayChange asks the API server, since nothing but it judges changes.
 func TestWhatMayChange(t *testing.T) {
-	const redisIsImmutable = "is immutable but for its certificates, because the events would stay behind in the other Redis; make a new Property instead"
+	const redisIsImmutable = "is immutable but for its certificates and dedicated.memory, because the events would stay behind in the other Redis; back them up, make a new Property and restore them instead"
 	const historyIsImmutable = "because the past would stay behind in the other server; change the URL in the Secret where the same server has moved"
 	namespace := newNamespace(t)
 	for sentence, test := range map[string]struct {
