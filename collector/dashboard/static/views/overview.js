@@ -54,15 +54,11 @@ export function Overview() {
 
 const Notice = later(() => import('./quality.js'));
 
-/** What the notice has words for; while pods are replaced, those of another version may know of more. */
-const SIGNALS = ['volume', 'client_id', 'email', 'click_id', 'duplicates', 'refused', 'currency'];
-
 /** Numbers that have gone wrong without anybody being told, and nothing where none has. */
 function Wrong() {
   const { findings = [], orders = [] } = useApi('quality', [], { every: REFRESH }).data?.data ?? {};
   const wrong = orders.filter(({ missing, different }) => missing.count + different.count > 0);
-  const known = findings.filter(({ signal }) => SIGNALS.includes(signal));
-  return known.length + wrong.length > 0 && html`<${Notice} findings=${known} orders=${wrong} />`;
+  return findings.length + wrong.length > 0 && html`<${Notice} findings=${findings} orders=${wrong} />`;
 }
 
 function Figures({ question, period, summary }) {

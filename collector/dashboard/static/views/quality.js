@@ -19,13 +19,17 @@ const SIGNALS = {
 };
 
 /**
- * The notice of the overview.
- * @param {{findings: object[], orders: object[]}} props what of the read API's answer is wrong, of the signals above
+ * The notice of the overview; nothing where there are words for none of it.
+ * @param {{findings: object[], orders: object[]}} props what of the read API's answer is wrong; while pods are replaced, those of another
+ *   version may know of other signals
  */
-export const View = ({ findings, orders }) => html`<section class="notice warn quality" aria-label="Numbers that have gone wrong"><ul>
-  ${findings.map((finding) => html`<${Finding} ...${finding} />`)}
+export function View({ findings, orders }) {
+  const known = findings.filter(({ signal }) => Object.hasOwn(SIGNALS, signal));
+  return known.length + orders.length > 0 && html`<section class="notice warn quality" aria-label="Numbers that have gone wrong"><ul>
+  ${known.map((finding) => html`<${Finding} ...${finding} />`)}
   ${orders.map((day) => html`<${Orders} ...${day} />`)}
 </ul></section>`;
+}
 
 function Finding({ event, signal, currency, from, actual, expected }) {
   const { times } = useProperty();
