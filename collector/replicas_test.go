@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
@@ -205,14 +203,7 @@ func (e ensemble) fail(t *testing.T, frozen bool, users *stream.Users, tenant st
 // processOf finds a server's process.
 func processOf(t *testing.T, server *redisserver.Server) *os.Process {
 	t.Helper()
-	options, err := redis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.Password, options.Protocol = "", 2 // the default user needs none
-	client := redis.NewClient(options)
-	defer client.Close()
-	id, err := strconv.Atoi(client.InfoMap(t.Context(), "server").Val()["Server"]["process_id"])
+	id, err := strconv.Atoi(redistest.Admin(t, server).InfoMap(t.Context(), "server").Val()["Server"]["process_id"])
 	if err != nil {
 		t.Fatal(err)
 	}

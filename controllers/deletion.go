@@ -94,6 +94,11 @@ func (r *Reconciler) letGo(ctx context.Context, property *v1alpha1.Property, cau
 	// The cause is bounded because an event's note is, to 1,024 bytes.
 	note := fmt.Sprintf("the users %s and the keys weir:{%s/%s}:* are left in Redis, which could not be cleared of them (%.250s); %s",
 		strings.Join(redisUserNames(property), ", "), property.Namespace, property.Name, cause.Error(), become)
+	r.leftBehind(ctx, property, note)
+}
+
+// leftBehind says what of a deleted Property's Redis is there still.
+func (r *Reconciler) leftBehind(ctx context.Context, property *v1alpha1.Property, note string) {
 	log.FromContext(ctx).Info("a deleted Property is let go", "note", note)
 	r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
 }

@@ -6,10 +6,8 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/controllers/resources"
@@ -83,10 +81,4 @@ func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Pr
 		}
 	}
 	r.Redis.forget(keyOf(property))
-}
-
-// leftBehind says what of a deleted Property's Redis is there still.
-func (r *Reconciler) leftBehind(ctx context.Context, property *v1alpha1.Property, note string) {
-	log.FromContext(ctx).Info("something is left of a deleted Property's Redis", "note", note)
-	r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
 }

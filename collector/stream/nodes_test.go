@@ -100,7 +100,7 @@ func (e ensemble) have(t *testing.T, user User, when string, but ...int) {
 		if len(but) > 0 && but[0] == i {
 			continue
 		}
-		node := node(t, server)
+		node := redistest.Admin(t, server)
 		listed, err := listUsers(t.Context(), node)
 		loaded, errLoaded := node.FunctionList(t.Context(), redis.FunctionListQuery{LibraryNamePattern: libraryName}).Result()
 		if err := errors.Join(err, errLoaded); err != nil {
@@ -112,23 +112,10 @@ func (e ensemble) have(t *testing.T, user User, when string, but ...int) {
 	}
 }
 
-// node returns a client of one server of several.
-func node(t testing.TB, server *redisserver.Server) *redis.Client {
-	t.Helper()
-	options, err := redis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.Password, options.Protocol = "", 2 // the default user needs none
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
-}
-
 // directory returns where a server keeps what it has.
 func directory(t testing.TB, server *redisserver.Server) string {
 	t.Helper()
-	said, err := node(t, server).ConfigGet(t.Context(), "dir").Result()
+	said, err := redistest.Admin(t, server).ConfigGet(t.Context(), "dir").Result()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func StartClusterWith(t testing.TB, options ClusterOptions) *Cluster {
 		}
 		server, address := startMember(t, options.Authority, options.Persist, append(lines, options.Extra...))
 		c.Servers, c.Nodes, hosts = append(c.Servers, server), append(c.Nodes, address), append(hosts, hostOf(t, address))
-		c.clients = append(c.clients, admin(t, server))
+		c.clients = append(c.clients, Admin(t, server))
 	}
 	c.join(t, hosts[0], first)
 	c.URL = c.Nodes[0] + "?addr=" + strings.Join(hosts[1:], "&addr=")

@@ -15,7 +15,8 @@ import (
 // password. With an authority it speaks TLS alone.
 func startMember(t testing.TB, authority *Authority, persist bool, lines []string) (server *redisserver.Server, address string) {
 	t.Helper()
-	options := redisserver.Options{Persist: persist, Extra: append([]string{"repl-diskless-sync-delay 0"}, lines...)}
+	// The end of a test waits for no replica that has ended before.
+	options := redisserver.Options{Persist: persist, Extra: append([]string{"repl-diskless-sync-delay 0", "shutdown-timeout 0"}, lines...)}
 	if authority != nil {
 		options.Extra = append(options.Extra, "tls-replication yes")
 		certificate, key := authority.Sign(t, nil)
@@ -27,8 +28,8 @@ func startMember(t testing.TB, authority *Authority, persist bool, lines []strin
 	return server, "redis://" + hostOf(t, server.URL())
 }
 
-// admin returns a client of one server, however it is reached from outside.
-func admin(t testing.TB, server *redisserver.Server) *redis.Client {
+// Admin returns a client of one server, however it is reached from outside.
+func Admin(t testing.TB, server *redisserver.Server) *redis.Client {
 	t.Helper()
 	options, err := redis.ParseURL(server.URL())
 	if err != nil {

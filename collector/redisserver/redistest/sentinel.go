@@ -72,7 +72,7 @@ func StartGuarded(t testing.TB, authority *Authority, lines ...string) *Guarded 
 			own = append(own, "replicaof "+strings.Replace(hostOf(t, g.Nodes[0]), ":", " ", 1))
 		}
 		server, address := startMember(t, authority, true, own)
-		g.Servers, g.Nodes, g.clients = append(g.Servers, server), append(g.Nodes, address), append(g.clients, admin(t, server))
+		g.Servers, g.Nodes, g.clients = append(g.Servers, server), append(g.Nodes, address), append(g.clients, Admin(t, server))
 		if i > 0 {
 			await(ctx, t, "the replica follows", func() bool { return follows(ctx, g.clients[i]) })
 		}
