@@ -13,6 +13,7 @@ import (
 	"github.com/weir-dev/weir/collector/analytics"
 	"github.com/weir-dev/weir/collector/clickhouse"
 	"github.com/weir-dev/weir/collector/history/forget"
+	"github.com/weir-dev/weir/collector/history/rows"
 	"github.com/weir-dev/weir/collector/history/schema"
 	"github.com/weir-dev/weir/collector/stream"
 )
@@ -83,4 +84,21 @@ func (p *past) viewSince(t *testing.T, oldest stream.Position) *analytics.View {
 	view.Forget(max(oldest, p.forgotten))
 	view.Anonymize(p.anonymous)
 	return view
+}
+
+// TestAHistoryThatBeginsWithinAQuarterOfAnHourHasAllVisitorsOfIt: what came before one of its events need not be there any more.
+func TestAHistoryThatBeginsWithinAQuarterOfAnHourHasAllVisitorsOfIt(t *testing.T) {
+	engine, _, client := distant(t)
+	second := begin.Add(10 * time.Minute)
+	if err := clickhouse.Insert(t.Context(), client, schema.Events, []rows.Event{
+		{At: uint64(stream.At(begin)), Visitor: 7}, {At: uint64(stream.At(second)), Visitor: 7, Since: uint32(10*time.Minute/time.Millisecond) + 1},
+		{At: uint64(stream.At(begin.Add(time.Hour))), Visitor: 8},
+	}, ""); err != nil {
+		t.Fatal(err)
+	}
+	run(t, client, fmt.Sprint("ALTER TABLE events DELETE WHERE at = ", uint64(stream.At(begin)), " SETTINGS mutations_sync = 2"))
+	got, err := engine.Summary(t.Context(), analytics.Range{From: begin, To: begin.Add(2 * time.Hour)}, nil)
+	if err != nil || got.Events != 2 || got.UniqueVisitors != 2 {
+		t.Errorf("of two events of two visitors there are %d of %d: %v", got.Events, got.UniqueVisitors, err)
+	}
 }

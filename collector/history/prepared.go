@@ -146,7 +146,8 @@ func (e *Engine) countPrepared(ctx context.Context, m moment, b *buckets, counte
 	if parameters["from"] = from; from >= b.end {
 		return nil
 	}
-	quarters(parameters, from, b.end, true)
+	// In the quarter of an hour in which the history begins a visitor may have been before, of which there is no row any more.
+	quarters(parameters, max(from, m.first), b.end, true)
 	visitors, err := all[distinctRow](ctx, e, clickhouse.Query{SQL: visitorsSQL(b), Parameters: parameters})
 	if err != nil {
 		return err
