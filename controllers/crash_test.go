@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -294,5 +295,23 @@ func TestAnOperatorKilledAfterAnyOfItsCallsConverges(t *testing.T) {
 	// How many calls are made varies with what falls together, so the last few may never come.
 	if got := killed.Load(); got < 3*lives*9/10 {
 		t.Errorf("%d operators were killed in %d lives, want nearly 3 in each", got, lives)
+	}
+}
+
+// cutOff is a cluster that answers no more once the operator ends.
+type cutOff struct{ client.Client }
+
+func (cutOff) Get(ctx context.Context, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return ctx.Err()
+}
+
+// TestAnOperatorThatEndsComplainsOfNothing is in the middle of a Property's.
+func TestAnOperatorThatEndsComplainsOfNothing(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	got, err := (&controllers.Reconciler{Client: cutOff{}}).Reconcile(ctx, ctrl.Request{})
+	if err != nil || !got.IsZero() {
+		t.Errorf("it returns %+v, %v, want nothing", got, err)
 	}
 }

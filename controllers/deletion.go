@@ -100,7 +100,7 @@ func (r *Reconciler) letGo(ctx context.Context, property *v1alpha1.Property, cau
 // leftBehind says what of a deleted Property's Redis is there still.
 func (r *Reconciler) leftBehind(ctx context.Context, property *v1alpha1.Property, note string) {
 	log.FromContext(ctx).Info("a deleted Property is let go", "note", note)
-	r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", note)
+	r.Recorder.Eventf(property, nil, corev1.EventTypeWarning, "RedisLeftBehind", "Delete", "%s", shortened(note, mostNote))
 }
 
 // endWorkloads deletes what runs pods, and what would start them again.

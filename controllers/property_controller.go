@@ -137,6 +137,14 @@ type Reconciler struct {
 // Reconcile brings one Property closer to what it asks for. What its owner has to mend becomes a condition. So does what
 // fails, which is tried again, later each time.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, request)
+	if ctx.Err() != nil { // an operator that ends has failed at nothing: the next one looks at every Property
+		return ctrl.Result{}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	property := &v1alpha1.Property{}
 	if err := r.Client.Get(ctx, request.NamespacedName, property); err != nil {
 		if apierrors.IsNotFound(err) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,24 +21,36 @@ func (r *Reconciler) endDedicated(ctx context.Context, property *v1alpha1.Proper
 	if property.Spec.DedicatedRedis() == nil {
 		return nil, false, nil
 	}
-	kept, wait, err = r.settleVolume(ctx, property, overdue)
-	if err == nil && !wait {
-		r.releaseDedicated(ctx, property)
+	kept, orphans, wait, err := r.settleVolume(ctx, property, overdue)
+	if err != nil || wait {
+		return nil, wait, err
 	}
-	return kept, wait, err
+	var left []string // is said in one event: a second one of the same reason passes for the first one again, whatever it says
+	if orphans {
+		left = append(left, fmt.Sprintf("the cluster has not taken in that the volume of %s stays; so that it does, its pod %s stays too: delete that",
+			resources.DedicatedRedisName(property), resources.RedisPodName(property)))
+	}
+	if cause := r.releaseDedicated(ctx, property); cause != nil {
+		left = append(left, fmt.Sprintf("what is on the volume of the claim data-%s has no last day, because its Redis could not be told (%.250s); "+
+			"a Property of the name finds it there, otherwise delete the claim: nobody else does", resources.RedisPodName(property), cause.Error()))
+	}
+	if len(left) > 0 {
+		r.leftBehind(ctx, property, strings.Join(left, "; and "))
+	}
+	return kept, false, nil
 }
 
 // settleVolume has the cluster do with the volume what the deletion policy says now, which may be newer than the StatefulSet, and waits until
-// it has taken that in. Where it does not in time, and the volume is to stay, the StatefulSet goes without taking anything along: its pod
-// stays, and somebody has to delete that.
-func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Property, overdue bool) (kept map[objectKey]bool, wait bool, err error) {
+// it has taken that in. Where it does not in time, and the volume is to stay, the StatefulSet orphans what it has: its pod stays, and somebody
+// has to delete that.
+func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Property, overdue bool) (kept map[objectKey]bool, orphans, wait bool, err error) {
 	set, key := &appsv1.StatefulSet{}, objectKey{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), resources.DedicatedRedisName(property)}
 	kept = map[objectKey]bool{key: true}
 	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: property.Namespace, Name: key.name}, set); err != nil {
-		return nil, false, objectFailed("read", key, nil, client.IgnoreNotFound(err))
+		return nil, false, false, objectFailed("read", key, nil, client.IgnoreNotFound(err))
 	}
-	if !metav1.IsControlledBy(set, property) || set.DeletionTimestamp != nil {
-		return kept, false, nil
+	if owned := metav1.IsControlledBy(set, property); !owned || set.DeletionTimestamp != nil {
+		return kept, owned && slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents), false, nil
 	}
 	policy := resources.RedisVolumePolicy(property)
 	if has := set.Spec.PersistentVolumeClaimRetentionPolicy; has == nil || has.WhenDeleted != policy {
@@ -48,37 +62,33 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 	}
 	switch {
 	case err == nil && set.Status.ObservedGeneration >= set.Generation:
-		return nil, false, nil
+		return nil, false, false, nil
 	case !overdue:
-		return nil, true, err
+		return nil, false, true, err
 	case policy != appsv1.RetainPersistentVolumeClaimRetentionPolicyType:
-		return nil, false, nil
+		return nil, false, false, nil
 	}
 	uid := set.UID
 	err = r.Client.Delete(ctx, set, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	if client.IgnoreNotFound(err) != nil {
-		return nil, false, objectFailed("delete", key, nil, err)
+		return nil, false, false, objectFailed("delete", key, nil, err)
 	}
-	r.leftBehind(ctx, property, fmt.Sprintf("the cluster has not taken in that the volume of %s stays; so that it does, its pod %s stays too: delete that",
-		key.name, resources.RedisPodName(property)))
-	return kept, false, nil
+	return kept, true, false, nil
 }
 
 // releaseDedicated gives the data a last day where they stay on the volume and Redis still answers. Where it does not, they stay without
-// one, and nobody removes them: who reads them is a Property of the name.
-func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Property) {
-	if property.Spec.DeletionPolicy != v1alpha1.DeletionPolicyDelete {
-		target, missing, err := r.dedicatedTarget(ctx, property)
-		if err == nil && missing == nil {
-			err = r.Redis.release(ctx, target, property)
-		}
-		if missing != nil {
-			err = errors.New(missing.message)
-		}
-		if err != nil {
-			r.leftBehind(ctx, property, fmt.Sprintf("what is on the volume of the claim data-%s has no last day, because its Redis could not be told (%.250s); "+
-				"a Property of the name finds it there, otherwise delete the claim: nobody else does", resources.RedisPodName(property), explainRedis(err).Error()))
-		}
+// one, and nobody removes them: who reads them is a Property of the name. It returns why Redis could not be told.
+func (r *Reconciler) releaseDedicated(ctx context.Context, property *v1alpha1.Property) error {
+	defer r.Redis.forget(keyOf(property))
+	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+		return nil
 	}
-	r.Redis.forget(keyOf(property))
+	target, missing, err := r.dedicatedTarget(ctx, property)
+	if err == nil && missing != nil {
+		err = errors.New(missing.message)
+	}
+	if err == nil {
+		err = r.Redis.release(ctx, target, property)
+	}
+	return explainRedis(err)
 }

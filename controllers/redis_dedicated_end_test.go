@@ -112,7 +112,7 @@ func TestAVolumeThatShallStayStaysWhereTheClusterIsSlow(t *testing.T) {
 			if set.DeletionTimestamp == nil || !slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents) {
 				t.Errorf("the StatefulSet was deleted at %v with %v, want it to orphan what is its", set.DeletionTimestamp, set.Finalizers)
 			}
-			leftBehindSays(t, namespace, "its pod shop-redis-0 stays too: delete that")
+			leftBehindSays(t, namespace, "its pod shop-redis-0 stays too: delete that; and what is on the volume of the claim data-shop-redis-0 has no last day")
 		})
 	}
 }
