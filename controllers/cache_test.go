@@ -65,7 +65,7 @@ func TestNoCacheHoldsWhatASecretHolds(t *testing.T) {
 	recorded.Wrap(func(next http.RoundTripper) http.RoundTripper { recorder.next = next; return recorder })
 	skip := true
 	mgr, err := ctrl.NewManager(recorded, ctrl.Options{
-		Scheme: server.scheme, Cache: controllers.CacheOptions([]string{namespace}, 0), Logger: logr.Discard(),
+		Scheme: server.scheme, Cache: controllers.CacheOptions([]string{namespace}), Logger: logr.Discard(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {
@@ -199,7 +199,7 @@ func TestEveryPropertyIsLookedAtAgainWithoutAWrite(t *testing.T) {
 	namespace := newNamespace(t)
 	counter := &lookCounter{}
 	running := startOperator(t, operatorOptions{
-		namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t)}, syncPeriod: time.Second, wrap: counter.wrap,
+		namespaces: []string{namespace}, Options: controllers.Options{RedisURL: redistest.URL(t), SyncPeriod: time.Second}, wrap: counter.wrap,
 	})
 	for i := range 3 {
 		create(t, property(namespace, fmt.Sprintf("shop-%d", i)))

@@ -39,7 +39,7 @@ func newByHand(t testing.TB) *byHand {
 	h := &byHand{namespace: newNamespace(t)}
 	var err error
 	h.manager, err = ctrl.NewManager(server.config, ctrl.Options{
-		Scheme: server.scheme, Cache: controllers.CacheOptions([]string{h.namespace}, 0), Logger: logr.Discard(),
+		Scheme: server.scheme, Cache: controllers.CacheOptions([]string{h.namespace}), Logger: logr.Discard(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {

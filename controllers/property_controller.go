@@ -12,10 +12,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
@@ -85,6 +87,8 @@ type Options struct {
 	Console *ConsoleKeys
 	// Leases keep other releases from the same namespaces; nil where there can be none.
 	Leases *NamespaceLeases
+	// SyncPeriod is how long a Property is not looked at at most without being told of a change; 0 for ever.
+	SyncPeriod time.Duration
 	// LongestBackoff is how long what failed waits at most to be tried again; 0 for half a minute.
 	LongestBackoff time.Duration
 	// Now is the clock; nil for the machine's.
@@ -196,7 +200,7 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(append(s.errs, r.writeStatus(ctx, s))...); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: s.lookAgain}, nil
+	return s.next(), nil
 }
 
 // forget drops what is known of a Property that is not there, or not ours.
@@ -335,6 +339,16 @@ func (s *scope) again(after time.Duration) {
 	if s.lookAgain == 0 || after < s.lookAgain {
 		s.lookAgain = after
 	}
+}
+
+// next is when the Property is reconciled again at the latest. Without a cause that is at some time in the second half of the period, each
+// Property at another one, and after all that have changed.
+func (s *scope) next() ctrl.Result {
+	rest := wait.Jitter(s.options.SyncPeriod/2, 1)
+	if s.lookAgain > 0 && s.lookAgain < rest || rest == 0 {
+		return ctrl.Result{RequeueAfter: s.lookAgain}
+	}
+	return ctrl.Result{RequeueAfter: rest, Priority: new(handler.LowPriority)}
 }
 
 // conditionReason is a reason and message for a condition.

@@ -54,19 +54,15 @@ func NewScheme() (*runtime.Scheme, error) {
 // CacheOptions keep the cache small: only what carries our label, and of everything but Properties, their keys and tokens, and
 // Deployments only the metadata. Secrets are all watched, for Properties refer to Secrets of their owners', but no cache holds
 // a Secret's value. Without namespaces the whole cluster is watched. No optional kind is named here: the cluster may
-// lack it. Properties, keys and tokens are looked at again after each syncPeriod, or ten hours where it is 0. What is made for a
-// Property is looked at with it: events of its own for each of the twenty objects would have it looked at twenty times.
-func CacheOptions(namespaces []string, syncPeriod time.Duration) cache.Options {
+// lack it. Nothing is told of again without a change, which would have every Property looked at at once: see [Options.SyncPeriod].
+func CacheOptions(namespaces []string) cache.Options {
 	all := cache.ByObject{Label: labels.Everything()}
-	again := all
-	if syncPeriod > 0 {
-		again.SyncPeriod = &syncPeriod
-	}
 	options := cache.Options{
+		SyncPeriod:           new(time.Duration),
 		DefaultTransform:     slim,
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{resources.LabelManagedBy: resources.ManagedBy}),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Property{}: again, &v1alpha1.AccessToken{}: again, &v1alpha1.APIKey{}: again,
+			&v1alpha1.Property{}: all, &v1alpha1.AccessToken{}: all, &v1alpha1.APIKey{}: all,
 			partial(corev1.SchemeGroupVersion.WithKind("Secret")): all,
 		},
 	}

@@ -86,7 +86,6 @@ type operatorOptions struct {
 	controllers.Options
 	wrap       func(client.Client) client.Client
 	log        *slog.Logger
-	syncPeriod time.Duration
 	// user is as whom it speaks to the API server; nobody's rights are bounded by default.
 	user string
 }
@@ -113,7 +112,7 @@ func startOperator(t testing.TB, o operatorOptions) *operator {
 	config := rest.CopyConfig(server.config)
 	config.Impersonate.UserName = o.user
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: server.scheme, Cache: controllers.CacheOptions(o.namespaces, o.syncPeriod), Logger: logr.FromSlogHandler(o.log.Handler()),
+		Scheme: server.scheme, Cache: controllers.CacheOptions(o.namespaces), Logger: logr.FromSlogHandler(o.log.Handler()),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: managerconfig.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {

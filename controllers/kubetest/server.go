@@ -158,7 +158,7 @@ func (s *Server) Operate(t testing.TB, namespace string, options controllers.Opt
 	t.Helper()
 	skip := true
 	mgr, err := ctrl.NewManager(s.Config, ctrl.Options{
-		Scheme: s.Client.Scheme(), Cache: controllers.CacheOptions([]string{namespace}, 0), Logger: logr.Discard(),
+		Scheme: s.Client.Scheme(), Cache: controllers.CacheOptions([]string{namespace}), Logger: logr.Discard(),
 		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err != nil {

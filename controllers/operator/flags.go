@@ -23,7 +23,6 @@ type options struct {
 	leaderElection    leaderElection
 	redisCertificates redisCertificates
 	consoleKeys       types.NamespacedName
-	syncPeriod        time.Duration
 	metricsListen     string
 	healthListen      string
 	logLevelFile      string
@@ -103,7 +102,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", flags.Repeated(&namespaces))
 	addOperatorClass(set, &o.OperatorClass)
 	o.leaderElection.addFlags(set)
-	set.DurationVar(&o.syncPeriod, "sync-period", 10*time.Hour, "how often every Property is looked at without being told of a change")
+	set.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "how long a Property is not looked at at most without being told of a change; each has a time of its own in the second half of it")
 	set.StringVar(&o.metricsListen, "metrics-listen", ":8080", "`ADDRESS` for /metrics; 0 for none")
 	set.StringVar(&o.healthListen, "health-listen", ":8081", "`ADDRESS` for /healthz and /readyz")
 	set.StringVar(&o.logLevelFile, logLevelFlag, "", "`FILE` with what is logged, debug, info, warn or error, which is looked at again and again; default: info")
@@ -130,8 +129,8 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	if o.OperatorClass != "" && o.leaderElection.name == electionName { // that of one without a class, which may run beside it
 		o.leaderElection.name = o.OperatorClass + "." + electionName
 	}
-	if o.syncPeriod < time.Second {
-		errs.Add("--sync-period: %s must be at least 1s", o.syncPeriod)
+	if o.SyncPeriod < time.Second {
+		errs.Add("--sync-period: %s must be at least 1s", o.SyncPeriod)
 	}
 	if o.metricsListen != "0" {
 		flags.CheckAddress("--metrics-listen", o.metricsListen, ":8081 or 127.0.0.1:8081", &errs)

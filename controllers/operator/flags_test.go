@@ -103,14 +103,15 @@ func TestEveryFlagOfTheOperatorIsRead(t *testing.T) {
 				AllowedAnnotations: []string{"example.com/*"}, AllowedIngressClasses: []string{"nginx"}, AllowedGateways: []string{"edge/*"},
 				HostTemplate: "{name}.{namespace}.example.com",
 			},
-			Pods: controllers.PodRules{AllowedAnnotations: []string{"example.org/*"}, AllowedTolerations: []string{"dedicated"}},
+			SyncPeriod: time.Hour,
+			Pods:       controllers.PodRules{AllowedAnnotations: []string{"example.org/*"}, AllowedTolerations: []string{"dedicated"}},
 			Network: resources.NetworkRules{
 				Disabled: true, IngressFrom: pods("ingress"), MetricsFrom: pods("prometheus"), EgressTo: pods("istiod"),
 				RedisFrom: pods("operator"),
 				DNSTo:     []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.10/32"}}},
 			},
 		},
-		watchNamespaces: []string{"a", "b"}, syncPeriod: time.Hour, metricsListen: "0", healthListen: "127.0.0.1:9", logLevelFile: logLevel,
+		watchNamespaces: []string{"a", "b"}, metricsListen: "0", healthListen: "127.0.0.1:9", logLevelFile: logLevel,
 		redisCertificates: redisCertificates{reload: true}, consoleKeys: types.NamespacedName{Namespace: "weir-system", Name: "weir-console-keys"},
 		leaderElection: leaderElection{true, "weir-system", "weir", 30 * time.Second, 20 * time.Second, 5 * time.Second},
 	}

@@ -97,7 +97,7 @@ func serve(ctx context.Context, version string, args []string, stdout, stderr io
 func managerOptions(o options, scheme *runtime.Scheme) ctrl.Options {
 	election := o.leaderElection
 	return ctrl.Options{
-		Scheme: scheme, Cache: controllers.CacheOptions(o.watchNamespaces, o.syncPeriod), Logger: log.Log, Metrics: metricsserver.Options{BindAddress: o.metricsListen}, HealthProbeBindAddress: o.healthListen,
+		Scheme: scheme, Cache: controllers.CacheOptions(o.watchNamespaces), Logger: log.Log, Metrics: metricsserver.Options{BindAddress: o.metricsListen}, HealthProbeBindAddress: o.healthListen,
 		LeaderElection: election.enabled, LeaderElectionID: election.name, LeaderElectionNamespace: election.namespace,
 		LeaseDuration: &election.duration, RenewDeadline: &election.renewDeadline, RetryPeriod: &election.retryPeriod,
 		// The process ends when the lease is given back, so the next leader need not wait for it to run out.
