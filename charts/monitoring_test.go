@@ -121,8 +121,8 @@ func TestRunbooksAreWhereTheValuesSay(t *testing.T) {
 	}
 }
 
-// TestQueriesAskForMetricsThatThereAre compares the alerts' and dashboards' queries with docs/reference/metrics.md, which
-// other tests compare with what the programs serve.
+// TestQueriesAskForMetricsThatThereAre compares the queries of alerts, dashboards and pages with docs/reference/metrics.md,
+// which other tests compare with what the programs serve.
 func TestQueriesAskForMetricsThatThereAre(t *testing.T) {
 	known := documentedMetrics(t)
 	queries := map[string][]string{}
@@ -144,6 +144,18 @@ func TestQueriesAskForMetricsThatThereAre(t *testing.T) {
 		}
 		if queries[path] = collectQueries(dashboard); len(queries[path]) == 0 {
 			t.Errorf("%s has no queries", path)
+		}
+	}
+	for _, page := range []string{"scale.md", "observability.md"} {
+		content, err := os.ReadFile(filepath.Join("../docs/operate", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range blockPattern.FindAllStringSubmatch(string(content), -1) {
+			queries[page] = append(queries[page], block[1])
+		}
+		if len(queries[page]) == 0 {
+			t.Errorf("%s has no queries", page)
 		}
 	}
 	for where, list := range queries {
@@ -220,8 +232,8 @@ func TestMetricsOfAQuery(t *testing.T) {
 	}
 }
 
-// targetLabels are what Prometheus and the Prometheus operator add; namespace and property are on all of a Property's metrics.
-var targetLabels = []string{"namespace", "property", "pod"}
+// targetLabels are what Prometheus and the Prometheus operator add.
+var targetLabels = []string{"namespace", "pod"}
 
 type metric struct {
 	name   string
@@ -232,6 +244,7 @@ var (
 	metricPattern = regexp.MustCompile(`\b((?:weir|controller_runtime|workqueue|leader_election|rest_client|process|go)_[a-z0-9_]+)(?:\{((?:[^}"]|"[^"]*")*)\})?`)
 	labelPattern  = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)\s*"[^"]*"`)
 	codePattern   = regexp.MustCompile("`([a-z_]+)`")
+	blockPattern  = regexp.MustCompile("(?s)```(?:yaml|promql)\n(.*?)```")
 )
 
 func metricsOf(query string) []metric {
@@ -246,7 +259,8 @@ func metricsOf(query string) []metric {
 	return list
 }
 
-// documentedMetrics are the metrics of docs/reference/metrics.md with their labels.
+// documentedMetrics are the metrics of docs/reference/metrics.md with their labels. A Property's carry its name, but for that of
+// requests, which are the process's.
 func documentedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	content, err := os.ReadFile("../docs/reference/metrics.md")
@@ -254,7 +268,11 @@ func documentedMetrics(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	known := map[string][]string{}
+	var heading string
 	for line := range strings.Lines(string(content)) {
+		if strings.HasPrefix(line, "## ") {
+			heading = strings.TrimSpace(line)
+		}
 		cells := strings.Split(line, "|")
 		if len(cells) < 6 {
 			continue
@@ -264,7 +282,9 @@ func documentedMetrics(t *testing.T) map[string][]string {
 			labels = append(labels, code[1])
 		}
 		for _, code := range codePattern.FindAllStringSubmatch(cells[1], -1) {
-			known[code[1]] = labels
+			if known[code[1]] = labels; heading == "## A Property's pods" && code[1] != "weir_http_request_duration_seconds" {
+				known[code[1]] = append(labels, "property")
+			}
 		}
 	}
 	return known

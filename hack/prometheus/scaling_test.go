@@ -26,10 +26,10 @@ type scaledObject struct {
 		ScaleTargetRef  struct{ Name string } `json:"scaleTargetRef"`
 		MinReplicaCount *int                  `json:"minReplicaCount"`
 		MaxReplicaCount int                   `json:"maxReplicaCount"`
-		CooldownPeriod  int                   `json:"cooldownPeriod"`
 		Fallback        struct {
 			FailureThreshold int `json:"failureThreshold"`
 			Replicas         int `json:"replicas"`
+			Behavior         string
 		}
 		Triggers []struct {
 			Type     string
@@ -90,6 +90,9 @@ func scalers(t *testing.T) map[string]scaler {
 			if len(object.Spec.Triggers) != 1 || object.Spec.MinReplicaCount == nil {
 				t.Fatalf("%s: one trigger and a least number are wanted: KEDA's default is 0", object.Metadata.Name)
 			}
+			if object.Spec.Fallback.Behavior != "currentReplicasIfHigher" {
+				t.Fatalf("%s: without numbers pods would be taken away: %+v", object.Metadata.Name, object.Spec.Fallback)
+			}
 			trigger := object.Spec.Triggers[0]
 			threshold, err := strconv.ParseFloat(trigger.Metadata.Threshold, 64)
 			if err != nil || trigger.Type != "prometheus" || trigger.Metadata.IgnoreNullValues != "false" {
@@ -127,8 +130,8 @@ func TestTheQueriesAskForAsManyPodsAsTheLoadNeeds(t *testing.T) {
 	paused := func(pod, platform, value string) string {
 		return "weir_platform_paused{" + shop + `,pod="` + pod + `",platform="` + platform + `"} ` + value + "x10\n"
 	}
-	requests := func(pod, route, perMinute string) string {
-		return "weir_http_request_duration_seconds_count{" + shop + `,pod="` + pod + `",code="202",route="` + route + `"} 0+` + perMinute + "x10\n"
+	sent := func(pod, endpoint, perMinute string) string {
+		return "weir_collect_events_total{" + shop + `,pod="` + pod + `",endpoint="` + endpoint + `",outcome="accepted"} 0+` + perMinute + "x10\n"
 	}
 	deliverers := []string{"shop-deliverer by KEDA", "shop-deliverer by an autoscaler"}
 	collectors := []string{"shop-collector by KEDA"}
@@ -151,15 +154,12 @@ func TestTheQueriesAskForAsManyPodsAsTheLoadNeeds(t *testing.T) {
 		"where one replica has paused it others soon do": {
 			deliverers, lag("a", "meta", "90000") + lag("b", "meta", "90000") + paused("a", "meta", "1") + paused("b", "meta", "0"), 1,
 		},
-		"there is an end":               {deliverers, lag("a", "meta", "9000000") + paused("a", "meta", "0"), 8},
-		"no numbers are not no load":    {deliverers, "", noNumbers},
-		"another Property's do nothing": {deliverers, strings.ReplaceAll(lag("a", "meta", "90000")+paused("a", "meta", "0"), `"shop"`, `"blog"`), noNumbers},
-		"collectors' requests are summed": {
-			collectors, requests("a", "/collect/{api_key}", "48000") + requests("b", "/collect/{api_key}", "48000"), 4,
-		},
-		"questions are no load of theirs": {
-			collectors, requests("a", "/collect/{api_key}", "6000") + requests("a", "/metrics", "600000"), 2,
-		},
+		"there is an end":                        {deliverers, lag("a", "meta", "9000000") + paused("a", "meta", "0"), 8},
+		"no numbers are not no load":             {deliverers, "", noNumbers},
+		"another Property's do nothing":          {deliverers, strings.ReplaceAll(lag("a", "meta", "90000")+paused("a", "meta", "0"), `"shop"`, `"blog"`), noNumbers},
+		"collectors' events are summed":          {collectors, sent("a", "collect", "48000") + sent("b", "collect", "48000"), 4},
+		"events count on whichever way":          {collectors, sent("a", "collect", "48000") + sent("a", "batch", "48000"), 4},
+		"nobody sends, and two stay":             {collectors, sent("a", "collect", "0"), 2},
 		"no collector's numbers are not no load": {collectors, "", noNumbers},
 	} {
 		t.Run(sentence, func(t *testing.T) {
