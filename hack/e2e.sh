@@ -12,7 +12,8 @@
 # have to be able to pull IMG, and the chart's image of Redis or REDIS_IMG, and to make a volume. Steps that hurt a node, or need an ingress, a webhook's
 # receiver, a ClickHouse or two releases, are not run there.
 #
-#   E2E_RUN=REGEXP    runs the steps whose names match, instead of all; the first two make what the others use
+#   E2E_RUN=REGEXP    runs the steps whose names match, instead of all; the first two make what the others use, but for the upgrade, which
+#                     stands alone: E2E_RUN='release before'
 #   E2E_KEEP=1        leaves everything as it is when a step has failed, and says how to run one again
 #   BEFORE=REVISION   what is upgraded from: a revision of git, its chart and its image. The last release's tag, or where there is none, what is in
 #                     the checkout, as version 0.0.9 and with another text in the definition of Property
@@ -125,4 +126,4 @@ case $where in
     ;;
 esac
 started=$where
-(cd hack/e2e && exec "$scratch/e2e.test" -test.v -test.timeout 30m -test.run "TestWeir${E2E_RUN:+/$E2E_RUN}" "${arguments[@]//\'/}")
+(cd hack/e2e && exec "$scratch/e2e.test" -test.v -test.timeout 30m -test.run "TestWeir${E2E_RUN:+/($E2E_RUN)}" "${arguments[@]//\'/}")

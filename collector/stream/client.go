@@ -281,8 +281,12 @@ func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
 	l.logger.DebugContext(ctx, "redis library", "says", fmt.Sprintf(format, own...))
 }
 
-// await runs a read that may block and returns at once when ctx ends. What the read brings after that goes to
-// late, where that is not nil.
+// lateWait is how long a read whose context has ended waits for what Redis hands out meanwhile to be given back: a process that
+// ends in between would leave it behind. It is longer than a deliverer's reads block.
+const lateWait = 2 * time.Second
+
+// await runs a read that may block. When ctx ends it returns at once, unless there is a late: what the read brings after that
+// goes there, and await waits for that, though no longer than [lateWait].
 func await[T any](ctx context.Context, read func(context.Context) (T, error), late func(T)) (T, error) {
 	type outcome struct {
 		value T
@@ -292,8 +296,9 @@ func await[T any](ctx context.Context, read func(context.Context) (T, error), la
 		var none T
 		return none, err
 	}
-	done := make(chan outcome)
+	done, finished := make(chan outcome), make(chan struct{})
 	go func() {
+		defer close(finished)
 		value, err := read(context.WithoutCancel(ctx))
 		select {
 		case done <- outcome{value, err}:
@@ -307,6 +312,12 @@ func await[T any](ctx context.Context, read func(context.Context) (T, error), la
 	case o := <-done:
 		return o.value, o.err
 	case <-ctx.Done():
+		if late != nil {
+			select {
+			case <-finished:
+			case <-time.After(lateWait):
+			}
+		}
 		var none T
 		return none, ctx.Err()
 	}

@@ -114,7 +114,7 @@ func (s *Stream) DestroyGroup(ctx context.Context, platform string) error {
 
 // Read hands up to count new events to a consumer, in order, after waiting for at most block (0: not at all) for
 // there to be any. They are the consumer's until settled, or until another reclaims them. It fails with [ErrNoGroup].
-// When ctx ends it returns at once; what Redis hands out after that is released again.
+// When ctx ends it waits for at most [lateWait] until the read has ended; what Redis hands out after ctx is released again.
 func (s *Stream) Read(ctx context.Context, platform, consumer string, count int, block time.Duration) ([]Delivery, error) {
 	read := func(ctx context.Context) ([]redis.XStream, error) {
 		return s.redis.XReadGroup(ctx, &redis.XReadGroupArgs{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,18 @@ func (s *suite) startPeer(t *testing.T, namespace string) {
 		}
 	}
 	s.peerIn(t, namespace)
+}
+
+// ensurePeer starts one where there is none: a step that is run alone has none of the steps before.
+func (s *suite) ensurePeer(t *testing.T, namespace string) {
+	t.Helper()
+	err := s.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "peer"}, &corev1.Pod{})
+	switch {
+	case apierrors.IsNotFound(err):
+		s.startPeer(t, namespace)
+	case err != nil:
+		t.Fatal(err)
+	}
 }
 
 // peerIn finds the peer of a namespace, and waits for it.

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,10 +63,14 @@ func upgrades(t *testing.T, s *suite) {
 	s.figure(t, "the definition of Property differs from that of the chart before", "%t", s.installedSchema(t) != want)
 	property := s.expose(s.property("shop"))
 	property.Spec.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "first"}, {Name: "second"}}
+	s.claim(t, property.Namespace)
+	s.ensurePeer(t, property.Namespace)
 	shop := s.apply(t, property)
 	s.served(t, shop)
 	shop.knows(t, shop.key(t, "first"), 202)
 	redis := s.pod(t, system, "weir-redis-0")
+	carried := "carried-" + time.Now().Format("150405")
+	shop.repeats(t, carried)
 
 	under := shop.startLoad(t, "upgrade", shop.key(t, "first"), shop.key(t, "second"))
 	old := s.uids(t, shop.namespace)
@@ -80,6 +86,7 @@ func upgrades(t *testing.T, s *suite) {
 		t.Error("the upgrade restarted Redis")
 	}
 	s.goneUIDs(t, shop.namespace, old)
+	shop.repeats(t, carried)
 
 	// The same image with other values: the operator is replaced, and no tenant.
 	tenants := s.uids(t, shop.namespace)
@@ -102,11 +109,49 @@ func upgrades(t *testing.T, s *suite) {
 		s.helm(t, to.chart, to.image, nil)
 		shop.runs(t, to.image)
 		s.figure(t, "back and forth, until every pod of the Property runs "+to.image, "%.1f s", time.Since(begin).Seconds())
+		shop.repeats(t, carried)
 	}
 	if diff := cmp.Diff(want, s.installedSchema(t)); diff != "" {
 		t.Errorf("the definition of Property after the way back and forth (-chart's +cluster's):\n%s", diff)
 	}
 	under.noneFailed(t, under.stop(t))
+	under.allDelivered(t)
+	if records, err := shop.list(t, "carried"); err != nil || len(records) != 1 {
+		t.Errorf("an event that was sent again to each version is listed %d times, %v; want once", len(records), err)
+	}
+}
+
+// repeats sends an event that has been sent before, but for the first time.
+func (it *tenant) repeats(t *testing.T, id string) {
+	t.Helper()
+	within(t, time.Minute, "the event "+id+" is accepted", func() error {
+		if status, body := it.send(t, it.key(t, "first"), fmt.Sprintf(`{"event": "carried", "event_id": %q}`, id)); status != http.StatusAccepted {
+			return fmt.Errorf("it is answered %d %s", status, body)
+		}
+		return nil
+	})
+}
+
+// allDelivered waits until each event that is listed has been delivered. What a deliverer that was killed had taken, another one takes
+// over after 45 seconds.
+func (u *underway) allDelivered(t *testing.T) {
+	t.Helper()
+	first := -1 // how many were not when that was asked first
+	took := within(t, 90*time.Second, "every event is delivered", func() error {
+		records, err := u.list(t, u.event)
+		if err != nil {
+			return err
+		}
+		waiting := slices.DeleteFunc(records, func(one record) bool { return len(one.Delivery) == 1 && one.Delivery[0].Status == "delivered" })
+		if first < 0 {
+			first = len(waiting)
+		}
+		if len(waiting) > 0 {
+			return fmt.Errorf("%d are not, %s among them: %v", len(waiting), waiting[0].EventID, waiting[0].Delivery)
+		}
+		return nil
+	})
+	u.figure(t, "from then on, until all are delivered", "%.1f s; %d were not at first", took.Seconds(), first)
 }
 
 // runs waits until every pod of the Property runs an image and is ready, and the Property too.
