@@ -281,10 +281,11 @@ func documentedMetrics(t *testing.T) map[string][]string {
 		for _, code := range codePattern.FindAllStringSubmatch(cells[3], -1) {
 			labels = append(labels, code[1])
 		}
+		if heading == "## A Property's pods" && !strings.Contains(cells[1], "weir_http_request_duration_seconds") {
+			labels = append(labels, "property")
+		}
 		for _, code := range codePattern.FindAllStringSubmatch(cells[1], -1) {
-			if known[code[1]] = labels; heading == "## A Property's pods" && code[1] != "weir_http_request_duration_seconds" {
-				known[code[1]] = append(labels, "property")
-			}
+			known[code[1]] = labels
 		}
 	}
 	return known

@@ -259,7 +259,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 // notReady says of a Property with which nothing else can be done why that is so. It returns the error, for it to be
 // tried again, but for one that passes.
 func (r *Reconciler) notReady(ctx context.Context, property *v1alpha1.Property, err error) error {
-	if err == nil || passing(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
+	if err == nil || passing(err) || apierrors.IsNotFound(err) {
 		return err
 	}
 	return errors.Join(err, r.writeNotReady(ctx, property, failureOf(leaves(err)[0])))

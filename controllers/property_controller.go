@@ -87,7 +87,7 @@ type Options struct {
 	Console *ConsoleKeys
 	// Leases keep other releases from the same namespaces; nil where there can be none.
 	Leases *NamespaceLeases
-	// SyncPeriod is how long a Property is not looked at at most without being told of a change; 0 for ever.
+	// SyncPeriod is the longest time until a Property is looked at again without being told of a change; 0 for ever.
 	SyncPeriod time.Duration
 	// LongestBackoff is how long what failed waits at most to be tried again; 0 for half a minute.
 	LongestBackoff time.Duration

@@ -170,22 +170,18 @@ func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServe
 // observeDedicated says of the Redis that is made for the Property why its pod does not run, where Redis cannot be reached, and that it
 // has to be deleted for a change to take effect, where there is one.
 func (r *Reconciler) observeDedicated(ctx context.Context, s *scope) error {
-	key := client.ObjectKey{Namespace: s.property.Namespace, Name: resources.DedicatedRedisName(s.property)}
-	set := &appsv1.StatefulSet{}
-	if err := r.Live.Get(ctx, key, set); err != nil {
-		return objectFailed("read", objectKey{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), key.Name}, nil, client.IgnoreNotFound(err))
-	}
-	if !metav1.IsControlledBy(set, s.property) {
-		return nil // another condition's reason says so
+	set, err := r.dedicatedSet(ctx, s.property)
+	if err != nil || set == nil || !metav1.IsControlledBy(set, s.property) { // of somebody else's another condition's reason says so
+		return err
 	}
 	name := resources.RedisPodName(s.property)
 	if problem := s.redisProblem; problem != nil && problem.reason == v1alpha1.ReasonRedisUnreachable {
 		pod := &corev1.Pod{}
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: name}, pod)
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, pod)
 		if client.IgnoreNotFound(err) != nil {
 			return objectFailed("read", objectKey{corev1.SchemeGroupVersion.WithKind("Pod"), name}, nil, err)
 		}
-		words := "is not there yet; kubectl describe statefulset " + key.Name + " says why where it stays away"
+		words := "is not there yet; kubectl describe statefulset " + set.Name + " says why where it stays away"
 		if !apierrors.IsNotFound(err) {
 			words = stateOfPod(pod)
 		}
@@ -197,6 +193,20 @@ func (r *Reconciler) observeDedicated(ctx context.Context, s *scope) error {
 			"or configuration, which takes effect when it is deleted: events are refused until the next one answers", name)
 	}
 	return nil
+}
+
+func dedicatedSetKey(property *v1alpha1.Property) objectKey {
+	return objectKey{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), resources.DedicatedRedisName(property)}
+}
+
+// dedicatedSet returns the StatefulSet of the name of the Property's Redis, whosever it is, as the server has it; nil where there is none.
+func (r *Reconciler) dedicatedSet(ctx context.Context, property *v1alpha1.Property) (*appsv1.StatefulSet, error) {
+	set, key := &appsv1.StatefulSet{}, dedicatedSetKey(property)
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: property.Namespace, Name: key.name}, set)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return set, objectFailed("read", key, nil, err)
 }
 
 // stateOfPod says what keeps a pod from running, as far as it is easily known.

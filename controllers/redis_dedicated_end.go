@@ -21,12 +21,12 @@ func (r *Reconciler) endDedicated(ctx context.Context, property *v1alpha1.Proper
 	if property.Spec.DedicatedRedis() == nil {
 		return nil, false, nil
 	}
-	kept, orphans, wait, err := r.settleVolume(ctx, property, overdue)
-	if err != nil || wait {
-		return nil, wait, err
+	volume, err := r.settleVolume(ctx, property, overdue)
+	if err != nil || volume == volumeAwaited {
+		return nil, volume == volumeAwaited, err
 	}
 	var left []string // is said in one event: a second one of the same reason passes for the first one again, whatever it says
-	if orphans {
+	if volume == setOrphans {
 		left = append(left, fmt.Sprintf("the cluster has not taken in that the volume of %s stays; so that it does, its pod %s stays too: delete that",
 			resources.DedicatedRedisName(property), resources.RedisPodName(property)))
 	}
@@ -37,20 +37,41 @@ func (r *Reconciler) endDedicated(ctx context.Context, property *v1alpha1.Proper
 	if len(left) > 0 {
 		r.leftBehind(ctx, property, strings.Join(left, "; and "))
 	}
+	if volume != volumeSettled {
+		kept = map[objectKey]bool{dedicatedSetKey(property): true}
+	}
 	return kept, false, nil
 }
+
+// volumeEnd says what becomes of the volume of a deleted Property, and of the StatefulSet that has it.
+type volumeEnd int
+
+const (
+	// volumeSettled: the cluster will do with the volume what it shall, so that the StatefulSet may be deleted, where there is one.
+	volumeSettled volumeEnd = iota
+	// volumeAwaited: the cluster has not taken in yet what it shall do.
+	volumeAwaited
+	// setLeftAlone: the StatefulSet is somebody else's, or goes already, and is not deleted.
+	setLeftAlone
+	// setOrphans: the StatefulSet goes already, and leaves its pod.
+	setOrphans
+)
 
 // settleVolume has the cluster do with the volume what the deletion policy says now, which may be newer than the StatefulSet, and waits until
 // it has taken that in. Where it does not in time, and the volume is to stay, the StatefulSet orphans what it has: its pod stays, and somebody
 // has to delete that.
-func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Property, overdue bool) (kept map[objectKey]bool, orphans, wait bool, err error) {
-	set, key := &appsv1.StatefulSet{}, objectKey{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), resources.DedicatedRedisName(property)}
-	kept = map[objectKey]bool{key: true}
-	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: property.Namespace, Name: key.name}, set); err != nil {
-		return nil, false, false, objectFailed("read", key, nil, client.IgnoreNotFound(err))
-	}
-	if owned := metav1.IsControlledBy(set, property); !owned || set.DeletionTimestamp != nil {
-		return kept, owned && slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents), false, nil
+func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Property, overdue bool) (volumeEnd, error) {
+	key := dedicatedSetKey(property)
+	set, err := r.dedicatedSet(ctx, property)
+	switch {
+	case err != nil || set == nil:
+		return volumeSettled, err
+	case !metav1.IsControlledBy(set, property):
+		return setLeftAlone, nil
+	case set.DeletionTimestamp != nil && slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents):
+		return setOrphans, nil
+	case set.DeletionTimestamp != nil:
+		return setLeftAlone, nil
 	}
 	policy := resources.RedisVolumePolicy(property)
 	if has := set.Spec.PersistentVolumeClaimRetentionPolicy; has == nil || has.WhenDeleted != policy {
@@ -62,18 +83,18 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 	}
 	switch {
 	case err == nil && set.Status.ObservedGeneration >= set.Generation:
-		return nil, false, false, nil
+		return volumeSettled, nil
 	case !overdue:
-		return nil, false, true, err
+		return volumeAwaited, err
 	case policy != appsv1.RetainPersistentVolumeClaimRetentionPolicyType:
-		return nil, false, false, nil
+		return volumeSettled, nil
 	}
 	uid := set.UID
 	err = r.Client.Delete(ctx, set, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 	if client.IgnoreNotFound(err) != nil {
-		return nil, false, false, objectFailed("delete", key, nil, err)
+		return volumeSettled, objectFailed("delete", key, nil, err)
 	}
-	return kept, true, false, nil
+	return setOrphans, nil
 }
 
 // releaseDedicated gives the data a last day where they stay on the volume and Redis still answers. Where it does not, they stay without

@@ -84,8 +84,8 @@ type operator struct {
 type operatorOptions struct {
 	namespaces []string
 	controllers.Options
-	wrap       func(client.Client) client.Client
-	log        *slog.Logger
+	wrap func(client.Client) client.Client
+	log  *slog.Logger
 	// user is as whom it speaks to the API server; nobody's rights are bounded by default.
 	user string
 }

@@ -102,7 +102,7 @@ func parseFlags(args []string, output io.Writer) (options, error) {
 	set.Func("watch-namespace", "`NAMESPACE` whose Properties are served; may be repeated; default: all", flags.Repeated(&namespaces))
 	addOperatorClass(set, &o.OperatorClass)
 	o.leaderElection.addFlags(set)
-	set.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "how long a Property is not looked at at most without being told of a change; each has a time of its own in the second half of it")
+	set.DurationVar(&o.SyncPeriod, "sync-period", 10*time.Hour, "longest time until a Property is looked at again without being told of a change; each has one of its own, from half of it on")
 	set.StringVar(&o.metricsListen, "metrics-listen", ":8080", "`ADDRESS` for /metrics; 0 for none")
 	set.StringVar(&o.healthListen, "health-listen", ":8081", "`ADDRESS` for /healthz and /readyz")
 	set.StringVar(&o.logLevelFile, logLevelFlag, "", "`FILE` with what is logged, debug, info, warn or error, which is looked at again and again; default: info")

@@ -331,12 +331,7 @@ func (b *browser) makesAndUsesAKey(t *testing.T, shop *tenant) {
 	if status != http.StatusCreated {
 		t.Fatalf("making a key is answered %d %s", status, body)
 	}
-	took := within(t, time.Minute, "the key is taken", func() error {
-		if status, body := shop.send(t, key, `{"event": "console", "event_id": "console-1", "client_id": "ann"}`); status != http.StatusAccepted {
-			return fmt.Errorf("it is answered %d %s", status, body)
-		}
-		return nil
-	})
+	took := shop.accepts(t, key, `{"event": "console", "event_id": "console-1", "client_id": "ann"}`)
 	shop.figure(t, "a key, from made to taken", "%.1f s", took.Seconds())
 	within(t, 30*time.Second, "the console shows the event and its deliveries", func() error {
 		var events []record

@@ -153,8 +153,8 @@ func (it *tenant) stocked(t *testing.T, count int) []record {
 			return err
 		}
 		for _, one := range records {
-			if len(one.Delivery) != 1 || one.Delivery[0].Status != "delivered" {
-				return fmt.Errorf("%s is not delivered: %v", one.EventID, one.Delivery)
+			if err := one.delivered(1); err != nil {
+				return err
 			}
 		}
 		if len(records) != count {

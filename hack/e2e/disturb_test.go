@@ -52,6 +52,17 @@ func (it *tenant) knows(t *testing.T, key string, want int) {
 	})
 }
 
+// accepts waits until a collector accepts an event that is sent with a key, and returns how long that took.
+func (it *tenant) accepts(t *testing.T, key, event string) time.Duration {
+	t.Helper()
+	return within(t, time.Minute, "the event is accepted", func() error {
+		if status, body := it.send(t, key, event); status != http.StatusAccepted {
+			return fmt.Errorf("it is answered %d %s", status, body)
+		}
+		return nil
+	})
+}
+
 func rollsCollectors(t *testing.T, s *suite) {
 	shop := s.tenantOf(t, "shop")
 	before := s.uids(t, shop.namespace)

@@ -247,13 +247,8 @@ func wholeListing(records []record, platforms int) error {
 		if want := fmt.Sprintf("j%d", len(journey)-i); one.EventID != want {
 			return fmt.Errorf("event %d is %s, want %s", i, one.EventID, want)
 		}
-		if len(one.Delivery) != platforms {
-			return fmt.Errorf("event %s has %d deliveries, want %d", one.EventID, len(one.Delivery), platforms)
-		}
-		for _, delivery := range one.Delivery {
-			if delivery.Status != "delivered" {
-				return fmt.Errorf("event %s is %s to %s", one.EventID, delivery.Status, delivery.Platform)
-			}
+		if err := one.delivered(platforms); err != nil {
+			return err
 		}
 	}
 	if last := records[0]; last.Event != "refund" || last.Value != "20.25" || last.Currency != "EUR" {

@@ -201,6 +201,19 @@ type record struct {
 	Delivery []delivery  `json:"delivery"`
 }
 
+// delivered says where the event has not been delivered to as many platforms.
+func (r *record) delivered(platforms int) error {
+	if len(r.Delivery) != platforms {
+		return fmt.Errorf("event %s has %d deliveries, want %d", r.EventID, len(r.Delivery), platforms)
+	}
+	for _, delivery := range r.Delivery {
+		if delivery.Status != "delivered" {
+			return fmt.Errorf("event %s is %s to %s", r.EventID, delivery.Status, delivery.Platform)
+		}
+	}
+	return nil
+}
+
 // list turns the listing's pages, of one event name unless that is "".
 func (it *tenant) list(t *testing.T, event string) ([]record, error) {
 	t.Helper()

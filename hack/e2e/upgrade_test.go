@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,12 +123,7 @@ func upgrades(t *testing.T, s *suite) {
 // repeats sends an event that has been sent before, but for the first time.
 func (it *tenant) repeats(t *testing.T, id string) {
 	t.Helper()
-	within(t, time.Minute, "the event "+id+" is accepted", func() error {
-		if status, body := it.send(t, it.key(t, "first"), fmt.Sprintf(`{"event": "carried", "event_id": %q}`, id)); status != http.StatusAccepted {
-			return fmt.Errorf("it is answered %d %s", status, body)
-		}
-		return nil
-	})
+	it.accepts(t, it.key(t, "first"), fmt.Sprintf(`{"event": "carried", "event_id": %q}`, id))
 }
 
 // allDelivered waits until each event that is listed has been delivered. What a deliverer that was killed had taken, another one takes
@@ -142,12 +136,12 @@ func (u *underway) allDelivered(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		waiting := slices.DeleteFunc(records, func(one record) bool { return len(one.Delivery) == 1 && one.Delivery[0].Status == "delivered" })
+		waiting := slices.DeleteFunc(records, func(one record) bool { return one.delivered(1) == nil })
 		if first < 0 {
 			first = len(waiting)
 		}
 		if len(waiting) > 0 {
-			return fmt.Errorf("%d are not, %s among them: %v", len(waiting), waiting[0].EventID, waiting[0].Delivery)
+			return fmt.Errorf("%d are not: %w", len(waiting), waiting[0].delivered(1))
 		}
 		return nil
 	})
