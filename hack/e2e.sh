@@ -46,8 +46,15 @@ finish() {
     node) hack/cluster.sh down || status=1 ;;
     yours) clean_yours || status=1 ;;
   esac
+  [ "$status" -eq 0 ] || repeat_reason
   rm -rf "$scratch"
   exit "$status"
+}
+
+# repeat_reason prints once more, as the last thing, what the step that failed said before all that explains it: thousands of lines lie between.
+repeat_reason() {
+  [ -e "$scratch/output" ] || return 0
+  awk '/^=== RUN/ { said = "" } { said = said $0 "\n" } /==> pods and Properties of/ { printf "%s", said; exit }' "$scratch/output" | tail -n 40
 }
 
 # clean_yours removes what the suite has made in your cluster. The Properties go first, while their operator is there.
@@ -126,4 +133,5 @@ case $where in
     ;;
 esac
 started=$where
-(cd hack/e2e && exec "$scratch/e2e.test" -test.v -test.timeout 30m -test.run "TestWeir${E2E_RUN:+/($E2E_RUN)}" "${arguments[@]//\'/}")
+(cd hack/e2e && exec "$scratch/e2e.test" -test.v -test.timeout 30m -test.run "TestWeir${E2E_RUN:+/($E2E_RUN)}" "${arguments[@]//\'/}") |
+  tee "$scratch/output"

@@ -7,13 +7,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -106,13 +109,35 @@ func serveBucket(t *testing.T, folder, bucket string) (endpoint string, keys map
 	return endpoint, keys
 }
 
-// finishes waits until a Job of the release's namespace has succeeded.
-func (s *suite) finishes(t *testing.T, job string) {
+// finishes waits until a Job of the release's namespace has succeeded. What its pods say is in the failure.
+func (s *suite) finishes(t *testing.T, name string) {
 	t.Helper()
-	if out, err := command(t.Context(), "kubectl", "-n", system, "wait", "job/"+job, "--for=condition=Complete", "--timeout=2m"); err != nil {
-		log, _ := command(t.Context(), "kubectl", "-n", system, "logs", "job/"+job, "--tail=20")
-		t.Fatalf("the Job %s does not succeed: %s%v\n%s", job, out, err, log)
+	said := func() string {
+		log, err := command(t.Context(), "kubectl", "-n", system, "logs", "--selector=job-name="+name, "--tail=20", "--prefix")
+		if err != nil {
+			log += err.Error()
+		}
+		return log
 	}
+	var job batchv1.Job
+	within(t, 2*time.Minute, "the Job "+name+" has ended", func() error {
+		if err := s.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, &job); err != nil {
+			return err
+		}
+		if !ended(&job) {
+			return fmt.Errorf("%d of its pods run, %d have failed\n%s", job.Status.Active, job.Status.Failed, said())
+		}
+		return nil
+	})
+	if job.Status.Succeeded == 0 {
+		t.Fatalf("the Job %s has failed: %+v\n%s", name, job.Status.Conditions, said())
+	}
+}
+
+func ended(job *batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
+		return condition.Status == corev1.ConditionTrue && (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed)
+	})
 }
 
 // lastWeek is the read API's summary of days that a restore does not move.
