@@ -34,7 +34,7 @@ func openPartial(path string) (*os.File, error) {
 		if same && err == nil {
 			return opened, nil
 		}
-		if err = errors.Join(err, opened.Close()); err != nil {
+		if err := errors.Join(err, opened.Close()); err != nil {
 			return nil, err
 		}
 	}
@@ -64,7 +64,7 @@ func createPartial(path string) (*os.File, error) {
 		if same && err == nil {
 			return opened, nil
 		}
-		if err = errors.Join(err, opened.Close()); err != nil {
+		if err := errors.Join(err, opened.Close()); err != nil {
 			return nil, err
 		}
 	}

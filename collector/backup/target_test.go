@@ -72,9 +72,9 @@ func TestWhatIsThereInPlaceOfAPartIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	from := redistest.URL(t)
 	fill(t, dialled(t, from).Stream("default", "shop"), 10)
-	link := func(make func(string, string) error) func(t *testing.T, victim, path string) {
+	link := func(linked func(string, string) error) func(t *testing.T, victim, path string) {
 		return func(t *testing.T, victim, path string) {
-			if err := make(victim, path); err != nil {
+			if err := linked(victim, path); err != nil {
 				t.Fatal(err)
 			}
 		}
