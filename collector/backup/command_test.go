@@ -147,6 +147,8 @@ func TestCommandsRefuse(t *testing.T) {
 		"a backup of nothing":                    {[]string{"backup", "--redis-url", from, "--to", path("new")}, 2, "name a Property, or give --all"},
 		"several Properties in one file":         {[]string{"backup", "--redis-url", from, "--all", "--to", path("new")}, 2, "several Properties go to"},
 		"a name with a pattern in it":            {[]string{"backup", "--redis-url", from, "--property", "default/*", "--to", path("new")}, 2, "must be NAMESPACE/NAME"},
+		"a name that leads elsewhere":            {[]string{"backup", "--redis-url", from, "--property", "../..", "--to", path("new")}, 2, "must be NAMESPACE/NAME"},
+		"a restore of one":                       {[]string{"restore", "--redis-url", empty, "--property", "../..", path("good")}, 2, "must be NAMESPACE/NAME"},
 		"a bucket without keys":                  {[]string{"backup", "--redis-url", from, "--all", "--to", "s3://bucket/"}, 1, "AWS_ACCESS_KEY_ID"},
 		"to go on in a bucket":                   {[]string{"backup", "--redis-url", from, "--all", "--resume", "--to", "s3://bucket/"}, 2, "is for files alone"},
 		"no Redis":                               {[]string{"backup", "--property", "default/shop", "--to", path("new")}, 2, "say where Redis is"},

@@ -204,6 +204,32 @@ func TestHostileFilesAreRefusedAndTakeNoMemory(t *testing.T) {
 	}
 }
 
+// What a header says is printed, and compared with what somebody has asked for.
+func TestAHeaderOfWhatCannotBeAPropertyIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, property := range map[string]string{
+		"nothing": "", "no name": "default/", "no namespace": "/shop", "three": "a/b/c", "folders": "../..", "a name in capitals": "default/Shop",
+		"what a terminal obeys": "default/\x1b[2Jshop", "a line more": "default/shop\nbackup: whole", "a name beyond size": "default/" + strings.Repeat("a", 64),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var file bytes.Buffer
+			other := header
+			other.Property = property
+			w, err := NewWriter(&file, other)
+			if err == nil {
+				err = w.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := NewReader(&file); !errors.Is(err, ErrDamaged) {
+				t.Errorf("error %v, want %v", err, ErrDamaged)
+			}
+		})
+	}
+}
+
 func FuzzReader(f *testing.F) {
 	file, frames := written(f, somePieces())
 	f.Add(file)

@@ -59,7 +59,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind != frameHeader || json.Unmarshal(body, &r.Header) != nil || r.Header.ID == "" || r.Header.Property == "" {
+	if kind != frameHeader || json.Unmarshal(body, &r.Header) != nil || r.Header.ID == "" || !stream.IsProperty(r.Header.Property) {
 		return nil, ErrDamaged
 	}
 	return r, nil

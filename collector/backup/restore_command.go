@@ -55,8 +55,8 @@ func (c *restoring) problems(rest []string) (problems []string) {
 	case !c.discard:
 		c.from = rest[0]
 	}
-	if !c.check && !isProperty(c.property) {
-		problems = append(problems, "--property: must be NAMESPACE/NAME")
+	if !c.check && !stream.IsProperty(c.property) {
+		problems = append(problems, badProperty)
 	}
 	if isBucket(c.from) {
 		problems = append(problems, c.bucket.check(c.from)...)
