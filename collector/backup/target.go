@@ -116,7 +116,6 @@ func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgre
 	if r.Header.Property != property {
 		return nil, nil, 0, false, &OtherError{Has: r.Header.Property, Wanted: property}
 	}
-	progress = &stream.BackupProgress{}
 	for {
 		p, err := r.Next()
 		if err != nil {
@@ -125,10 +124,9 @@ func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgre
 			}
 			break
 		}
-		progress.Note(p)
 		events += eventsIn(p)
 	}
-	if !progress.Cut() || r.ended {
+	if !r.Progress.Cut() || r.ended {
 		return nil, nil, 0, false, f.close()
 	}
 	if err := errors.Join(opened.Chmod(0o600), opened.Truncate(r.offset)); err != nil {
@@ -138,5 +136,5 @@ func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgre
 		return nil, nil, 0, false, err
 	}
 	w, err = ContinueWriter(opened, r)
-	return w, progress, events, true, err
+	return w, &r.Progress, events, true, err
 }

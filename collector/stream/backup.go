@@ -31,8 +31,7 @@ func (s *Stream) Backup(ctx context.Context, progress *BackupProgress, emit func
 		if err := emit(p); err != nil {
 			return err
 		}
-		progress.Note(p)
-		return nil
+		return progress.Note(p)
 	}
 	release, err := s.holdErasures(ctx)
 	if err != nil {
