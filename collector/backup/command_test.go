@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
@@ -255,5 +256,41 @@ func TestAFileThatWasBrokenOffAnywhereIsGoneOnWith(t *testing.T) {
 	}
 	if n := length(t, to, "shop"); n != 4000 {
 		t.Errorf("%d events", n)
+	}
+}
+
+func TestAFullRedisIsSaidAndARestoreGoesOnOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	from, to := redistest.URL(t), redistest.URL(t)
+	fill(t, dialled(t, from).Stream("default", "shop"), 4000)
+	code, whole, said := run(t, nil, nil, "backup", "--redis-url", from, "--property", "default/shop", "--to", "-")
+	if code != 0 {
+		t.Fatal(said)
+	}
+	options, err := redis.ParseURL(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := redis.NewClient(options)
+	t.Cleanup(func() { _ = admin.Close() })
+	args := []string{"restore", "--redis-url", to, "--property", "default/shop", "-"}
+	end := boundaries(t, whole)[len(boundaries(t, whole))-2]
+	for _, name := range []string{"when it begins", "when it goes on"} {
+		if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		code, _, said := run(t, bytes.NewReader(whole), nil, args...)
+		if code != 1 || !strings.Contains(said, "redis is out of memory") || !strings.Contains(said, "run it again") || strings.Contains(said, "EXECABORT") {
+			t.Errorf("%s: exit code %d: %s", name, code, said)
+		}
+		if err := admin.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, said := run(t, bytes.NewReader(whole[:end]), nil, args...); code != 1 || !strings.Contains(said, "end is missing") {
+			t.Fatalf("exit code %d: %s", code, said)
+		}
+	}
+	if code, _, said := run(t, bytes.NewReader(whole), nil, args...); code != 0 || length(t, to, "shop") != 4000 {
+		t.Errorf("exit code %d: %s", code, said)
 	}
 }

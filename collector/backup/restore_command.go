@@ -102,6 +102,8 @@ func explained(err error) error {
 	switch {
 	case errors.Is(err, stream.ErrNotEmpty):
 		return fmt.Errorf("%w; a backup is put into a Property that has received none", err)
+	case errors.Is(err, stream.ErrFull):
+		return fmt.Errorf("%w: give it more, and run it again: it goes on where it was. The Property has nothing of it yet; --discard removes what was written", err)
 	case errors.Is(err, ErrTruncated), errors.Is(err, ErrDamaged):
 		return fmt.Errorf("%w; the Property has nothing of it. With the whole backup it goes on where it was, and --discard removes what was written", err)
 	default:
