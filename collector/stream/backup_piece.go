@@ -65,7 +65,7 @@ func (k PieceKind) size() (fixed, size int) {
 }
 
 // restorable are the keys that a backup may have, by the kind of their pieces. What lives for minutes is not in it, nor who has
-// what under way, nor Redis's clock, nor what may stay for less than a day.
+// what under way, nor Redis's clock, nor what may stay for less than a day, nor counts.
 var restorable = map[PieceKind]*regexp.Regexp{
 	PieceText:    regexp.MustCompile(`^(source|writer):[^{}]{1,255}$`),
 	PieceHash:    regexp.MustCompile(`^(dedup|join)(:[0-7])?$|^seal:(device|identity|dropped)$|^archive$|^retry:[^{}]{1,255}:attempts$|^order:[^{}]{1,255}:[0-9a-f]{20}$|^erasure:state:[^{}]{1,255}$`),
