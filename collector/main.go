@@ -31,6 +31,9 @@ import (
 // version is set when the binary is linked.
 var version = "dev"
 
+// redisPatience is for how long a Job's pod tries to reach Redis.
+const redisPatience = time.Minute
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -44,7 +47,7 @@ func main() {
 // run is the program without its globals; it returns the exit code. The audit log goes to stdout, the log to stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 {
-		surroundings := backup.Environment{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Version: version}
+		surroundings := backup.Environment{Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Version: version, Patience: redisPatience}
 		stream.RouteLogs(slog.New(slog.DiscardHandler)) // what fails the commands say
 		switch args[0] {
 		case "import":

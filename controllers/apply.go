@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,9 +47,49 @@ func digestOf(text []byte) digest {
 	return digest(sum[:16])
 }
 
+// noVersion is older than every object of a namespace: the namespace itself was written before it.
+const noVersion = "1"
+
 // apply brings one object to what is desired, with one field owner. It returns false where the name is taken by
 // something that is not the Property's.
 func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, object resources.Object) (bool, error) {
+	made, err := r.applyFirst(ctx, property, object)
+	if made || err != nil {
+		return made, err
+	}
+	return r.applyAgain(ctx, property, object)
+}
+
+// applyFirst makes an object that has never been asked for before and that the cache does not have, and says whether it did.
+// It asks nobody whether the name is free: the server makes what is not there, and refuses to change what has another version.
+// Whatever it refuses, [Reconciler.applyAgain] finds out why.
+func (r *Reconciler) applyFirst(ctx context.Context, property *v1alpha1.Property, object resources.Object) (bool, error) {
+	key, memory := objectKey{object.GroupVersionKind, object.Name}, r.memories.of(property)
+	if !memory.first(key) {
+		return false, nil
+	}
+	current, err := r.cachedMetadata(ctx, object)
+	if err != nil || current != nil {
+		return false, err
+	}
+	text, err := object.JSON()
+	if err != nil {
+		return false, err
+	}
+	desired, err := object.Unstructured()
+	if err != nil {
+		return false, err
+	}
+	desired.SetResourceVersion(noVersion)
+	if r.send(ctx, desired) != nil {
+		return false, nil
+	}
+	memory.applied[key.digest()] = appliedState{digestOf(text), digest{}, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))}
+	return true, nil
+}
+
+// applyAgain looks at the object before it applies it.
+func (r *Reconciler) applyAgain(ctx context.Context, property *v1alpha1.Property, object resources.Object) (bool, error) {
 	text, err := object.JSON()
 	if err != nil {
 		return false, err
@@ -77,19 +118,35 @@ func (r *Reconciler) apply(ctx context.Context, property *v1alpha1.Property, obj
 		return false, err
 	}
 	held := object.Values() // which no error may show
-	err = r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(resources.ManagedBy), client.ForceOwnership)
-	if err != nil {
+	if err := r.send(ctx, desired); err != nil {
 		return false, objectFailed("apply", key, held, err)
 	}
 	applied[key.digest()] = appliedState{asked, found, digestOf([]byte(fieldsDigest(desired.GetManagedFields())))}
 	return true, nil
 }
 
+// send applies what is desired, which becomes what the server answers.
+func (r *Reconciler) send(ctx context.Context, desired *unstructured.Unstructured) error {
+	return r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(resources.ManagedBy), client.ForceOwnership)
+}
+
 // currentMetadata returns the object as the cache has it, or as the server has it where the cache has not: what
 // carries none of our labels is in no cache. It is nil where there is none, and else must not be changed.
 func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Object) (*metav1.PartialObjectMetadata, error) {
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(object.GroupVersionKind)
+	if cached, err := r.cachedMetadata(ctx, object); err != nil || cached != nil {
+		return cached, err
+	}
+	metadata := partial(object.GroupVersionKind)
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}, metadata)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return metadata, objectFailed("read", objectKey{object.GroupVersionKind, object.Name}, nil, err)
+}
+
+// cachedMetadata returns the object as the cache has it, nil where it has none. It must not be changed.
+func (r *Reconciler) cachedMetadata(ctx context.Context, object resources.Object) (*metav1.PartialObjectMetadata, error) {
+	metadata := partial(object.GroupVersionKind)
 	key := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 	var err error
 	if object.GroupVersionKind == kindDeployment { // the cache has them once, whole
@@ -98,9 +155,6 @@ func (r *Reconciler) currentMetadata(ctx context.Context, object resources.Objec
 		metadata.ObjectMeta = deployment.ObjectMeta
 	} else {
 		err = r.Client.Get(ctx, key, metadata, client.UnsafeDisableDeepCopy)
-	}
-	if apierrors.IsNotFound(err) {
-		err = r.Live.Get(ctx, key, metadata)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil

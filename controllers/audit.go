@@ -19,11 +19,19 @@ import (
 // applyCredentials applies a Secret with the hashes that pods go by, and writes down what that changes: so a key counts as
 // added, or as revoked, when the pods are told, whoever has made it.
 func (r *Reconciler) applyCredentials(ctx context.Context, property *v1alpha1.Property, object resources.Object) (ours bool, err error) {
+	made, err := r.applyFirst(ctx, property, object)
+	if err != nil {
+		return false, err
+	}
+	if made { // so there was none before
+		r.publish(ctx, property, object.Name, r.memories.of(property).published[object.Name], credentialsIn(object.Values()))
+		return true, nil
+	}
 	before, err := r.publishedCredentials(ctx, property, object.Name)
 	if err != nil {
 		return false, err
 	}
-	if ours, err = r.apply(ctx, property, object); err == nil && ours {
+	if ours, err = r.applyAgain(ctx, property, object); err == nil && ours {
 		r.publish(ctx, property, object.Name, before, credentialsIn(object.Values()))
 	}
 	return ours, err

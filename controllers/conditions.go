@@ -257,9 +257,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope) error {
 }
 
 // notReady says of a Property with which nothing else can be done why that is so. It returns the error, for it to be
-// tried again, but for one that passes.
+// tried again, but for one that passes. An operator that ends says nothing: it may not be the one that serves the Property.
 func (r *Reconciler) notReady(ctx context.Context, property *v1alpha1.Property, err error) error {
-	if err == nil || passing(err) || apierrors.IsNotFound(err) {
+	if err == nil || ctx.Err() != nil || passing(err) || apierrors.IsNotFound(err) {
 		return err
 	}
 	return errors.Join(err, r.writeNotReady(ctx, property, failureOf(leaves(err)[0])))

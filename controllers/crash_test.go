@@ -269,7 +269,7 @@ func TestAnOperatorKilledAfterAnyOfItsCallsConverges(t *testing.T) {
 	calls, _ := begin(t, "undisturbed").run(undisturbed, v1alpha1.DeletionPolicyDelete)
 	kept, _ := begin(t, "retained").run(undisturbed, v1alpha1.DeletionPolicyRetain)
 	t.Logf("calls of an operator that nobody kills: %+v, and %d to delete what is retained", calls, kept.deleted)
-	if t.Failed() || calls.created < 55 || calls.changed < 10 || calls.deleted < 23 || kept.deleted < 23 {
+	if t.Failed() || calls.created < 38 || calls.changed < 10 || calls.deleted < 23 || kept.deleted < 23 {
 		t.Fatal("what one comes to that nobody kills is not as it should be, or the test no longer sees its calls")
 	}
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -214,6 +215,7 @@ func (s *scope) noteReplaced(made []string, secretMissing bool) {
 	name, status := resources.CredentialsSecretName(s.property), &s.property.Status
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionCredentialsReady)
 	sameSpec := status.ObservedGeneration == s.property.Generation && before != nil && before.Status == metav1.ConditionTrue
+	s.credentialsNote = nil // of a Secret that was there all the same
 	switch {
 	case status.CredentialsSecretRef == nil: // there were none
 	case len(made) > 0 && (secretMissing || sameSpec):
@@ -235,30 +237,23 @@ func secretKey(name string) objectKey {
 // is. It is written with a precondition, so that of two operators one makes the keys. The error says that the name is
 // taken by somebody else's Secret. Beside an error it returns the Secret as it is, where it could be read.
 func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, *conditionReason, error) {
+	made, err := r.createFirst(ctx, s, name, next)
+	if made != nil || err != nil {
+		return made, nil, err
+	}
 	current, err := r.readSecret(ctx, s.property, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if current != nil && !metav1.IsControlledBy(current, s.property) && !leftByNamesake(current, s.property) {
+	if current == nil {
+		made, err := r.createSecret(ctx, s.property, name, next(nil))
+		return made, nil, err
+	}
+	if !metav1.IsControlledBy(current, s.property) && !leftByNamesake(current, s.property) {
 		s.again(foreignInterval)
 		s.noteForeign(secretKey(name))
 		return nil, reasonf(v1alpha1.ReasonObjectConflict,
 			"Secret %s exists and is not this Property's; delete it, or name the Property otherwise", name), nil
-	}
-	memory := r.memories.of(s.property)
-	if current == nil {
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: s.property.Namespace, Name: name, Labels: resources.Labels(s.property),
-				OwnerReferences: []metav1.OwnerReference{resources.OwnerReference(s.property)},
-			},
-			Data: next(nil),
-		}
-		if err := r.Client.Create(ctx, secret, client.FieldOwner(resources.ManagedBy)); err != nil {
-			return nil, nil, objectFailed("create", secretKey(name), secret.Data, err)
-		}
-		memory.keep(secret)
-		return secret, nil, nil
 	}
 	data := next(current.Data)
 	if maps.EqualFunc(data, current.Data, slices.Equal[[]byte]) && metav1.IsControlledBy(current, s.property) {
@@ -270,6 +265,34 @@ func (r *Reconciler) createOnce(ctx context.Context, s *scope, name string, next
 	if err := r.Client.Patch(ctx, updated, asRead, client.FieldOwner(resources.ManagedBy)); err != nil {
 		return current, nil, objectFailed("update", secretKey(name), data, err)
 	}
-	memory.keep(updated)
+	r.memories.of(s.property).keep(updated)
 	return updated, nil, nil
+}
+
+// createFirst makes a Secret of which neither the cache nor the memory knows. It returns nil where there is one all the same.
+func (r *Reconciler) createFirst(ctx context.Context, s *scope, name string, next func(map[string][]byte) map[string][]byte) (*corev1.Secret, error) {
+	version, err := r.secretVersion(ctx, s.property.Namespace, name)
+	if err != nil || version != "" || r.memories.of(s.property).hasSecret(name) {
+		return nil, err
+	}
+	made, err := r.createSecret(ctx, s.property, name, next(nil))
+	if apierrors.IsAlreadyExists(err) {
+		return nil, nil
+	}
+	return made, err
+}
+
+func (r *Reconciler) createSecret(ctx context.Context, property *v1alpha1.Property, name string, data map[string][]byte) (*corev1.Secret, error) {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: property.Namespace, Name: name, Labels: resources.Labels(property),
+			OwnerReferences: []metav1.OwnerReference{resources.OwnerReference(property)},
+		},
+		Data: data,
+	}
+	if err := r.Client.Create(ctx, secret, client.FieldOwner(resources.ManagedBy)); err != nil {
+		return nil, objectFailed("create", secretKey(name), data, err)
+	}
+	r.memories.of(property).keep(secret)
+	return secret, nil
 }

@@ -24,7 +24,11 @@ const annotationLedgerLost = "weir.dev/ledger-lost"
 // erasures makes the Secret with the ledger of erasures, before there are pods that wait for it, and has requests written to it
 // that come by way of Redis. It reads no value: what is in the Secret is for [ledgerSecrets].
 func (r *Reconciler) erasures(ctx context.Context, s *scope) error {
-	parts, err := r.ownLedger(ctx, s.property)
+	var parts ledgerParts
+	isNew, err := r.isNewLedger(ctx, s.property)
+	if err == nil && !isNew {
+		parts, err = r.ownLedger(ctx, s.property)
+	}
 	if err != nil {
 		return err
 	}
@@ -40,7 +44,7 @@ func (r *Reconciler) erasures(ctx context.Context, s *scope) error {
 		parts.versions, parts.lost = []string{made.ResourceVersion}, made.Annotations[annotationLedgerLost] != ""
 	}
 	s.ledgerParts = len(parts.versions)
-	s.erasureProblem = r.Redis.keepLedger(s.property, parts.versions, &ledgerSecrets{client: r.Client, live: r.Live, property: s.property.DeepCopy()})
+	s.erasureProblem = r.Redis.keepLedger(s.property, parts.versions, &ledgerSecrets{client: r.Client, live: r.Live, property: ledgerOwner(s.property)})
 	if parts.lost {
 		s.erasureProblem = reasonf(v1alpha1.ReasonLedgerLost,
 			"Secret %s was deleted, and made anew: whoever was erased before is not known any more, so their later events are stored, and an older backup of Redis "+
@@ -103,20 +107,26 @@ func (r *Reconciler) ownLedger(ctx context.Context, property *v1alpha1.Property)
 	return found, nil
 }
 
+// isNewLedger says whether the cache has no ledger and nobody has asked for it before. A ledger is never made twice all the same: who
+// makes it is told where there is one.
+func (r *Reconciler) isNewLedger(ctx context.Context, property *v1alpha1.Property) (bool, error) {
+	key := secretKey(resources.ErasuresSecretName(property, 0))
+	if !r.memories.of(property).first(key) {
+		return false, nil
+	}
+	version, err := r.secretVersion(ctx, property.Namespace, key.name)
+	return version == "", err
+}
+
 // ledgerMetadata is that of a Secret with a part of the ledger, nil where there is none. The first part is looked for at the
-// server where the cache has not: a ledger is never made twice.
+// server where the cache has not.
 func (r *Reconciler) ledgerMetadata(ctx context.Context, property *v1alpha1.Property, part int) (*metav1.PartialObjectMetadata, error) {
-	name := resources.ErasuresSecretName(property, part)
-	kind := corev1.SchemeGroupVersion.WithKind("Secret")
-	if part == 0 {
-		return r.currentMetadata(ctx, resources.Object{GroupVersionKind: kind, Namespace: property.Namespace, Name: name})
+	key := secretKey(resources.ErasuresSecretName(property, part))
+	object := resources.Object{GroupVersionKind: key.GroupVersionKind, Namespace: property.Namespace, Name: key.name}
+	if part > 0 {
+		return r.cachedMetadata(ctx, object)
 	}
-	metadata := partial(kind)
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: property.Namespace, Name: name}, metadata)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return metadata, objectFailed("read", secretKey(name), nil, err)
+	return r.currentMetadata(ctx, object)
 }
 
 // asWanted says whether the metadata of a Secret of a ledger are as they shall be. The cache has no labels of what a Property

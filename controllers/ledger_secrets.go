@@ -48,8 +48,9 @@ func (e *ledgerInvalidError) Error() string {
 
 // ledgerSecrets keep a Property's ledger of erasures in Secrets beside it. It implements [ledger.Store].
 type ledgerSecrets struct {
-	client   client.Client
-	live     client.Reader
+	client client.Client
+	live   client.Reader
+	// property has what [ledgerOwner] leaves of it.
 	property *v1alpha1.Property
 
 	// most is how many bytes are loaded at most.
@@ -62,6 +63,14 @@ type ledgerSecrets struct {
 	mu sync.Mutex
 	// versions are those of the parts, as long as nobody else has changed them.
 	versions []string
+}
+
+// ledgerOwner is what of a Property its ledger goes by: it is kept in memory for each.
+func ledgerOwner(property *v1alpha1.Property) *v1alpha1.Property {
+	return &v1alpha1.Property{
+		ObjectMeta: metav1.ObjectMeta{Namespace: property.Namespace, Name: property.Name, UID: property.UID},
+		Spec:       v1alpha1.PropertySpec{DeletionPolicy: property.Spec.DeletionPolicy},
+	}
 }
 
 // Load implements [ledger.Store]. It fails with errNoLedger, errLedgerLarge or a [*ledgerInvalidError].

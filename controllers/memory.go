@@ -23,7 +23,7 @@ type propertyMemory struct {
 	// secrets are those that were read by value since the reconcile began, by name; earlier are those of the reconcile
 	// before. What neither has asked for is forgotten: an owner may name one Secret after another.
 	secrets, earlier map[string]*corev1.Secret
-	// applied says of each object what was applied last.
+	// applied says of each object what was applied last, the zero value of one that was only asked for.
 	applied map[digest]appliedState
 	// handedOver are the Deployments whose replicas are known to be somebody else's.
 	handedOver map[string]bool
@@ -51,17 +51,28 @@ func (m *propertyMemory) keep(secret *corev1.Secret) {
 	m.secrets[secret.Name] = secret
 }
 
-// secret returns a Secret that is remembered in a version, nil where none is.
+// secret returns a Secret that an earlier reconcile has read, if it is remembered in a version; nil where none is.
 func (m *propertyMemory) secret(name, version string) *corev1.Secret {
-	known := m.secrets[name]
-	if known == nil {
-		known = m.earlier[name]
-	}
+	known := m.earlier[name]
 	if known == nil || version == "" || known.ResourceVersion != version {
 		return nil
 	}
 	m.secrets[name] = known
 	return known
+}
+
+// first says whether an object has never been asked for, and notes that it now is: from then on the cache may only not have it yet.
+func (m *propertyMemory) first(key objectKey) bool {
+	_, asked := m.applied[key.digest()]
+	if !asked {
+		m.applied[key.digest()] = appliedState{}
+	}
+	return !asked
+}
+
+// hasSecret says whether a Secret is remembered, in whichever version.
+func (m *propertyMemory) hasSecret(name string) bool {
+	return m.secrets[name] != nil || m.earlier[name] != nil
 }
 
 // forgetSecret drops a Secret that is gone.

@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,17 +32,31 @@ import (
 // owned lists the Property's objects: "Kind name" → resource version.
 func owned(t testing.TB, p *v1alpha1.Property) map[string]string {
 	t.Helper()
+	return ownedIn(t, server.client, p)
+}
+
+// ownedIn is the same of what a cache has.
+func ownedIn(t testing.TB, reader client.Reader, p *v1alpha1.Property) map[string]string {
+	t.Helper()
 	found := map[string]string{}
 	for _, kind := range slices.Concat(resources.Kinds(), resources.OptionalKinds()) {
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind + "List"})
-		if err := server.client.List(context.Background(), list, client.InNamespace(p.Namespace)); err != nil {
+		metadata := &metav1.PartialObjectMetadataList{}
+		metadata.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind + "List"})
+		var list client.ObjectList = metadata
+		if kind.Kind == "Deployment" { // which the operator's cache has whole
+			list = &appsv1.DeploymentList{}
+		}
+		if err := reader.List(context.Background(), list, client.InNamespace(p.Namespace)); err != nil {
 			t.Fatal(err)
 		}
-		for i := range list.Items {
-			if metav1.IsControlledBy(&list.Items[i], p) {
-				found[kind.Kind+" "+list.Items[i].Name] = list.Items[i].ResourceVersion
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if object := item.(client.Object); metav1.IsControlledBy(object, p) {
+				found[kind.Kind+" "+object.GetName()] = object.GetResourceVersion()
 			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	return found

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/collector/auth"
 	"github.com/weir-dev/weir/collector/redisserver"
 	"github.com/weir-dev/weir/collector/redisserver/redistest"
 	"github.com/weir-dev/weir/controllers"
@@ -278,7 +279,16 @@ func refusals() map[string]refused {
 		"no right to change Deployments":     {cause: withoutRight("deployments", "patch"), condition: pods, says: []string{"Deployment shop-query", `cannot patch resource "deployments"`}, stands: []string{"Service shop-query"}},
 		"no right to change Ingresses":       {spec: exposed(), cause: withoutRight("ingresses", "patch"), condition: hosts, says: []string{"Ingress shop-collector", `cannot patch resource "ingresses"`}, stands: []string{"Deployment shop-query"}},
 		"no right to change NetworkPolicies": {cause: withoutRight("networkpolicies", "patch"), condition: pods, says: []string{"NetworkPolicy shop-query", `cannot patch resource "networkpolicies"`}, stands: []string{"Deployment shop-query"}},
-		"no right to read Secrets":           {cause: withoutRight("secrets", "get"), condition: credentials, says: []string{"read Secret shop-credentials", `cannot get resource "secrets"`}, stands: []string{"Service shop-query"}},
+		"no right to read Secrets": { // which what is made anew does not need
+			spec: func(s *v1alpha1.PropertySpec) {
+				s.APIKeys = []v1alpha1.PropertyAPIKey{{Name: "brought", SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "brought", Key: "key"}}}
+			},
+			cause: func(t testing.TB, namespace string) func(testing.TB) {
+				create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "brought"}, StringData: map[string]string{"key": auth.NewAPIKey()}})
+				return withoutRight("secrets", "get")(t, namespace)
+			},
+			condition: credentials, says: []string{"read Secret brought", `cannot get resource "secrets"`}, stands: []string{"Service shop-query"},
+		},
 		"no right to delete what is not asked for any more": {
 			spec: exposed(), cause: withoutRight("ingresses", "delete"),
 			change:    editing(func(s *v1alpha1.PropertySpec) { s.Exposure = v1alpha1.Exposure{Type: v1alpha1.ExposureNone} }),

@@ -12,14 +12,17 @@ import (
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// readSecret returns a Secret beside the Property, nil where there is none. The metadata cache tells whether the
-// remembered one is still the same. It must not be changed.
+// readSecret returns a Secret beside the Property, nil where there is none. The metadata cache tells whether one that an
+// earlier reconcile has read is still the same. It must not be changed.
 func (r *Reconciler) readSecret(ctx context.Context, property *v1alpha1.Property, name string) (*corev1.Secret, error) {
+	memory := r.memories.of(property)
+	if known := memory.secrets[name]; known != nil {
+		return known, nil
+	}
 	version, err := r.secretVersion(ctx, property.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
-	memory := r.memories.of(property)
 	if known := memory.secret(name, version); known != nil {
 		return known, nil
 	}

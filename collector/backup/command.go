@@ -43,6 +43,9 @@ type Environment struct {
 	Getenv func(string) string
 	// Version is the program's.
 	Version string
+	// Patience is for how long a Redis is tried that cannot be reached; without it is tried once. A pod that has just been made may
+	// not be let through to it yet: whoever enforces network policies learns its address only now.
+	Patience time.Duration
 }
 
 // connection is which Redis, and which bucket.
@@ -138,6 +141,10 @@ func Command(ctx context.Context, name string, args []string, e Environment) int
 		return misused
 	}
 	defer client.Close()
+	if err := c.reach(ctx, client, name); err != nil {
+		fmt.Fprintf(e.Stderr, "%s: %v\n", name, err)
+		return failed
+	}
 	return c.run(ctx, client)
 }
 

@@ -77,6 +77,9 @@ func (c *restoring) run(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
+	if err := c.reach(ctx, client, c.name); err != nil {
+		return err
+	}
 	namespace, name, _ := strings.Cut(c.property, "/")
 	s := client.Stream(namespace, name)
 	if c.discard {
