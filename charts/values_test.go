@@ -173,6 +173,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 			[]string{"--set", "clusterWide=true,console.enabled=true,console.oidc.issuerURL=https://id.example.com,console.oidc.clientID=weir"},
 			"console.url: must be the address at which people reach the console",
 		},
+		"backups that may take a moment":  {[]string{"--set", "backup.activeDeadlineSeconds=1"}, "/backup/activeDeadlineSeconds"},
 		"backups of what is no Property":  {[]string{"--set", "backup.properties={shop}"}, "/backup/properties/0"},
 		"backups to a server with a path": {[]string{"--set", "backup.s3.endpoint=https://minio.example.com/backups"}, "/backup/s3/endpoint"},
 		"backups to no bucket":            {[]string{"--set", "clusterWide=true,backup.enabled=true,backup.s3.existingSecret=keys"}, "backup.s3.bucket: must name"},

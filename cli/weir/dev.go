@@ -14,6 +14,7 @@ import (
 	"time"
 	_ "time/tzdata" // a machine may have no zone files
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/audit"
 	"github.com/weir-dev/weir/collector/config"
 	"github.com/weir-dev/weir/collector/role"
@@ -38,6 +39,7 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	logger := slog.New(slog.NewTextHandler(stderr, nil))
 	stream.RouteLogs(logger)
+	sayLeftAlone(logger, properties)
 
 	listener, metricsListener, err := options.open(ctx)
 	if err != nil {
@@ -82,6 +84,18 @@ func dev(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		return cause
 	}
 	return err
+}
+
+// sayLeftAlone says what of properties there is no operator for, where somebody could take it to be in force.
+func sayLeftAlone(logger *slog.Logger, properties []*loadedProperty) {
+	for _, p := range properties {
+		if _, there := p.Annotations[v1alpha1.AnnotationPaused]; there {
+			logger.Warn("an annotation is left alone: it is for an operator", "annotation", v1alpha1.AnnotationPaused, "property", p.id())
+		}
+		if p.Spec.DedicatedRedis() != nil {
+			logger.Warn("spec.redis.dedicated is left alone: no Redis is made for a Property, so it is in that of the others", "property", p.id())
+		}
+	}
 }
 
 // devRun is what one run has to work with.

@@ -39,6 +39,11 @@ spec:
   - {name: crm, type: Webhook, webhook: {url: "https://crm.example.com/"}, credentialsSecretRef: {name: absent}}
 `)
 	archived := write("archived.yaml", "apiVersion: weir.dev/v1alpha1\nkind: Property\nmetadata: {name: shop}\nspec: {currency: EUR, history: {type: ClickHouse}}\n")
+	clustered := write("clustered.yaml", `apiVersion: weir.dev/v1alpha1
+kind: Property
+metadata: {name: shop, annotations: {weir.dev/paused: "true"}}
+spec: {currency: EUR, redis: {dedicated: {memory: 256Mi, storage: 1Gi}}}
+`)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +66,8 @@ spec:
 		{"a missing Secret", []string{"-f", secretless}, 2, []string{"secretless.yaml…spec.platforms[0].credentialsSecretRef…absent"}},
 		{"a port in use", []string{"-f", good, "--listen", taken.Addr().String()}, 1, []string{taken.Addr().String() + " is in use by process…--listen 127.0.0.1:"}},
 		{"a Redis that does not answer", []string{"-f", good, "--listen", "127.0.0.1:0", "--redis", "redis://:secret@127.0.0.1:1/0"}, 1, []string{"--redis: …connection refused; start that Redis or name another…redis://127.0.0.1:6379"}},
+		{"what only an operator heeds, and the same", []string{"-f", clustered, "--listen", "127.0.0.1:0", "--redis", "redis://:secret@127.0.0.1:1/0"}, 1,
+			[]string{"WARN…is left alone…weir.dev/paused…default/shop", "WARN…spec.redis.dedicated is left alone…default/shop", "--redis: …connection refused"}},
 		{"a ClickHouse that does not answer", []string{"-f", good, "--listen", "127.0.0.1:0", "--clickhouse", "http://admin:secret@127.0.0.1:1"}, 1, []string{"--clickhouse: Property default/shop: ClickHouse cannot be reached"}},
 		{"a ClickHouse URL that is none", []string{"-f", good, "--clickhouse", "clickhouse://u:secret@h"}, 2, []string{"--clickhouse: the ClickHouse URL must look like…https://"}},
 		{"authorities of no ClickHouse", []string{"-f", good, "--clickhouse", "own", "--clickhouse-ca-file", "absent"}, 2, []string{"--clickhouse-ca-file: goes with the URL"}},

@@ -115,20 +115,15 @@ func Verify(from io.Reader) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{Property: r.Header.Property}
-	var progress stream.BackupProgress
 	for {
 		p, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			if !progress.Cut() {
-				return report, ErrDamaged
-			}
-			report.Cut, report.Bytes = time.UnixMilli(progress.At()), r.offset
+			report.Cut, report.Bytes = time.UnixMilli(r.Progress.At()), r.offset
 			return report, nil
 		}
 		if err != nil {
 			return report, err
 		}
-		progress.Note(p)
 		report.Pieces++
 		report.Events += eventsIn(p)
 	}
@@ -160,11 +155,7 @@ func restore(ctx context.Context, s *stream.Stream, from io.Reader, now time.Tim
 		if err != nil {
 			return report, err
 		}
-		if p.Kind == stream.PieceCut {
-			var progress stream.BackupProgress
-			progress.Note(p)
-			report.Cut = time.UnixMilli(progress.At())
-		}
+		report.Cut = time.UnixMilli(r.Progress.At())
 		report.Pieces++
 		report.Events += eventsIn(p)
 		report.Bytes = r.offset

@@ -8,7 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -42,9 +42,11 @@ func isBucket(place string) bool { return strings.HasPrefix(place, bucketScheme)
 type bucketFlags struct {
 	region, endpoint string
 	pathStyle        bool
+	patience         patience
 }
 
 func (b *bucketFlags) add(set *flag.FlagSet) {
+	b.patience = usual
 	set.StringVar(&b.region, "s3-region", "us-east-1", "the bucket's `REGION`; the keys are AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN")
 	set.StringVar(&b.endpoint, "s3-endpoint", "", "`URL` of a server other than AWS's")
 	set.BoolVar(&b.pathStyle, "s3-path-style", false, "the bucket is in the URL's path and not in its host")
@@ -70,7 +72,7 @@ func (b *bucketFlags) client(place string, getenv func(string) string) (client *
 	}
 	options := s3.Options{
 		Region: b.region, UsePathStyle: b.pathStyle,
-		HTTPClient: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		HTTPClient: b.patience.client(b.patience.answer),
 		Credentials: credentials.NewStaticCredentialsProvider(
 			id, secret, getenv("AWS_SESSION_TOKEN")),
 		RetryMaxAttempts: tries,
@@ -91,11 +93,17 @@ func (b *bucketFlags) open(ctx context.Context, place string, getenv func(string
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	giveUp := func() { cancel(errSilent) }
+	timer := time.AfterFunc(b.patience.call, giveUp)
 	got, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	timer.Stop()
 	if err != nil {
-		return nil, refusal(err)
+		err = refusal(ctx, err)
+		giveUp()
+		return nil, err
 	}
-	return got.Body, nil
+	return &pacedBody{ReadCloser: got.Body, stall: b.patience.stall, giveUp: giveUp, now: time.Now}, nil
 }
 
 // target returns where a Property's backup is written to, which is named for when it was begun.
@@ -108,13 +116,16 @@ func (b *bucketFlags) target(place, property string, began time.Time, getenv fun
 		prefix += "/"
 	}
 	folder := prefix + property + "/"
-	return &object{client: client, bucket: bucket, folder: folder, key: folder + began.UTC().Format(nameLayout), began: began, said: said}, nil
+	return &object{
+		client: client, bucket: bucket, folder: folder, key: folder + began.UTC().Format(nameLayout), patience: b.patience, began: began, said: said,
+	}, nil
 }
 
 // object is an object that is written in parts. It is there once it is whole.
 type object struct {
 	client              *s3.Client
 	bucket, folder, key string
+	patience            patience
 	// began is when the backup was.
 	began time.Time
 	// said is told what keeps parts in the bucket that a killed backup has left.
@@ -136,14 +147,18 @@ func (o *object) begin(ctx context.Context) (io.Writer, error) {
 
 // start begins the upload, with the first part.
 func (o *object) start(ctx context.Context) error {
-	if err := o.sweep(ctx); err != nil {
+	ctx, done := within(ctx, o.patience.call)
+	defer done()
+	if err := o.sweep(ctx); errors.Is(err, errSilent) {
+		return err
+	} else if err != nil {
 		o.said(fmt.Errorf("parts that a killed backup has left stay in the bucket: %w", err))
 	}
 	begun, err := o.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{
 		Bucket: &o.bucket, Key: &o.key, ContentType: aws.String("application/octet-stream"),
 	})
 	if err != nil {
-		return refusal(err)
+		return refusal(ctx, err)
 	}
 	o.upload = begun.UploadId
 	return nil
@@ -156,7 +171,7 @@ func (o *object) sweep(ctx context.Context) error {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return refusal(err)
+			return refusal(ctx, err)
 		}
 		for i := range page.Uploads {
 			left := &page.Uploads[i]
@@ -165,7 +180,7 @@ func (o *object) sweep(ctx context.Context) error {
 				continue // somebody else's, or perhaps not dead
 			}
 			if _, err := o.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: left.Key, UploadId: left.UploadId}); err != nil {
-				return refusal(err)
+				return refusal(ctx, err)
 			}
 		}
 	}
@@ -189,12 +204,14 @@ func (o *object) send(ctx context.Context) error {
 			return err
 		}
 	}
+	ctx, done := within(ctx, o.patience.longCall)
+	defer done()
 	number := int32(len(o.parts) + 1)
 	sent, err := o.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &o.bucket, Key: &o.key, UploadId: o.upload, PartNumber: &number, Body: bytes.NewReader(o.buffer.Bytes()),
 	})
 	if err != nil {
-		return refusal(err)
+		return refusal(ctx, err)
 	}
 	o.parts = append(o.parts, types.CompletedPart{ETag: sent.ETag, PartNumber: &number})
 	o.buffer.Reset()
@@ -205,11 +222,14 @@ func (o *object) finish(ctx context.Context) error {
 	if err := o.send(ctx); err != nil {
 		return err
 	}
+	ctx, done := within(ctx, o.patience.longCall)
+	defer done()
+	// A server may copy all parts before it says a word, and knows of no upload any more when it is asked again.
 	_, err := o.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &o.bucket, Key: &o.key, UploadId: o.upload, MultipartUpload: &types.CompletedMultipartUpload{Parts: o.parts},
-	})
+	}, func(options *s3.Options) { options.HTTPClient = o.patience.client(o.patience.longCall) })
 	if err != nil {
-		return refusal(err)
+		return refusal(ctx, err)
 	}
 	o.upload, o.parts = nil, nil
 	return nil
@@ -221,18 +241,21 @@ func (o *object) discard(ctx context.Context) error {
 	if o.upload == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, abortTimeout)
-	defer cancel()
+	ctx, done := within(ctx, abortTimeout)
+	defer done()
 	_, err := o.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &o.bucket, Key: &o.key, UploadId: o.upload})
 	o.upload, o.parts = nil, nil
 	if err != nil {
-		return fmt.Errorf("parts of the backup are left in the bucket: %w", refusal(err))
+		return fmt.Errorf("parts of the backup are left in the bucket: %w", refusal(ctx, err))
 	}
 	return nil
 }
 
 // refusal makes an error of ours of one of the library's, which has more in it than people need.
-func refusal(err error) error {
+func refusal(ctx context.Context, err error) error {
+	if slow, is := errors.AsType[net.Error](err); is && slow.Timeout() || errors.Is(context.Cause(ctx), errSilent) {
+		return errSilent
+	}
 	response, answered := errors.AsType[*smithyhttp.ResponseError](err)
 	if !answered || response.HTTPStatusCode() == 0 {
 		return fmt.Errorf("the bucket's server cannot be reached: %w", err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -166,8 +165,8 @@ func (c *backing) check(rest []string) (problems []string) {
 		problems = append(problems, "--property: name a Property, or give --all")
 	}
 	for _, property := range c.properties {
-		if !isProperty(property) {
-			problems = append(problems, "--property: must be NAMESPACE/NAME")
+		if !stream.IsProperty(property) {
+			problems = append(problems, badProperty)
 		}
 	}
 	if inBucket {
@@ -233,6 +232,8 @@ func (c *backing) one(ctx context.Context, client *stream.Client, property strin
 	return j.run(ctx)
 }
 
+const badProperty = "--property: must be NAMESPACE/NAME, such as shops/shop"
+
 // progressInterval is how often it is said how far it is.
 const progressInterval = 5 * time.Second
 
@@ -246,12 +247,6 @@ func (e *Environment) progress() func(Report) {
 		last = time.Now()
 		fmt.Fprintf(e.Stderr, "%s: %d events, %d MiB\n", r.Property, r.Events, r.Bytes>>20)
 	}
-}
-
-// isProperty says whether a text is NAMESPACE/NAME.
-func isProperty(text string) bool {
-	parts := strings.Split(text, "/")
-	return len(parts) == 2 && !slices.Contains(parts, "") && !strings.ContainsAny(text, "{}*?[]\\: \t\r\n")
 }
 
 // said is an error in words for people.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-dev/weir/collector/event"
 	"github.com/weir-dev/weir/collector/event/wire"
@@ -147,6 +148,8 @@ func TestCommandsRefuse(t *testing.T) {
 		"a backup of nothing":                    {[]string{"backup", "--redis-url", from, "--to", path("new")}, 2, "name a Property, or give --all"},
 		"several Properties in one file":         {[]string{"backup", "--redis-url", from, "--all", "--to", path("new")}, 2, "several Properties go to"},
 		"a name with a pattern in it":            {[]string{"backup", "--redis-url", from, "--property", "default/*", "--to", path("new")}, 2, "must be NAMESPACE/NAME"},
+		"a name that leads elsewhere":            {[]string{"backup", "--redis-url", from, "--property", "../..", "--to", path("new")}, 2, "must be NAMESPACE/NAME"},
+		"a restore of one":                       {[]string{"restore", "--redis-url", empty, "--property", "../..", path("good")}, 2, "must be NAMESPACE/NAME"},
 		"a bucket without keys":                  {[]string{"backup", "--redis-url", from, "--all", "--to", "s3://bucket/"}, 1, "AWS_ACCESS_KEY_ID"},
 		"to go on in a bucket":                   {[]string{"backup", "--redis-url", from, "--all", "--resume", "--to", "s3://bucket/"}, 2, "is for files alone"},
 		"no Redis":                               {[]string{"backup", "--property", "default/shop", "--to", path("new")}, 2, "say where Redis is"},
@@ -253,5 +256,41 @@ func TestAFileThatWasBrokenOffAnywhereIsGoneOnWith(t *testing.T) {
 	}
 	if n := length(t, to, "shop"); n != 4000 {
 		t.Errorf("%d events", n)
+	}
+}
+
+func TestAFullRedisIsSaidAndARestoreGoesOnOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
+	from, to := redistest.URL(t), redistest.URL(t)
+	fill(t, dialled(t, from).Stream("default", "shop"), 4000)
+	code, whole, said := run(t, nil, nil, "backup", "--redis-url", from, "--property", "default/shop", "--to", "-")
+	if code != 0 {
+		t.Fatal(said)
+	}
+	options, err := redis.ParseURL(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := redis.NewClient(options)
+	t.Cleanup(func() { _ = admin.Close() })
+	args := []string{"restore", "--redis-url", to, "--property", "default/shop", "-"}
+	end := boundaries(t, whole)[len(boundaries(t, whole))-2]
+	for _, name := range []string{"when it begins", "when it goes on"} {
+		if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		code, _, said := run(t, bytes.NewReader(whole), nil, args...)
+		if code != 1 || !strings.Contains(said, "redis is out of memory") || !strings.Contains(said, "run it again") || strings.Contains(said, "EXECABORT") {
+			t.Errorf("%s: exit code %d: %s", name, code, said)
+		}
+		if err := admin.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, said := run(t, bytes.NewReader(whole[:end]), nil, args...); code != 1 || !strings.Contains(said, "end is missing") {
+			t.Fatalf("exit code %d: %s", code, said)
+		}
+	}
+	if code, _, said := run(t, bytes.NewReader(whole), nil, args...); code != 0 || length(t, to, "shop") != 4000 {
+		t.Errorf("exit code %d: %s", code, said)
 	}
 }

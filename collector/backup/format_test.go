@@ -204,6 +204,75 @@ func TestHostileFilesAreRefusedAndTakeNoMemory(t *testing.T) {
 	}
 }
 
+// What is in a file may be anybody's: what --check calls whole has to be what Redis takes.
+func TestAFileOfPiecesThatCannotFollowEachOtherIsDamaged(t *testing.T) {
+	t.Parallel()
+	entries := func(key string, ids ...string) stream.Piece {
+		p := stream.Piece{Kind: stream.PieceEntries, Key: key}
+		for _, id := range ids {
+			p.Items = append(p.Items, id, "e", "")
+		}
+		return p
+	}
+	cut := stream.Piece{Kind: stream.PieceCut, Items: []string{"1700000000000"}}
+	ends := stream.Piece{Kind: stream.PieceEnds, Key: "events", Items: []string{"2-0", "3", "0-0"}}
+	pending := stream.Piece{Kind: stream.PiecePending, Key: "events", Items: []string{"meta", "1-0", "pod-1", "1"}}
+	tests := map[string][]stream.Piece{
+		"no cut":                           {ends},
+		"two cuts":                         {cut, cut},
+		"entries out of order":             {cut, entries("events", "2-0", "1-0")},
+		"an entry twice":                   {cut, entries("events", "1-0", "1-0")},
+		"an entry that no stream has":      {cut, entries("events", "0-0")},
+		"pieces of entries out of order":   {cut, entries("events", "2-0"), entries("deliveries", "1-0"), entries("events", "1-0")},
+		"an entry beyond the stream's end": {ends, cut, entries("events", "3-0")},
+		"an end before an entry":           {entries("events", "3-0"), ends, cut},
+		"an end before what is deleted":    {{Kind: stream.PieceEnds, Key: "events", Items: []string{"2-0", "3", "3-0"}}, cut},
+		"an end after no number":           {{Kind: stream.PieceEnds, Key: "events", Items: []string{"2-0", "some", "0-0"}}, cut},
+		"pending in no group":              {pending, cut},
+		"pending no number of times": {
+			{Kind: stream.PieceGroup, Key: "events", Items: []string{"meta", "2-0", ""}},
+			{Kind: stream.PiecePending, Key: "events", Items: []string{"meta", "1-0", "pod-1", "often"}}, cut,
+		},
+		"a group that has read no number": {{Kind: stream.PieceGroup, Key: "events", Items: []string{"meta", "2-0", "some"}}, cut},
+		"a score that is no number":       {cut, {Kind: stream.PieceScores, Key: "audit:keys", Items: []string{"a", "nan"}}},
+	}
+	for name, pieces := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, _ := written(t, pieces)
+			if report, err := Verify(bytes.NewReader(file)); !errors.Is(err, ErrDamaged) {
+				t.Errorf("%v, error %v, want %v", report, err, ErrDamaged)
+			}
+		})
+	}
+}
+
+// What a header says is printed, and compared with what somebody has asked for.
+func TestAHeaderOfWhatCannotBeAPropertyIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, property := range map[string]string{
+		"nothing": "", "no name": "default/", "no namespace": "/shop", "three": "a/b/c", "folders": "../..", "a name in capitals": "default/Shop",
+		"what a terminal obeys": "default/\x1b[2Jshop", "a line more": "default/shop\nbackup: whole", "a name beyond size": "default/" + strings.Repeat("a", 64),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var file bytes.Buffer
+			other := header
+			other.Property = property
+			w, err := NewWriter(&file, other)
+			if err == nil {
+				err = w.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := NewReader(&file); !errors.Is(err, ErrDamaged) {
+				t.Errorf("error %v, want %v", err, ErrDamaged)
+			}
+		})
+	}
+}
+
 func FuzzReader(f *testing.F) {
 	file, frames := written(f, somePieces())
 	f.Add(file)

@@ -21,13 +21,15 @@ import (
 type Reader struct {
 	// Header is what the backup says of itself.
 	Header Header
+	// Progress is how far the backup is that was read.
+	Progress stream.BackupProgress
 
 	from *bufio.Reader
 	// sum is of the frames that were read, number that of the next one, and offset where it begins.
 	sum    hash.Hash
 	number uint64
 	offset int64
-	// ended says that the last frame was the end.
+	// ended says that nothing can be gone on with: the last frame was the end, or what nobody writes.
 	ended   bool
 	decoder *zstd.Decoder
 	raw     bytes.Buffer
@@ -59,7 +61,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind != frameHeader || json.Unmarshal(body, &r.Header) != nil || r.Header.ID == "" || r.Header.Property == "" {
+	if kind != frameHeader || json.Unmarshal(body, &r.Header) != nil || r.Header.ID == "" || !stream.IsProperty(r.Header.Property) {
 		return nil, ErrDamaged
 	}
 	return r, nil
@@ -75,11 +77,18 @@ func (r *Reader) Next() (*stream.Piece, error) {
 	}
 	switch kind {
 	case framePiece:
-		return pieceOf(body)
+		p, err := pieceOf(body)
+		if err == nil {
+			if err = r.Progress.Note(p); err != nil {
+				err = fmt.Errorf("%w: %w", ErrDamaged, err)
+			}
+		}
+		r.ended = err != nil
+		return p, err
 	case frameEnd:
 		r.ended = true
 		var said end
-		if json.Unmarshal(body, &said) != nil || said.SHA256 != hex.EncodeToString(before) || said.Pieces != int64(r.number)-2 {
+		if json.Unmarshal(body, &said) != nil || said.SHA256 != hex.EncodeToString(before) || said.Pieces != int64(r.number)-2 || !r.Progress.Cut() {
 			return nil, ErrDamaged
 		}
 		if _, err := r.from.ReadByte(); !errors.Is(err, io.EOF) {

@@ -55,8 +55,8 @@ func (c *restoring) problems(rest []string) (problems []string) {
 	case !c.discard:
 		c.from = rest[0]
 	}
-	if !c.check && !isProperty(c.property) {
-		problems = append(problems, "--property: must be NAMESPACE/NAME")
+	if !c.check && !stream.IsProperty(c.property) {
+		problems = append(problems, badProperty)
 	}
 	if isBucket(c.from) {
 		problems = append(problems, c.bucket.check(c.from)...)
@@ -105,6 +105,8 @@ func explained(err error) error {
 	switch {
 	case errors.Is(err, stream.ErrNotEmpty):
 		return fmt.Errorf("%w; a backup is put into a Property that has received none", err)
+	case errors.Is(err, stream.ErrFull):
+		return fmt.Errorf("%w: give it more, and run it again: it goes on where it was. The Property has nothing of it yet; --discard removes what was written", err)
 	case errors.Is(err, ErrTruncated), errors.Is(err, ErrDamaged):
 		return fmt.Errorf("%w; the Property has nothing of it. With the whole backup it goes on where it was, and --discard removes what was written", err)
 	default:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -32,32 +31,49 @@ func (p *pipe) begin(context.Context) (io.Writer, error) {
 func (p *pipe) finish(context.Context) error  { return nil }
 func (p *pipe) discard(context.Context) error { return nil }
 
-// file writes to a file, which has its name once it is whole. Only its owner may read it.
+// file writes to a file, which has its name once it is whole. Only its owner may read it, and only one backup writes it.
 type file struct {
 	path string
+	// open is the part, as long as its lock is held.
 	open *os.File
 }
 
 func (f *file) begin(context.Context) (io.Writer, error) {
-	if _, err := os.Lstat(f.path); err == nil {
-		return nil, fmt.Errorf("%s is there already", f.path)
-	}
-	if err := f.close(); err != nil {
+	if err := f.free(); err != nil {
 		return nil, err
 	}
-	opened, err := os.OpenFile(f.path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if f.open != nil {
+		_, err := f.open.Seek(0, io.SeekStart)
+		return f.open, errors.Join(f.open.Truncate(0), err)
+	}
+	opened, err := createPartial(f.path + partial)
 	if err != nil {
 		return nil, err
+	}
+	// Another backup may have come to its end before this one had the lock.
+	if err := f.free(); err != nil {
+		return nil, errors.Join(err, os.Remove(opened.Name()), opened.Close())
 	}
 	f.open = opened
 	return opened, nil
 }
 
+// free fails where the file is there.
+func (f *file) free() error {
+	if _, err := os.Lstat(f.path); err == nil {
+		return fmt.Errorf("%s is there already", f.path)
+	}
+	return nil
+}
+
 func (f *file) finish(context.Context) error {
-	if err := errors.Join(f.open.Sync(), f.close()); err != nil {
+	if err := f.open.Sync(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.path+partial, f.path); err != nil {
+	if same, err := stillThere(f.open); err != nil || !same {
+		return errors.Join(fmt.Errorf("somebody has put something else in place of %s, so that there is no backup", f.open.Name()), err)
+	}
+	if err := errors.Join(os.Rename(f.open.Name(), f.path), f.close()); err != nil {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(f.path))
@@ -82,14 +98,14 @@ func (f *file) close() error {
 // resume goes on with what a backup has written to the file that was broken off: it cuts off what is not whole. begun is false where
 // there is nothing to go on with.
 func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgress, events int64, begun bool, err error) {
-	opened, err := os.OpenFile(f.path+partial, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, 0, false, nil
-	}
-	if err != nil {
+	opened, err := openPartial(f.path + partial)
+	if err != nil || opened == nil {
 		return nil, nil, 0, false, err
 	}
 	f.open = opened
+	if err := f.free(); err != nil {
+		return nil, nil, 0, false, err
+	}
 	r, err := NewReader(opened)
 	if errors.Is(err, ErrFormat) || errors.Is(err, ErrTruncated) || errors.Is(err, ErrDamaged) {
 		return nil, nil, 0, false, f.close()
@@ -100,7 +116,6 @@ func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgre
 	if r.Header.Property != property {
 		return nil, nil, 0, false, &OtherError{Has: r.Header.Property, Wanted: property}
 	}
-	progress = &stream.BackupProgress{}
 	for {
 		p, err := r.Next()
 		if err != nil {
@@ -109,18 +124,17 @@ func (f *file) resume(property string) (w *Writer, progress *stream.BackupProgre
 			}
 			break
 		}
-		progress.Note(p)
 		events += eventsIn(p)
 	}
-	if !progress.Cut() || r.ended {
+	if !r.Progress.Cut() || r.ended {
 		return nil, nil, 0, false, f.close()
 	}
-	if err := opened.Truncate(r.offset); err != nil {
+	if err := errors.Join(opened.Chmod(0o600), opened.Truncate(r.offset)); err != nil {
 		return nil, nil, 0, false, err
 	}
 	if _, err := opened.Seek(r.offset, io.SeekStart); err != nil {
 		return nil, nil, 0, false, err
 	}
 	w, err = ContinueWriter(opened, r)
-	return w, progress, events, true, err
+	return w, &r.Progress, events, true, err
 }

@@ -31,8 +31,7 @@ func (s *Stream) Backup(ctx context.Context, progress *BackupProgress, emit func
 		if err := emit(p); err != nil {
 			return err
 		}
-		progress.Note(p)
-		return nil
+		return progress.Note(p)
 	}
 	release, err := s.holdErasures(ctx)
 	if err != nil {
@@ -254,8 +253,17 @@ func (s *Stream) checkUnerased(ctx context.Context, progress *BackupProgress) er
 	}
 }
 
-// eventsName takes apart the name of a property's stream of events.
-var eventsName = regexp.MustCompile(`^weir:\{([^{}/]+/[^{}/]+)\}:events$`)
+// propertyName is what NAMESPACE/NAME looks like, eventsName the name of a property's stream of events.
+var (
+	propertyName = regexp.MustCompile(`^` + label + `/` + label + `$`)
+	eventsName   = regexp.MustCompile(`^weir:\{(` + label + `/` + label + `)\}:events$`)
+)
+
+// label is a name as Kubernetes has them.
+const label = `[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?`
+
+// IsProperty says whether a text can be a Property's NAMESPACE/NAME.
+func IsProperty(text string) bool { return propertyName.MatchString(text) }
 
 // Properties returns the properties that Redis has events of, as NAMESPACE/NAME, in order. It looks through all keys.
 func (c *Client) Properties(ctx context.Context) ([]string, error) {

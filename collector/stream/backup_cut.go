@@ -252,7 +252,7 @@ func (c *backupCut) opened(platform string) []string {
 		list, _ := part.value.Slice() // an error is said where the part is handed on
 		switch part.key {
 		case k.due(platform):
-			due = every(textsOf(list), 2)
+			due = each(textsOf(list), 0, 2)
 		case k.attempts(platform):
 			attempts = pairsOf(list)
 		}

@@ -81,7 +81,9 @@ func TestABackupThatWasBrokenOffGoesOnWithTheSameMoment(t *testing.T) {
 		pieces := slices.Clone(whole[:cut+1])
 		var progress BackupProgress
 		for i := range pieces {
-			progress.Note(&pieces[i])
+			if err := progress.Note(&pieces[i]); err != nil {
+				t.Fatal(err)
+			}
 		}
 		emit := func(p *Piece) error {
 			if len(pieces) == after {
@@ -96,7 +98,9 @@ func TestABackupThatWasBrokenOffGoesOnWithTheSameMoment(t *testing.T) {
 		mustAppend(t, newAppender(t, s, AppenderOptions{}), shopEvent(fmt.Sprint("later-", after), "", "client-9"))
 		var again BackupProgress
 		for i := range pieces {
-			again.Note(&pieces[i])
+			if err := again.Note(&pieces[i]); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := s.Backup(t.Context(), &again, func(p *Piece) error { pieces = append(pieces, *p); return nil }); err != nil {
 			t.Fatalf("after %d pieces: %v", after, err)

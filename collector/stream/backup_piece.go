@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -64,7 +65,7 @@ func (k PieceKind) size() (fixed, size int) {
 }
 
 // restorable are the keys that a backup may have, by the kind of their pieces. What lives for minutes is not in it, nor who has
-// what under way, nor Redis's clock, nor what may stay for less than a day.
+// what under way, nor Redis's clock, nor what may stay for less than a day, nor counts.
 var restorable = map[PieceKind]*regexp.Regexp{
 	PieceText:    regexp.MustCompile(`^(source|writer):[^{}]{1,255}$`),
 	PieceHash:    regexp.MustCompile(`^(dedup|join)(:[0-7])?$|^seal:(device|identity|dropped)$|^archive$|^retry:[^{}]{1,255}:attempts$|^order:[^{}]{1,255}:[0-9a-f]{20}$|^erasure:state:[^{}]{1,255}$`),
@@ -87,31 +88,50 @@ func (p *Piece) Check() error {
 	if rest < 0 || size == 0 && rest > 0 || size > 0 && rest%size > 0 {
 		return errPiece
 	}
-	var ids []string
-	switch p.Kind {
-	case PieceEntries:
-		ids = every(p.Items, 3)
-	case PiecePending:
-		ids = every(p.Items[1:], 3)
-	case PieceEnds:
-		ids = []string{p.Items[0], p.Items[2]}
-	case PieceGroup:
-		ids = p.Items[1:2]
-	case PieceCut:
-		if _, err := strconv.ParseInt(p.Items[0], 10, 64); err != nil {
-			return errPiece
-		}
-	}
-	if slices.ContainsFunc(ids, func(id string) bool { _, err := ParsePosition(id); return err != nil }) {
+	if !p.fit() {
 		return errPiece
 	}
 	return nil
 }
 
-// every returns each n-th item, beginning with the first.
-func every(items []string, n int) []string {
+// fit says whether Redis would take the items.
+func (p *Piece) fit() bool {
+	number := func(text string) bool { n, err := strconv.ParseInt(text, 10, 64); return err == nil && n >= 0 }
+	score := func(text string) bool { f, err := strconv.ParseFloat(text, 64); return err == nil && !math.IsNaN(f) }
+	every := func(items []string, is func(string) bool) bool {
+		return !slices.ContainsFunc(items, func(item string) bool { return !is(item) })
+	}
+	isID := func(id string) bool { _, err := ParsePosition(id); return err == nil }
+	switch p.Kind {
+	case PieceScores:
+		return every(each(p.Items, 1, 2), score)
+	case PieceEntries:
+		before := Position(0)
+		return every(each(p.Items, 0, 3), func(id string) bool {
+			at, err := ParsePosition(id)
+			later := err == nil && at > before
+			before = at
+			return later
+		})
+	case PiecePending:
+		return every(each(p.Items, 1, 3), isID) && every(each(p.Items, 3, 3), number)
+	case PieceEnds:
+		last, err := ParsePosition(p.Items[0])
+		deleted, alsoErr := ParsePosition(p.Items[2])
+		return err == nil && alsoErr == nil && deleted <= last && number(p.Items[1])
+	case PieceGroup:
+		return isID(p.Items[1]) && (p.Items[2] == "" || number(p.Items[2]))
+	case PieceCut:
+		return number(p.Items[0])
+	default:
+		return true
+	}
+}
+
+// each returns each n-th item, beginning with one.
+func each(items []string, first, n int) []string {
 	list := make([]string, 0, len(items)/n)
-	for i := 0; i < len(items); i += n {
+	for i := first; i < len(items); i += n {
 		list = append(list, items[i])
 	}
 	return list
@@ -125,6 +145,8 @@ type BackupProgress struct {
 	at    int64
 	// ends are the last ids of streams at the cut, last those of their entries that are there already.
 	ends, last map[string]Position
+	// groups are those of events.
+	groups map[string]bool
 	// buckets are the values of dedup and join at the cut, by the buckets' keys, and open the erasures that were open, by id.
 	buckets, open map[string]string
 }
@@ -135,19 +157,27 @@ func (b *BackupProgress) Cut() bool { return b.whole }
 // At is the millisecond of the cut.
 func (b *BackupProgress) At() int64 { return b.at }
 
-// Note takes note of a piece, which [Piece.Check] finds fit. It keeps nothing of it that is large.
-func (b *BackupProgress) Note(p *Piece) {
+// Note takes note of a piece, which [Piece.Check] finds fit. It keeps nothing of it that is large. It fails where a piece cannot
+// follow those before.
+func (b *BackupProgress) Note(p *Piece) error {
 	if b.ends == nil {
-		b.ends, b.last = map[string]Position{}, map[string]Position{}
+		b.ends, b.last, b.groups = map[string]Position{}, map[string]Position{}, map[string]bool{}
 		b.buckets, b.open = map[string]string{}, map[string]string{}
 	}
 	switch p.Kind {
 	case PieceEnds:
 		b.ends[p.Key], _ = ParsePosition(p.Items[0])
-	case PieceEntries:
-		if n := len(p.Items); n > 0 {
-			b.last[p.Key], _ = ParsePosition(p.Items[n-3])
+		if b.last[p.Key] > b.ends[p.Key] {
+			return errPiece
 		}
+	case PieceGroup:
+		b.groups[p.Items[0]] = true
+	case PiecePending:
+		if !b.groups[p.Items[0]] {
+			return errPiece
+		}
+	case PieceEntries:
+		return b.noteEntries(p)
 	case PieceHash:
 		if p.Key == "dedup" || p.Key == "join" {
 			for i := 0; i < len(p.Items); i += 2 {
@@ -161,9 +191,27 @@ func (b *BackupProgress) Note(p *Piece) {
 			}
 		}
 	case PieceCut:
+		if b.whole {
+			return errPiece
+		}
 		b.whole = true
 		b.at, _ = strconv.ParseInt(p.Items[0], 10, 64)
 	}
+	return nil
+}
+
+func (b *BackupProgress) noteEntries(p *Piece) error {
+	n := len(p.Items)
+	if n == 0 {
+		return nil
+	}
+	first, _ := ParsePosition(p.Items[0])
+	last, _ := ParsePosition(p.Items[n-3])
+	if end, known := b.ends[p.Key]; first <= b.last[p.Key] || known && last > end {
+		return errPiece
+	}
+	b.last[p.Key] = last
+	return nil
 }
 
 // pieceBytes is about how much a piece has, unless a single item has more.

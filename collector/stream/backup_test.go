@@ -97,7 +97,7 @@ func contents(t testing.TB, s *Stream) map[string]string {
 	return all
 }
 
-// left out of backups are what lives for minutes, who has what under way, and what may stay for less than a day.
+// left out of backups are what lives for minutes, who has what under way, what may stay for less than a day, and counts.
 func without(all map[string]string, prefixes ...string) map[string]string {
 	for name := range all {
 		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
@@ -107,7 +107,7 @@ func without(all map[string]string, prefixes ...string) map[string]string {
 	return all
 }
 
-var leftOut = []string{"batches:", "rate", "clock", "paused:", "shadow:", "replay:", "test:", "platforms", "erasure:lock", "import:"}
+var leftOut = []string{"batches:", "rate", "clock", "paused:", "shadow:", "replay:", "test:", "platforms", "erasure:lock", "import:", "counts:"}
 
 // full returns a property that has something under every key.
 func full(t testing.TB) *Stream {
@@ -154,6 +154,7 @@ func full(t testing.TB) *Stream {
 		s.redis.ZAdd(ctx, k.usedKeys(), redis.Z{Member: "\x01", Score: 1}).Err(), s.redis.ZAdd(ctx, k.usedTokens(), redis.Z{Member: "\x02", Score: 1700000000000001}).Err(),
 		s.redis.ZAdd(ctx, k.due("meta"), redis.Z{Member: "1-1", Score: 5}).Err(), s.redis.HSet(ctx, k.attempts("meta"), "1-1", "2:17h 3 ticket").Err(),
 		s.redis.Set(ctx, k.source("shopify"), "17", time.Hour).Err(), s.redis.Set(ctx, k.writer("meta"), "pod 1 file", time.Hour).Err(),
+		s.redis.HSet(ctx, k.prefix+"counts:hour:001", "page_view", 1).Err(),
 		s.redis.Set(ctx, k.paused("meta"), "x", time.Hour).Err(), s.redis.ZAdd(ctx, k.shadow("meta"), redis.Z{Member: "x"}).Err(),
 		s.redis.XDel(ctx, k.events(), s.redis.XRange(ctx, k.events(), "-", "+").Val()[30].ID).Err(),
 	} {

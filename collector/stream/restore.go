@@ -17,6 +17,8 @@ import (
 var (
 	// ErrRestoring says that somebody else restores the property at the same time.
 	ErrRestoring = errors.New("somebody else restores this Property at the same time")
+	// ErrFull says that Redis has no room.
+	ErrFull = errors.New("redis is out of memory, that is maxmemory")
 	// ErrClock says that Redis's clock, by which events expire, is another than that of whoever restores.
 	ErrClock = errors.New("redis's clock and this machine's differ by more than an hour: with a wrong one Redis would forget what is restored")
 )
@@ -78,7 +80,7 @@ func (s *Stream) BeginRestore(ctx context.Context, backup string, now time.Time)
 	if err := s.DiscardRestore(ctx); err != nil {
 		return nil, err
 	}
-	return r, s.redis.HSet(ctx, s.keys.restoring(), restoreBackup, backup, restoreNext, 0).Err()
+	return r, orFull(s.redis.HSet(ctx, s.keys.restoring(), restoreBackup, backup, restoreNext, 0).Err())
 }
 
 // DiscardRestore removes what a restore has left that was not finished.
@@ -132,12 +134,12 @@ func (r *Restore) step(ctx context.Context, next int64, do func(redis.Pipeliner)
 		if note[restoreBackup] != r.backup || note[restoreNext] != strconv.FormatInt(r.next, 10) {
 			return ErrRestoring
 		}
-		_, err = tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		commands, err := tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 			do(pipe)
 			pipe.HSet(ctx, s.keys.restoring(), restoreNext, next)
 			return nil
 		})
-		return err
+		return orFull(err, commands...)
 	}, s.keys.restoring())
 	switch {
 	case errors.Is(err, redis.TxFailedErr):
@@ -147,6 +149,15 @@ func (r *Restore) step(ctx context.Context, next int64, do func(redis.Pipeliner)
 	default:
 		return err
 	}
+}
+
+// orFull makes of an error that Redis has no room [ErrFull]. Of a transaction, whose commands are given, Redis only says at the end that
+// it was discarded.
+func orFull(err error, commands ...redis.Cmder) error {
+	if redis.HasErrorPrefix(err, "OOM") || slices.ContainsFunc(commands, func(c redis.Cmder) bool { return redis.HasErrorPrefix(c.Err(), "OOM") }) {
+		return ErrFull
+	}
+	return err
 }
 
 // write puts a piece under its draft's name. It may be done twice.
@@ -190,7 +201,7 @@ func commandOf(command, key string, items []string) []any {
 // [ErrNotEmpty] where the property has received an event meanwhile; then nothing of the backup is in its streams.
 func (r *Restore) Publish(ctx context.Context) error {
 	if err := r.finishStreams(ctx); err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return fmt.Errorf("restore: %w", orFull(err))
 	}
 	s := r.stream
 	var rest []string
