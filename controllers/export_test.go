@@ -114,3 +114,8 @@ func StateOfPod(pod *corev1.Pod) string { return stateOfPod(pod) }
 
 // InsideGuard is asked where the Redis may be that is made for a Property.
 func InsideGuard() *egress.Guard { return &egress.Guard{Allowed: insideRanges()} }
+
+// ProblemOfDedicated is what the condition says of a problem of the Redis of the name that was made for a Property.
+func ProblemOfDedicated(name string, problem error) string {
+	return redisProblemOf(redisTarget{dedicated: name}, problem).message
+}

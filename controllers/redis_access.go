@@ -80,19 +80,19 @@ type redisTarget struct {
 	tls stream.TLS
 	// own says that whoever runs the operator has chosen it, not a tenant.
 	own bool
-	// dedicated says that the operator has made it for one Property, in the tenant's namespace.
-	dedicated bool
+	// dedicated is the name of one that the operator has made for one Property, in the tenant's namespace.
+	dedicated string
 }
 
 // brought says whether a tenant has chosen it.
-func (t redisTarget) brought() bool { return !t.own && !t.dedicated }
+func (t redisTarget) brought() bool { return !t.own && t.dedicated == "" }
 
 // field begins what conditions say of it.
 func (t redisTarget) field() string {
 	switch {
 	case t.own:
 		return ""
-	case t.dedicated:
+	case t.dedicated != "":
 		return redisDedicatedField + ": "
 	default:
 		return redisURLField + ": "
@@ -105,7 +105,7 @@ func (a *RedisAccess) dialOptions(target redisTarget) stream.DialOptions {
 		return stream.DialOptions{TLS: target.tls}
 	}
 	guard := &a.guard
-	if target.dedicated {
+	if target.dedicated != "" {
 		guard = &a.inside
 	}
 	return stream.DialOptions{Control: guard.Control, Untrusted: true, TLS: target.tls}

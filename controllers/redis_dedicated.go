@@ -124,7 +124,7 @@ func (r *Reconciler) dedicatedTarget(ctx context.Context, property *v1alpha1.Pro
 		read[name] = secret
 	}
 	password := string(read[resources.RedisAdminSecretName(property)].Data[resources.RedisAdminPassword])
-	target := redisTarget{url: r.dedicatedURL(property, password), dedicated: true}
+	target := redisTarget{url: r.dedicatedURL(property, password), dedicated: resources.DedicatedRedisName(property)}
 	target.tls.CA = string(read[resources.RedisTLSSecretName(property)].Data[bundleKey])
 	if err := stream.CheckTLS(target.url, target.tls); err != nil {
 		return redisTarget{}, reasonf(v1alpha1.ReasonSecretInvalid, "%s: Secret %s: %v", redisDedicatedField, resources.RedisTLSSecretName(property), stream.Explain(err)), nil
@@ -158,7 +158,7 @@ func (l *reloading) after(err error, now time.Time) bool {
 // reloadCertificates has a Redis that is made for a Property read its certificates again, every hour: they may have been renewed.
 func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServer, reachable bool) {
 	now := a.now()
-	if !server.target.dedicated || !reachable || now.Before(server.reloading.next) {
+	if server.target.dedicated == "" || !reachable || now.Before(server.reloading.next) {
 		return
 	}
 	err := stream.Explain(server.link.Load().client.ReloadCertificates(ctx))

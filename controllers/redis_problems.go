@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/collector/stream"
@@ -41,8 +42,8 @@ func redisProblemOf(target redisTarget, err error) *conditionReason {
 			continue
 		}
 		message, advice := problem.Error(), known.advice
-		if target.dedicated {
-			advice = cmp.Or(dedicatedAdvice(known.problem), advice)
+		if target.dedicated != "" {
+			advice = cmp.Or(dedicatedAdvice(target.dedicated, known.problem), advice)
 		}
 		if advice != "" {
 			message += "; " + advice
@@ -52,19 +53,19 @@ func redisProblemOf(target redisTarget, err error) *conditionReason {
 	return reasonf(v1alpha1.ReasonRedisUnreachable, "%s%v", field, problem)
 }
 
-// dedicatedAdvice is what to do about a problem of a Redis that is made for a Property, whose owner has never written its URL; "" where
+// dedicatedAdvice is what to do about a problem of a Redis of the name that is made for a Property, whose owner has never written its URL; "" where
 // that is the same as elsewhere.
-func dedicatedAdvice(problem error) string {
+func dedicatedAdvice(name string, problem error) string {
 	is := func(known error) bool { return errors.Is(problem, known) }
 	switch {
 	case is(stream.ErrAuthentication):
-		return "delete its pod NAME-redis-0: it takes the password of the Secret NAME-redis-admin when it starts"
+		return fmt.Sprintf("delete its pod %s-0: it takes the password of the Secret %s-admin when it starts", name, name)
 	case is(stream.ErrTLS):
-		return "delete its pod NAME-redis-0, which takes the certificates of the Secret NAME-redis-tls when it starts; or its Service leads elsewhere"
+		return fmt.Sprintf("delete its pod %s-0, which takes the certificates of the Secret %s-tls when it starts; or its Service leads elsewhere", name, name)
 	case is(stream.ErrReply):
 		return "its Service leads to something else: look at its EndpointSlices"
 	case is(stream.ErrEvictionEnabled), is(stream.ErrDefaultUser), is(stream.ErrDenied), is(stream.ErrInfoDenied):
-		return "somebody has changed it: delete its pod NAME-redis-0, which starts with the configuration and the users that it shall have"
+		return fmt.Sprintf("somebody has changed it: delete its pod %s-0, which starts with the configuration and the users that it shall have", name)
 	default:
 		return ""
 	}

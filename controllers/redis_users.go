@@ -79,7 +79,7 @@ func (r *Reconciler) redisAccess(ctx context.Context, s *scope) error {
 			s.redisProblem = redisProblemOf(target, problem)
 		}
 	}
-	if target.dedicated {
+	if target.dedicated != "" {
 		errs = append(errs, r.observeDedicated(ctx, s))
 	}
 	if s.redisProblem != nil {
