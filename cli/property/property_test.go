@@ -237,6 +237,8 @@ func TestAPortIsForwardedByTheAPIServer(t *testing.T) {
 	}
 	ada := kubeconfig(t, s.namespace, "forwards-ada", append([]string{"get secrets"}, editor...)...)
 	ask(ada, "the Property has no query pods; its conditions say why")
+	s.makePodOf("a-query", resources.Query, corev1.ConditionTrue) // which somebody has given the labels
+	ask(ada, "the Property has no query pods; its conditions say why")
 	s.makePod("shop-query-0", resources.Query, corev1.ConditionFalse)
 	ask(ada, "none of the Property's 1 query pods is ready")
 	s.makePod("shop-query-1", resources.Query, corev1.ConditionTrue)

@@ -227,10 +227,18 @@ func (s *shop) startPod(suffix resources.Role, name role.Name) {
 // makePod makes the object of a pod.
 func (s *shop) makePod(name string, suffix resources.Role, ready corev1.ConditionStatus) {
 	s.t.Helper()
+	s.makePodOf(name, suffix, ready, metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "shop-" + string(suffix) + "-5d8f", UID: "5d8f", Controller: new(true),
+	})
+}
+
+// makePodOf makes the object of a pod of others.
+func (s *shop) makePodOf(name string, suffix resources.Role, ready corev1.ConditionStatus, owners ...metav1.OwnerReference) {
+	s.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: map[string]string{
 			resources.LabelName: resources.ManagedBy, resources.LabelInstance: "shop", resources.LabelComponent: string(suffix),
-		}},
+		}, OwnerReferences: owners},
 		Spec: corev1.PodSpec{NodeName: s.namespace, Containers: []corev1.Container{{Name: "weir", Image: "weir:test"}}},
 	}
 	server.Create(s.t, pod)

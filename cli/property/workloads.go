@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,7 +71,7 @@ func workloadOf(property *v1alpha1.Property, role resources.Role, pods []corev1.
 		}
 	}
 	for i := range pods {
-		if pods[i].Labels[resources.LabelComponent] != string(role) || pods[i].Labels[batchv1.JobNameLabel] != "" {
+		if !readapi.IsOf(&pods[i], property.Name, role) {
 			continue // an import's pod has the labels of the archive's
 		}
 		told := podOf(&pods[i])

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/weir-dev/weir/cli/cluster"
@@ -85,6 +86,7 @@ func readyPod(ctx context.Context, reached *cluster.Cluster, property string) (s
 	if err != nil {
 		return "", fmt.Errorf("%w; or name the read API by --api", cluster.Explain("look for the query pods", err))
 	}
+	pods.Items = slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !IsOf(&pod, property, resources.Query) })
 	for i := range pods.Items {
 		if Ready(&pods.Items[i]) {
 			return pods.Items[i].Name, nil
@@ -94,6 +96,13 @@ func readyPod(ctx context.Context, reached *cluster.Cluster, property string) (s
 		return "", errors.New("the Property has no query pods; its conditions say why")
 	}
 	return "", fmt.Errorf("none of the Property's %d query pods is ready: it still reads the streams after a start, or it does not come up; weir doctor says more", len(pods.Items))
+}
+
+// IsOf says whether a pod is of a role's Deployment. Its labels anybody may give to another, which would be sent tokens; who only claims to be
+// of the Deployment is taken away by the cluster.
+func IsOf(pod *corev1.Pod, property string, role resources.Role) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "ReplicaSet" && strings.HasPrefix(owner.Name, property+"-"+string(role)+"-")
 }
 
 // Ready says whether a pod takes requests and is to go on doing so.
