@@ -171,6 +171,10 @@ func (a *RedisAccess) reloadCertificates(ctx context.Context, server *redisServe
 // has to be deleted for a change to take effect, where there is one.
 func (r *Reconciler) observeDedicated(ctx context.Context, s *scope) error {
 	set, err := r.dedicatedSet(ctx, s.property)
+	if problem := s.redisProblem; err == nil && set == nil && problem != nil && problem.reason == v1alpha1.ReasonRedisUnreachable {
+		s.redisProblem = reasonf(problem.reason, "%s; its StatefulSet %s is not there: an operator with --redis-image makes it", problem.message,
+			resources.DedicatedRedisName(s.property))
+	}
 	if err != nil || set == nil || !metav1.IsControlledBy(set, s.property) { // of somebody else's another condition's reason says so
 		return err
 	}

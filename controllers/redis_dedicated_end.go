@@ -25,14 +25,19 @@ func (r *Reconciler) endDedicated(ctx context.Context, property *v1alpha1.Proper
 	if err != nil || volume == volumeAwaited {
 		return nil, volume == volumeAwaited, err
 	}
+	claim := "data-" + resources.RedisPodName(property)
 	var left []string // is said in one event: a second one of the same reason passes for the first one again, whatever it says
 	if volume == setOrphans {
 		left = append(left, fmt.Sprintf("the cluster has not taken in that the volume of %s stays; so that it does, its pod %s stays too: delete that",
 			resources.DedicatedRedisName(property), resources.RedisPodName(property)))
 	}
+	if volume == volumeStays {
+		left = append(left, fmt.Sprintf("the claim %s stays, where there is one, because its StatefulSet went before the cluster had taken in that "+
+			"the volume shall go along: delete the claim", claim))
+	}
 	if cause := r.releaseDedicated(ctx, property); cause != nil {
-		left = append(left, fmt.Sprintf("what is on the volume of the claim data-%s has no last day, because its Redis could not be told (%.250s); "+
-			"a Property of the name finds it there, otherwise delete the claim: nobody else does", resources.RedisPodName(property), cause.Error()))
+		left = append(left, fmt.Sprintf("what is on the volume of the claim %s has no last day, because its Redis could not be told (%.250s); "+
+			"a Property of the name finds it there, otherwise delete the claim: nobody else does", claim, cause.Error()))
 	}
 	if len(left) > 0 {
 		r.leftBehind(ctx, property, strings.Join(left, "; and "))
@@ -55,6 +60,8 @@ const (
 	setLeftAlone
 	// setOrphans: the StatefulSet goes already, and leaves its pod.
 	setOrphans
+	// volumeStays: the StatefulSet goes already, or is gone, and has left a volume that shall go too.
+	volumeStays
 )
 
 // settleVolume has the cluster do with the volume what the deletion policy says now, which may be newer than the StatefulSet, and waits until
@@ -64,20 +71,26 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 	key := dedicatedSetKey(property)
 	set, err := r.dedicatedSet(ctx, property)
 	switch {
-	case err != nil || set == nil:
+	case err != nil:
 		return volumeSettled, err
+	case set == nil:
+		return r.volumeWithoutSet(ctx, property)
 	case !metav1.IsControlledBy(set, property):
 		return setLeftAlone, nil
 	case set.DeletionTimestamp != nil && slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents):
 		return setOrphans, nil
-	case set.DeletionTimestamp != nil:
+	}
+	policy, retains := resources.RedisVolumePolicy(property), appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	if set.DeletionTimestamp != nil {
+		if has := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != retains && (has == nil || has.WhenDeleted != policy) {
+			return volumeStays, nil
+		}
 		return setLeftAlone, nil
 	}
-	policy := resources.RedisVolumePolicy(property)
 	if has := set.Spec.PersistentVolumeClaimRetentionPolicy; has == nil || has.WhenDeleted != policy {
 		before := set.DeepCopy()
 		set.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: policy, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+			WhenDeleted: policy, WhenScaled: retains,
 		}
 		err = objectFailed("change", key, nil, r.Client.Patch(ctx, set, client.MergeFrom(before), client.FieldOwner(resources.ManagedBy)))
 	}
@@ -86,15 +99,28 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 		return volumeSettled, nil
 	case !overdue:
 		return volumeAwaited, err
-	case policy != appsv1.RetainPersistentVolumeClaimRetentionPolicyType:
-		return volumeSettled, nil
 	}
-	uid := set.UID
-	err = r.Client.Delete(ctx, set, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	end, propagation, uid := setOrphans, metav1.DeletePropagationOrphan, set.UID
+	if policy != retains {
+		end, propagation = volumeStays, metav1.DeletePropagationBackground
+	}
+	err = r.Client.Delete(ctx, set, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
 	if client.IgnoreNotFound(err) != nil {
 		return volumeSettled, objectFailed("delete", key, nil, err)
 	}
-	return setOrphans, nil
+	return end, nil
+}
+
+// volumeWithoutSet says what becomes of the volume where somebody has deleted the StatefulSet before: nobody deletes it.
+func (r *Reconciler) volumeWithoutSet(ctx context.Context, property *v1alpha1.Property) (volumeEnd, error) {
+	if resources.RedisVolumePolicy(property) == appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+		return volumeSettled, nil
+	}
+	made, err := r.readSecret(ctx, property, resources.RedisAdminSecretName(property))
+	if err != nil || made == nil || !metav1.IsControlledBy(made, property) { // there never was one
+		return volumeSettled, err
+	}
+	return volumeStays, nil
 }
 
 // releaseDedicated gives the data a last day where they stay on the volume and Redis still answers. Where it does not, they stay without

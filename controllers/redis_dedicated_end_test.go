@@ -89,6 +89,28 @@ func TestTheVolumeOfARedisOfAPropertysOwnFollowsThePolicyAtTheDeletion(t *testin
 	}
 }
 
+// TestAVolumeOutlivesAStatefulSetThatSomebodyDeletes deletes it while there is no operator, and then the Property.
+func TestAVolumeOutlivesAStatefulSetThatSomebodyDeletes(t *testing.T) {
+	t.Parallel()
+	namespace, pod := newNamespace(t), newRedisPod(t)
+	ran := startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: pod.options()})
+	create(t, property(namespace, "shop", dedicatedRedis, func(p *v1alpha1.Property) { p.Spec.DeletionPolicy = v1alpha1.DeletionPolicyDelete }))
+	redisSet(t, namespace, "shop")
+	ran.stop()
+	set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis")
+	if got := set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted; got != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+		t.Errorf("the volume's policy is %s, want Retain", got)
+	}
+	for _, object := range []client.Object{set, property(namespace, "shop")} {
+		if err := server.client.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: pod.options()})
+	eventuallyWithin(t, 15*time.Second, func() error { return gone(namespace, "shop", &v1alpha1.Property{}) })
+	leftBehindSays(t, namespace, "the claim data-shop-redis-0 stays")
+}
+
 // TestAVolumeThatShallStayStaysWhereTheClusterIsSlow never says that the StatefulSet is taken in.
 func TestAVolumeThatShallStayStaysWhereTheClusterIsSlow(t *testing.T) {
 	t.Parallel()
@@ -106,6 +128,7 @@ func TestAVolumeThatShallStayStaysWhereTheClusterIsSlow(t *testing.T) {
 				if err := gone(namespace, "shop-redis", &appsv1.StatefulSet{}); err != nil {
 					t.Error(err)
 				}
+				leftBehindSays(t, namespace, "the claim data-shop-redis-0 stays")
 				return
 			}
 			set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis")

@@ -256,8 +256,8 @@ func TestTheDeletionOfAPropertyWaitsForNoRedisOfItsOwn(t *testing.T) {
 			pod.start(t, namespace, "shop")
 			settled(t, namespace, "shop")
 			set := get(t, &appsv1.StatefulSet{}, namespace, "shop-redis")
-			if got := set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted; string(got) != string(c.policy) {
-				t.Errorf("the volume's policy is %s, want %s", got, c.policy)
+			if got := set.Spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted; got != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+				t.Errorf("the volume's policy is %s, want Retain while the Property lives: else whoever deletes the StatefulSet deletes all events", got)
 			}
 			pod.stop()
 			if c.secrets {
@@ -273,7 +273,13 @@ func TestTheDeletionOfAPropertyWaitsForNoRedisOfItsOwn(t *testing.T) {
 				startOperator(t, operatorOptions{namespaces: []string{namespace}, Options: options})
 				eventuallyWithin(t, 15*time.Second, func() error { return gone(namespace, "shop", &v1alpha1.Property{}) })
 			} else {
-				deleted(t, namespace, "shop")
+				if err := server.client.Delete(t.Context(), get(t, &v1alpha1.Property{}, namespace, "shop")); err != nil {
+					t.Fatal(err)
+				}
+				eventuallyWithin(t, 15*time.Second, func() error {
+					takenIn(t, namespace, "shop-redis")
+					return gone(namespace, "shop", &v1alpha1.Property{})
+				})
 			}
 			if c.policy == v1alpha1.DeletionPolicyRetain {
 				leftBehindSays(t, namespace, "what is on the volume of the claim data-shop-redis-0 has no last day")

@@ -135,7 +135,7 @@ func redisNetworkPolicy(property *v1alpha1.Property, rules NetworkRules) Object 
 			WithIngress(in))}
 }
 
-// RedisVolumePolicy is what becomes of the volume of a Property's Redis when its StatefulSet is deleted.
+// RedisVolumePolicy is what becomes of the volume of a Property's Redis when the Property is deleted, as its StatefulSet is told then.
 func RedisVolumePolicy(property *v1alpha1.Property) appsv1.PersistentVolumeClaimRetentionPolicyType {
 	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
 		return appsv1.DeletePersistentVolumeClaimRetentionPolicyType
@@ -144,8 +144,8 @@ func RedisVolumePolicy(property *v1alpha1.Property) appsv1.PersistentVolumeClaim
 }
 
 // redisStatefulSet runs Redis. A restart refuses events for as long as it takes, so a change waits until somebody deletes the pod. The
-// volume goes with the set where the Property's data shall, so that nobody needs rights to claims. With the policy Parallel a change of
-// that is carried out while the pod is not ready, too.
+// volume stays when the set is deleted, whoever does so: only at the Property's own deletion it is told to let it go along where the data
+// shall, so that nobody needs rights to claims. With the policy Parallel that is carried out while the pod is not ready, too.
 func redisStatefulSet(property *v1alpha1.Property, redis *v1alpha1.DedicatedRedis, options *Options) Object {
 	name := DedicatedRedisName(property)
 	claim := applycore.PersistentVolumeClaimSpec().
@@ -166,7 +166,7 @@ func redisStatefulSet(property *v1alpha1.Property, redis *v1alpha1.DedicatedRedi
 			WithPodManagementPolicy(appsv1.ParallelPodManagement).
 			WithUpdateStrategy(applyapps.StatefulSetUpdateStrategy().WithType(appsv1.OnDeleteStatefulSetStrategyType)).
 			WithPersistentVolumeClaimRetentionPolicy(applyapps.StatefulSetPersistentVolumeClaimRetentionPolicy().
-				WithWhenDeleted(RedisVolumePolicy(property)).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
+				WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
 			WithSelector(applymeta.LabelSelector().WithMatchLabels(redisSelector(property))).
 			WithTemplate(redisPod(property, redis, options)).
 			WithVolumeClaimTemplates(data))}
