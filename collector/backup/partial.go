@@ -30,12 +30,8 @@ func openPartial(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		same, err := lock(opened)
-		if same && err == nil {
-			return opened, nil
-		}
-		if err := errors.Join(err, opened.Close()); err != nil {
-			return nil, err
+		if locked, err := lock(opened); locked != nil || err != nil {
+			return locked, err
 		}
 	}
 }
@@ -60,27 +56,29 @@ func createPartial(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		same, err := lock(opened)
-		if same && err == nil {
-			return opened, nil
-		}
-		if err := errors.Join(err, opened.Close()); err != nil {
-			return nil, err
+		if locked, err := lock(opened); locked != nil || err != nil {
+			return locked, err
 		}
 	}
 }
 
-// lock takes the lock of an open file, without which nobody gives it another name or removes it. same is false where somebody has
-// done so before.
-func lock(opened *os.File) (same bool, err error) {
-	err = syscall.Flock(int(opened.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return false, fmt.Errorf("another backup writes %s", opened.Name())
+// lock takes the lock of an open file, without which nobody gives it another name or removes it. It returns nil, with the file closed,
+// where somebody has done so before.
+func lock(opened *os.File) (*os.File, error) {
+	same := false
+	err := syscall.Flock(int(opened.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = fmt.Errorf("another backup writes %s", opened.Name())
+	case err != nil:
+		err = fmt.Errorf("lock %s, so that no other backup writes it: %w", opened.Name(), err)
+	default:
+		same, err = stillThere(opened)
 	}
-	if err != nil {
-		return false, fmt.Errorf("lock %s, so that no other backup writes it: %w", opened.Name(), err)
+	if same && err == nil {
+		return opened, nil
 	}
-	return stillThere(opened)
+	return nil, errors.Join(err, opened.Close())
 }
 
 // stillThere says whether an open file is what is under its name.
