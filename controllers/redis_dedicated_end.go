@@ -64,6 +64,14 @@ const (
 	volumeStays
 )
 
+// volumePolicy is what becomes of the volume of a deleted Property, as the cluster is told.
+func volumePolicy(property *v1alpha1.Property) appsv1.PersistentVolumeClaimRetentionPolicyType {
+	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
+		return appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	}
+	return appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+}
+
 // settleVolume has the cluster do with the volume what the deletion policy says now, which may be newer than the StatefulSet, and waits until
 // it has taken that in. Where it does not in time, and the volume is to stay, the StatefulSet orphans what it has: its pod stays, and somebody
 // has to delete that.
@@ -80,7 +88,7 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 	case set.DeletionTimestamp != nil && slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents):
 		return setOrphans, nil
 	}
-	policy, retains := resources.RedisVolumePolicy(property), appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	policy, retains := volumePolicy(property), appsv1.RetainPersistentVolumeClaimRetentionPolicyType
 	if set.DeletionTimestamp != nil {
 		if has := set.Spec.PersistentVolumeClaimRetentionPolicy; policy != retains && (has == nil || has.WhenDeleted != policy) {
 			return volumeStays, nil
@@ -113,7 +121,7 @@ func (r *Reconciler) settleVolume(ctx context.Context, property *v1alpha1.Proper
 
 // volumeWithoutSet says what becomes of the volume where somebody has deleted the StatefulSet before: nobody deletes it.
 func (r *Reconciler) volumeWithoutSet(ctx context.Context, property *v1alpha1.Property) (volumeEnd, error) {
-	if resources.RedisVolumePolicy(property) == appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+	if property.Spec.DeletionPolicy != v1alpha1.DeletionPolicyDelete {
 		return volumeSettled, nil
 	}
 	made, err := r.readSecret(ctx, property, resources.RedisAdminSecretName(property))

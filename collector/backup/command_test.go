@@ -72,6 +72,16 @@ func run(t testing.TB, stdin io.Reader, environment map[string]string, args ...s
 	return code, out.Bytes(), said.String()
 }
 
+// backedUp is the backup of default/shop.
+func backedUp(t testing.TB, address string) []byte {
+	t.Helper()
+	code, whole, said := run(t, nil, nil, "backup", "--redis-url", address, "--property", "default/shop", "--to", "-")
+	if code != 0 {
+		t.Fatal(said)
+	}
+	return whole
+}
+
 func TestABackupGoesThroughAFileAndThroughPipes(t *testing.T) {
 	t.Parallel()
 	from := redistest.URL(t)
@@ -178,10 +188,7 @@ func TestAPipeThatBreaksOffAnywhereLeavesNothingAndIsGoneOnWith(t *testing.T) {
 	t.Parallel()
 	from, to := redistest.URL(t), redistest.URL(t)
 	fill(t, dialled(t, from).Stream("default", "shop"), 4000)
-	code, whole, said := run(t, nil, nil, "backup", "--redis-url", from, "--property", "default/shop", "--to", "-")
-	if code != 0 {
-		t.Fatal(said)
-	}
+	whole := backedUp(t, from)
 	args := []string{"restore", "--redis-url", to, "--property", "default/shop", "-"}
 	for _, end := range append(boundaries(t, whole), len(whole)/2, len(whole)-1) {
 		code, _, said := run(t, bytes.NewReader(whole[:end]), nil, args...)
@@ -263,10 +270,7 @@ func TestAFullRedisIsSaidAndARestoreGoesOnOnceThereIsRoom(t *testing.T) {
 	t.Parallel()
 	from, to := redistest.URL(t), redistest.URL(t)
 	fill(t, dialled(t, from).Stream("default", "shop"), 4000)
-	code, whole, said := run(t, nil, nil, "backup", "--redis-url", from, "--property", "default/shop", "--to", "-")
-	if code != 0 {
-		t.Fatal(said)
-	}
+	whole := backedUp(t, from)
 	options, err := redis.ParseURL(to)
 	if err != nil {
 		t.Fatal(err)

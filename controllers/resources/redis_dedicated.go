@@ -135,14 +135,6 @@ func redisNetworkPolicy(property *v1alpha1.Property, rules NetworkRules) Object 
 			WithIngress(in))}
 }
 
-// RedisVolumePolicy is what becomes of the volume of a Property's Redis when the Property is deleted, as its StatefulSet is told then.
-func RedisVolumePolicy(property *v1alpha1.Property) appsv1.PersistentVolumeClaimRetentionPolicyType {
-	if property.Spec.DeletionPolicy == v1alpha1.DeletionPolicyDelete {
-		return appsv1.DeletePersistentVolumeClaimRetentionPolicyType
-	}
-	return appsv1.RetainPersistentVolumeClaimRetentionPolicyType
-}
-
 // redisStatefulSet runs Redis. A restart refuses events for as long as it takes, so a change waits until somebody deletes the pod. The
 // volume stays when the set is deleted, whoever does so: only at the Property's own deletion it is told to let it go along where the data
 // shall, so that nobody needs rights to claims. With the policy Parallel that is carried out while the pod is not ready, too.

@@ -112,25 +112,24 @@ func serveBucket(t *testing.T, folder, bucket string) (endpoint string, keys map
 // finishes waits until a Job of the release's namespace has succeeded. What its pods say is in the failure.
 func (s *suite) finishes(t *testing.T, name string) {
 	t.Helper()
-	said := func() string {
-		log, err := command(t.Context(), "kubectl", "-n", system, "logs", "--selector=job-name="+name, "--tail=20", "--prefix")
-		if err != nil {
-			log += err.Error()
+	defer func() {
+		if t.Failed() {
+			log, err := command(t.Context(), "kubectl", "-n", system, "logs", "--selector=job-name="+name, "--tail=20", "--prefix")
+			t.Logf("its pods say, error %v:\n%s", err, log)
 		}
-		return log
-	}
+	}()
 	var job batchv1.Job
 	within(t, 2*time.Minute, "the Job "+name+" has ended", func() error {
 		if err := s.Get(t.Context(), client.ObjectKey{Namespace: system, Name: name}, &job); err != nil {
 			return err
 		}
 		if !ended(&job) {
-			return fmt.Errorf("%d of its pods run, %d have failed\n%s", job.Status.Active, job.Status.Failed, said())
+			return fmt.Errorf("%d of its pods run, %d have failed", job.Status.Active, job.Status.Failed)
 		}
 		return nil
 	})
 	if job.Status.Succeeded == 0 {
-		t.Fatalf("the Job %s has failed: %+v\n%s", name, job.Status.Conditions, said())
+		t.Fatalf("the Job %s has failed: %+v", name, job.Status.Conditions)
 	}
 }
 
